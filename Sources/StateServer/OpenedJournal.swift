@@ -88,7 +88,8 @@ struct OpenedJournal {
         let file = ClusterFile(document, name: QuarantineFile.name, at: address, "quarantine")
         let directory = settings.clusterDirectory
         return try Quarantine(
-            directory: directory == "none" ? nil : directory, QuarantineFile(file), isShared: true, logger: logger)
+            directory: directory == "none" ? nil : directory, QuarantineFile(file), isShared: true,
+            server: settings.clusterAddress == "none" ? nil : settings.clusterAddress, logger: logger)
     }
 
     /// The newest commit; nil where the journal does not keep it.

@@ -69,7 +69,9 @@ public final class Store<State: StateType>: Sendable {
     private let isMiddlewareNew = Atomic(false)
     let now: @Sendable () -> Timestamp
     let monotonicNow: @Sendable () -> Instant
-    /// Notes what a dry run reduces; only code on the queue of dry runs owns it.
+    /// The mark of the turns; nil for a store that no crash concerns.
+    let mark: ReductionMark?
+    /// Records what a dry run reduces; only code on the queue of dry runs owns it.
     let dryRunMark: Owned<ReductionMark?>
     let dryRunQueue = DispatchQueue(label: "storekeeper.dry-run")
     /// The newest time of the history that the journal has, in milliseconds.
@@ -111,7 +113,9 @@ public final class Store<State: StateType>: Sendable {
             journalOldest: journalOldest, queues: queues, now: clock, woken: woken)
         ledgerCount = Atomic(core.ledger.count)
         self.core = Owned(core)
-        dryRunMark = Owned(mark?.forDryRuns())
+        self.mark = mark
+        dryRunMark = Owned(mark?.another())
+        if let mark { domain.mark(by: mark) }
         self.journal = journal
         self.isRecorded = isRecorded
         installedMiddleware = Mutex(middleware)

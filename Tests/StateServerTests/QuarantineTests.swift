@@ -21,7 +21,8 @@ struct QuarantineTests {
     func crash(_ key: String, type: String = "boom") throws {
         let mapped = try MappedPage(directory: scratch.path)
         mapped.page.prepare(boot: MappedPage.boot)
-        mapped.page.begin(.init(.key, ContentHash(Array(key.utf8))), type: type, name: key, in: .turn)
+        let identity = TransactionIdentity(.key, ContentHash(Array(key.utf8)))
+        mapped.page.begin(.init(identity: identity, type: type, name: key), in: 0)
         withExtendedLifetime(mapped) {}
     }
 
@@ -85,6 +86,26 @@ struct QuarantineTests {
         try crash("a")
         #expect(try start().names == [id])
         #expect(throws: SettingsFault.self) { try file.drop("q0") }
+    }
+
+    @Test("a trial that the page of its server does not name is no fault of the action")
+    func acquitted() async throws {
+        for (key, crashes) in [("a", true), ("b", false)] {
+            let identity = TransactionIdentity(.key, ContentHash(Array(key.utf8)))
+            try file.change { entries in
+                _ = entries.beginTrial(of: .init(identity: identity, type: "boom", name: key), by: "http://h:1")
+            }
+            if crashes { try crash(key) }
+        }
+
+        let quarantine = try Quarantine(
+            directory: scratch.path, file, isShared: true, server: "http://h:1", logger: logger)
+        // The change comes behind the one that the start has made.
+        await withCheckedContinuation { done in quarantine.changes.change({ _ in }) { _ in done.resume() } }
+
+        #expect(try file.read().map(\.name) == ["b", "a"])
+        #expect(try file.read().map(\.state) == [.suspected, .quarantined])
+        #expect(try file.read().map(\.tried) == [nil, nil])
     }
 
     @Test("/readyz?verbose names the actions that are set aside, and the server is ready all the same")

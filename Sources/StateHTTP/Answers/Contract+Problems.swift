@@ -139,7 +139,7 @@ extension Problem {
     package static func outcomeUnknown(id: String?) -> Problem {
         Problem(
             .serviceUnavailable, "outcome-unknown",
-            "the journal failed while it recorded the action, and whether it is committed is not known yet; send it again only with its Idempotency-Key, or ask for its id until the answer is another one",
+            "the journal, or the server that carried the action out, failed meanwhile, and whether it is committed is not known yet; send it again only with its Idempotency-Key, or ask for its id until the answer is another one",
             members: id.map { [.string("id", $0)] } ?? [], fields: [.retryAfter: "1"])
     }
 

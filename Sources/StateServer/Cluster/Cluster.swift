@@ -7,6 +7,7 @@ internal import MicroHTTP
 internal import StateCluster
 internal import StateHTTP
 internal import StateStore
+internal import Synchronization
 
 /// What a server on a history in etcd does beside serving it: it sends actions on to the server that writes, and says how old
 /// its state may be.
@@ -17,6 +18,8 @@ final class Cluster: Sendable {
         case answered(Response, Cursor?)
         /// The server that writes has not carried it out.
         case notCarriedOut
+        /// It is not there any more, and has not said that it goes: it may have ended by an action.
+        case ended
         /// It may have carried it out.
         case unknown
     }
@@ -24,6 +27,8 @@ final class Cluster: Sendable {
     private let journal: ClusterJournal
     private let pool: HTTPPool
     private let queue = DispatchQueue(label: "storekeeper.cluster.forwarding")
+    /// The server that writes, and since when it cannot be reached; nil while it can.
+    private let unreachable = Mutex<(address: String, since: ContinuousClock.Instant)?>(nil)
 
     /// How many requests are on their way at once.
     private static let requestsMax = 64
@@ -107,25 +112,35 @@ final class Cluster: Sendable {
         sent.fields.append("Storekeeper-Forwarded: \(journal.secret ?? "") \(client)")
         pool.send(sent) { [journal] in
             journal.writer == .other(address)
-        } then: { result in
-            done(Self.outcome(result))
+        } then: { [self] result in
+            done(self.outcome(result, of: address))
         }
     }
 
-    private static func outcome(_ result: HTTPPool.Outcome) -> Outcome {
+    /// How long the lease of a writer that has ended may go on: one that has it longer cannot be reached, and is there.
+    private static let leaseTime = Duration.seconds(5)
+
+    private func outcome(_ result: HTTPPool.Outcome, of address: String) -> Outcome {
+        if case .failure(.unreachable) = result {
+            let since = unreachable.withLock { unreachable in
+                if unreachable?.address != address { unreachable = (address, .now) }
+                return unreachable?.since ?? .now
+            }
+            return since.duration(to: .now) < Self.leaseTime ? .ended : .notCarriedOut
+        }
+        unreachable.withLock { $0 = nil }
         switch result {
         case .success(let found):
             var fields = HTTPFields()
             for (name, value) in found.fields {
-                guard let name = HTTPField.Name(name), !ownFields.contains(name.canonicalName) else { continue }
+                guard let name = HTTPField.Name(name), !Self.ownFields.contains(name.canonicalName) else { continue }
                 fields.append(HTTPField(name: name, value: value))
             }
             let status = HTTPResponse.Status(code: found.status)
-            guard found.status != 503 || !refusing.contains(code(of: found.body) ?? "") else { return .notCarriedOut }
+            if found.status == 503, Self.refusing.contains(Self.code(of: found.body) ?? "") { return .notCarriedOut }
             return .answered(
                 Response(status: status, fields: fields, body: found.body),
                 fields[.stateCursor].flatMap { Cursor(text: $0) })
-        case .failure(.unreachable): return .notCarriedOut
         case .failure: return .unknown
         }
     }

@@ -185,7 +185,7 @@ final class ServerMetrics: Sendable {
         let number =
             switch outcome {
             case .answered: 0
-            case .notCarriedOut: 1
+            case .notCarriedOut, .ended: 1
             case .unknown: 2
             }
         forwarded[number].increment(by: 1)

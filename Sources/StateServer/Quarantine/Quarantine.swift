@@ -2,73 +2,101 @@ internal import Logging
 internal import StateStore
 internal import Synchronization
 
-/// The actions that are set aside because the process has ended twice while a turn or a dry run reduced them.
+/// The actions and the views that are set aside because the process has ended twice while it computed them.
 ///
-/// A start looks for the transaction that the process before was reducing when it ended. The first time it is
-/// suspected, because a kill or a lack of memory can meet any transaction; one that is later reduced without harm is
-/// suspected no longer. The second time it is written to the file, and the turn refuses it.
+/// A start looks for what the process before was computing when it ended. The first time it is suspected, because a kill or
+/// a lack of memory can meet anything; what is later computed without harm is suspected no longer. The second time it is
+/// written to the file, and refused.
 final class Quarantine: Sendable {
-    /// What a turn marks.
+    private struct State {
+        var entries: [QuarantineFile.Entry]
+        var byIdentity: [TransactionIdentity: QuarantineFile.Entry] = [:]
+        /// When this server has seen first that another one tries an action.
+        var trialsSince: [TransactionIdentity: ContinuousClock.Instant] = [:]
+
+        init(_ entries: [QuarantineFile.Entry], after earlier: State? = nil) {
+            self.entries = entries
+            for entry in entries {
+                guard let identity = entry.identity else { continue }
+                byIdentity[identity] = entry
+                if entry.tried != nil { trialsSince[identity] = earlier?.trialsSince[identity] ?? .now }
+            }
+        }
+    }
+
+    /// What a turn and a view mark.
     let mark: ReductionMark
+    let changes: QuarantineChanges
+    /// The name of this server in the list.
+    let name: String
+    /// What this server tries now.
+    let trials = Mutex<Set<TransactionIdentity>>([])
     private let file: WatchedFile<[QuarantineFile.Entry]>
     private let logger: Logger
-    private let entries: Mutex<[QuarantineFile.Entry]>
+    private let state: Mutex<State>
 
-    /// How many actions the file lists at most; the oldest makes way for another one.
-    private static let entriesMax = 1000
-
-    /// How long a suspicion counts that several servers share.
-    private static let suspicionTime = Duration.seconds(3600)
-
-    /// Looks for what the process before was reducing.
+    /// Looks for what the process before was computing.
     ///
     /// - Parameters:
-    ///   - directory: where this server, and no other, keeps what it is reducing; nil where it does not outlive the process.
+    ///   - directory: where this server, and no other, keeps what it is computing; nil where it does not outlive the process.
     ///   - file: the list.
     ///   - isShared: whether other servers read the list. The first crash is then in the list, too, so that the second may be
-    ///     another server's; no server knows whether another one has reduced the action without harm, so this counts for an hour.
+    ///     another server's.
+    ///   - server: the address of this server in a cluster; nil for one that has none.
     /// - Throws: ``SettingsFault`` where one of the files cannot be used.
-    init(directory: String?, _ file: QuarantineFile, isShared: Bool, logger: Logger) throws(SettingsFault) {
+    init(
+        directory: String?, _ file: QuarantineFile, isShared: Bool, server: String? = nil, logger: Logger
+    ) throws(SettingsFault) {
         self.logger = logger
+        name = server ?? "process \(String(UInt64.random(in: 0 ... .max), radix: 16))"
         let mapped = try MappedPage(directory: directory)
         let page = mapped.page
         page.prepare(boot: MappedPage.boot)
         var entries = try file.read()
         var identities: Set<TransactionIdentity> = []
-        for work in MarkPage.Work.allCases {
-            guard let record = page.interrupted(in: work) else { continue }
-            defer { page.end(work) }
+        for slot in 0..<MarkPage.slotsMax {
+            guard let record = page.interrupted(in: slot) else { continue }
+            defer { page.end(slot) }
             // A crash counts once.
             guard identities.insert(record.identity).inserted else { continue }
-            if Self.quarantine(record, page, &entries) {
-                entries = entries.suffix(Self.entriesMax)
+            let place = page.suspected.first { $0.record.identity == record.identity }?.place
+            var isSetAside = false
+            if isShared || place != nil || entries.contains(where: { $0.identity == record.identity }) {
                 do {
-                    // A command may have changed the file since.
+                    // A command or another server may have changed the file since.
                     try file.change { latest in
-                        if Self.quarantine(record, page, &latest) { entries = latest.suffix(Self.entriesMax) }
-                        latest = entries
+                        isSetAside = latest.recordEnd(during: record, of: server, isSuspected: place != nil)
+                        entries = latest
                     }
                 } catch {
+                    isSetAside = entries.recordEnd(during: record, of: server, isSuspected: place != nil)
                     logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
                 }
-                // Only now: a start that is killed before finds the same again.
-                for (place, suspected) in page.suspected where suspected.identity == record.identity {
-                    page.removeSuspected(at: place)
-                }
-                logger.error("action quarantined", metadata: Self.metadata(record, entries.last?.id))
             } else {
-                if isShared {
-                    Self.suspect(record, in: file, logger)
-                } else {
-                    page.addSuspected(record)
-                }
-                logger.warning("the process ended while it reduced an action", metadata: Self.metadata(record, nil))
+                page.addSuspected(record)
+            }
+            if isSetAside {
+                // Only now: a start that is killed before finds the same again.
+                if let place { page.removeSuspected(at: place) }
+                let name = record.identity.kind == .view ? "view quarantined" : "action quarantined"
+                logger.error("\(name)", metadata: Self.metadata(record, entries.last?.id))
+            } else {
+                let what = record.identity.kind == .view ? "computed a view" : "reduced an action"
+                logger.warning("the process ended while it \(what)", metadata: Self.metadata(record, nil))
             }
         }
         self.file = WatchedFile(file.file, decode: file.entries)
-        self.entries = Mutex(entries)
-        mark = ReductionMark(page, owner: mapped)
-        mark.setQuarantined(Self.refused(entries))
+        changes = QuarantineChanges(file, logger)
+        if let server, directory != nil {
+            // Where the page names another action or none, the end before was no fault of what this server tried then.
+            for entry in entries where entry.tried == server {
+                guard let identity = entry.identity, !identities.contains(identity) else { continue }
+                changes.change { $0.endTrial(of: identity, by: server) }
+            }
+        }
+        state = Mutex(State(entries))
+        mark = ReductionMark(page, owner: mapped, released: changes.release)
+        watch(entries)
         let refused = entries.filter { $0.state == .quarantined }
         guard !refused.isEmpty else { return }
         logger.warning(
@@ -79,66 +107,44 @@ final class Quarantine: Sendable {
             ])
     }
 
-    /// The names of the actions that are refused.
-    var names: [String] { entries.withLock { $0 }.filter { $0.state == .quarantined }.map(\.id) }
+    /// The names of what is refused.
+    var names: [String] { state.withLock(\.entries).filter { $0.state == .quarantined }.map(\.id) }
 
-    /// Whether a process has ended while it reduced a transaction, and other servers know of it.
-    func suspects(_ transaction: Transaction) -> Bool {
-        guard let identity = TransactionIdentity(transaction) else { return false }
-        return entries.withLock { entries in entries.contains { $0.state == .suspected && $0.identity == identity } }
+    /// Whether the list has anything.
+    var hasEntries: Bool { state.withLock { !$0.entries.isEmpty } }
+
+    /// What the list says, and when this server has seen first that another one tries it.
+    func entry(
+        of identity: TransactionIdentity
+    ) -> (entry: QuarantineFile.Entry?, triedSince: ContinuousClock.Instant?) {
+        state.withLock { ($0.byIdentity[identity], $0.trialsSince[identity]) }
     }
 
     /// Reads the file again where it has changed.
     func reload() {
         switch file.news() {
         case .content(let entries):
-            self.entries.withLock { $0 = entries }
-            let refused = Self.refused(entries)
-            mark.setQuarantined(refused)
-            logger.notice("quarantine read", metadata: ["count": .stringConvertible(refused.count)])
+            state.withLock { $0 = State(entries, after: $0) }
+            watch(entries)
+            logger.notice("quarantine read", metadata: ["count": .stringConvertible(names.count)])
         case .fault(let reason): logger.error("quarantine not read", metadata: ["reason": .string(reason)])
         case nil: break
         }
     }
 
-    /// Adds a transaction to the entries where it is suspected already, or was let pass after it had been set aside, and
-    /// drops suspicions that count no more.
-    private static func quarantine(
-        _ record: MarkPage.Record, _ page: MarkPage, _ entries: inout [QuarantineFile.Entry]
-    ) -> Bool {
-        entries.removeAll { $0.state == .suspected && $0.age > suspicionTime }
-        if let index = entries.firstIndex(where: { $0.identity == record.identity }) {
-            var entry = entries.remove(at: index)
-            entry.state = .quarantined
-            entry.crashes += 1
-            entries.append(entry)
-            return true
-        }
-        guard page.suspected.contains(where: { $0.record.identity == record.identity }) else { return false }
-        entries.append(QuarantineFile.Entry(record))
-        return true
-    }
-
-    /// Adds a transaction to the list as a suspected one.
-    private static func suspect(_ record: MarkPage.Record, in file: QuarantineFile, _ logger: Logger) {
-        do {
-            try file.change { entries in
-                var entry = QuarantineFile.Entry(record)
-                (entry.state, entry.crashes) = (.suspected, 1)
-                entries.append(entry)
-                entries = entries.suffix(Self.entriesMax)
+    /// Has the marks refuse what is set aside.
+    private func watch(_ entries: [QuarantineFile.Entry]) {
+        var refused: [TransactionIdentity: ReductionMark.Refused] = [:]
+        var suspected: Set<TransactionIdentity> = []
+        for entry in entries {
+            guard let identity = entry.identity else { continue }
+            switch entry.state {
+            case .quarantined: refused[identity] = .init(name: entry.id, version: entry.version ?? 0)
+            case .suspected: suspected.insert(identity)
+            case .retry: break
             }
-        } catch {
-            logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
         }
-    }
-
-    private static func refused(_ entries: [QuarantineFile.Entry]) -> [TransactionIdentity: String] {
-        Dictionary(
-            entries.compactMap { entry in
-                entry.state == .quarantined ? entry.identity.map { ($0, entry.id) } : nil
-            }
-        ) { $1 }
+        mark.watch(refused, suspected: suspected)
     }
 
     private static func metadata(_ record: MarkPage.Record, _ id: String?) -> Logger.Metadata {

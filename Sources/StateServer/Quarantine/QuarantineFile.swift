@@ -12,7 +12,8 @@ struct QuarantineFile: Sendable {
             case quarantined
             /// It passes; the next crash sets it aside again.
             case retry
-            /// One process has ended while it reduced the action; the next crash sets it aside.
+            /// One process has ended while it reduced the action; the next crash sets it aside, unless one reduces it without
+            /// harm before.
             case suspected
         }
 
@@ -21,7 +22,7 @@ struct QuarantineFile: Sendable {
         var state: State
         /// The type of the action, or of the first action of a batch.
         var type: String
-        /// What identifies it: `key`, `id` or `content`.
+        /// What identifies it: `key`, `id`, `content` or `view`.
         var by: String
         /// The idempotency key or the ID; nil where the content identifies it.
         var name: String?
@@ -35,6 +36,12 @@ struct QuarantineFile: Sendable {
         var since: String
         /// The hash of what identifies it, 32 hexadecimal digits.
         var hash: String
+        /// The version of the state with which a view is refused; nil for an action.
+        var version: Version?
+        /// The address of the server that has ended; nil where that is not known.
+        var server: String?
+        /// The server that tries a suspected action; nil while none does.
+        var tried: String?
     }
 
     private struct Content: Codable {
@@ -131,10 +138,11 @@ extension QuarantineFile.Entry {
             by: Self.kinds[Int(record.identity.kind.rawValue) - 1],
             name: key?.key.text ?? (record.name.isEmpty ? nil : record.name), subject: key?.subject?.text,
             line: key?.line.map { $0 + 1 }, crashes: 2,
-            since: Date().formatted(.iso8601), hash: digits)
+            since: Date().formatted(.iso8601), hash: digits,
+            version: record.identity.kind == .view ? record.version : nil)
     }
 
-    private static let kinds = ["key", "id", "content"]
+    private static let kinds = ["key", "id", "content", "view"]
 
     /// How long it has been in the list; longer than anything where the time is misspelled.
     var age: Duration {

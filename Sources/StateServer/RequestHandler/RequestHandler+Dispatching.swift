@@ -20,6 +20,7 @@ extension RequestHandler {
             store.enqueue(
                 PendingTransaction(transaction, client: exchange.client) { [self] outcome in
                     note(outcome, name)
+                    quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
                     answer(exchange, request, outcome, name)
                 })
         case .lines(let lines):
@@ -39,6 +40,7 @@ extension RequestHandler {
         let isLong = lines.count > Self.quickLinesMax
         let end = { @Sendable [self] (outcomes: LoadOutcomes) in
             for outcome in outcomes.all { note(outcome, name) }
+            quarantine?.endTrial(of: request, isReduced: true)
             let latest = latest
             let write = { @Sendable [self] in
                 answer(exchange, contract.response(to: lines, outcomes: outcomes.all, of: request, latest: latest))
@@ -129,6 +131,7 @@ extension RequestHandler {
         store.enqueue(
             PendingTransaction(transaction, client: exchange.client, watcherID: id) { [self] outcome in
                 note(outcome, name)
+                quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
                 hub.decided(id, outcome)
             } completed: { [self] report in
                 // A swallowed action is answered at once, whatever its middleware has dispatched.
@@ -208,6 +211,14 @@ extension RequestHandler {
 }
 
 extension Outcome {
+    /// Whether the reducers have decided it, so that they have done no harm.
+    fileprivate var isOfReducers: Bool {
+        switch self {
+        case .committed, .wouldCommit, .nothingCommitted, .rejected, .failed: true
+        case .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining: false
+        }
+    }
+
     /// How many bytes the values have that the client gets with `return=representation`.
     fileprivate var representationBytesCount: Int {
         guard case .committed(let receipt) = self else { return 0 }

@@ -6,17 +6,18 @@ internal import Synchronization
 
 /// Actions that another server of the cluster is to carry out.
 extension RequestHandler {
-    /// Sends a request on to the server that writes; nil where this server is to carry it out.
+    /// Sends a request on to the server that writes, or carries it out here; nil for one that needs no cluster.
     ///
     /// A request goes one hop, and dry runs stay here. What the other server has surely not carried out is carried out here:
-    /// the journal takes the commits of any server.
+    /// the journal takes the commits of any server. Where that server is lost meanwhile, it may have ended by this action,
+    /// which is therefore not carried out here at once.
     func forward(
         _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, _ name: RequestName
     ) -> Reply? {
-        if let cluster, dispatch.commits, cluster.staleness != nil { return .now(respond(.notDurable, name.id)) }
-        guard let cluster, let address = cluster.target, dispatch.commits, cluster.origin(of: request) == nil,
-            !isDraining.load(ordering: .acquiring)
-        else { return dispatch.commits ? refuseWhereLost(name) : nil }
+        guard let cluster, dispatch.commits else { return nil }
+        guard cluster.staleness == nil else { return .now(respond(.notDurable, name.id)) }
+        guard let address = cluster.target, cluster.origin(of: request) == nil, !isDraining.load(ordering: .acquiring)
+        else { return carryOut(dispatch, exchange, name) }
         // Many lines take their time.
         let wait = (dispatch.wait?.duration ?? .zero) + .milliseconds(request.body.count / 1000)
         cluster.send(request, to: address, of: exchange.client, waiting: wait) { [self] outcome in
@@ -24,16 +25,48 @@ extension RequestHandler {
             switch outcome {
             case .answered(let response, let cursor):
                 answer(exchange, response, having: cursor?.version ?? 0, until: schedule.now() + .seconds(2))
-            // What one server has ended with, and has not been answered now, is not tried here.
-            case .unknown where !dispatch.isIdempotent || isSuspected(dispatch):
-                answer(exchange, respond(.outcomeUnknown(id: dispatch.clientID), name.id))
-            case .notCarriedOut, .unknown:
-                if let refusal = refuseWhereLost(name) { return complete(refusal, exchange) }
-                complete(self.dispatch(dispatch, exchange, name), exchange)
+            case .unknown:
+                let response = respond(.outcomeUnknown(id: dispatch.clientID), name.id)
+                guard let quarantine else { return answer(exchange, response) }
+                quarantine.recordLoss(of: address, during: dispatch) { [self] in
+                    // The other servers have the list by then, of which a client may ask any next.
+                    schedule.after(.milliseconds(200)) { [self] in answer(exchange, response) }
+                }
+            case .notCarriedOut, .ended:
+                var isSuspected = false
+                if case .ended = outcome { isSuspected = true }
+                complete(carryOut(dispatch, exchange, name, isSuspected: isSuspected), exchange)
                 store.flush()
             }
         }
         return .working()
+    }
+
+    /// Carries out an action here; one that may have ended another server, when the list says that this one tries it.
+    private func carryOut(
+        _ dispatch: DispatchRequest, _ exchange: Exchange, _ name: RequestName, isSuspected: Bool = false
+    ) -> Reply {
+        if let refusal = refuseWhereLost(name) { return refusal }
+        guard let quarantine else { return self.dispatch(dispatch, exchange, name) }
+        let verdict = quarantine.judge(dispatch, isSuspected: isSuspected) { [self] verdict in
+            complete(carryOut(dispatch, exchange, name, verdict), exchange)
+            store.flush()
+        }
+        return verdict.map { carryOut(dispatch, exchange, name, $0) } ?? .working()
+    }
+
+    private func carryOut(
+        _ dispatch: DispatchRequest, _ exchange: Exchange, _ name: RequestName, _ verdict: Quarantine.Verdict
+    ) -> Reply {
+        switch verdict {
+        case .passes: self.dispatch(dispatch, exchange, name)
+        case .refused(let id):
+            .now(
+                contract.response(
+                    to: dispatch, outcome: .rejected(.quarantined(id), index: 0), latest: latest, name: name))
+        case .isTried: .now(respond(.outcomeUnknown(id: dispatch.clientID), name.id))
+        case .unknown: .now(respond(.notDurable, name.id))
+        }
     }
 
     /// The refusal of an action where this server does not know the newest state and never will.
@@ -46,11 +79,6 @@ extension RequestHandler {
     var staleness: Duration? {
         guard let cluster else { return nil }
         return cluster.staleness ?? store.lostHistory.map { schedule.now() - $0.since }
-    }
-
-    private func isSuspected(_ dispatch: DispatchRequest) -> Bool {
-        guard let quarantine, case .one(let transaction) = dispatch.content else { return false }
-        return quarantine.suspects(transaction)
     }
 
     /// Answers once this server has a version itself, so that the client's next read at this server has what the answer says.

@@ -200,7 +200,8 @@ extension RequestHandler {
 extension Problem {
     /// The problem for an error of a reading.
     static func of(reading error: any Error) -> Problem {
-        (error as? Problem) ?? ((error as? JournalError)?.kind == .damage ? .journalDamaged : .ourFault)
+        if let fault = error as? ViewFault { return .viewFault(fault) }
+        return (error as? Problem) ?? ((error as? JournalError)?.kind == .damage ? .journalDamaged : .ourFault)
     }
 }
 

@@ -10,6 +10,8 @@ package struct TransactionIdentity: Hashable, Sendable {
         case id = 2
         /// The bytes of the request or of its line, or else the types and payloads of the actions.
         case content = 3
+        /// The name of a view.
+        case view = 4
     }
 
     package let kind: Kind
@@ -34,6 +36,19 @@ package struct TransactionIdentity: Hashable, Sendable {
         } else {
             return nil
         }
+    }
+
+    /// Identifies the computation of a view.
+    package init(view name: String) { self.init(.view, Self.hash(name)) }
+
+    /// Identifies several transactions that one request has brought; nil where the turn alone knows the actions of one.
+    package init?(_ transactions: [Transaction]) {
+        var hash = ContentHash(high: 0, low: 0)
+        for transaction in transactions {
+            guard let identity = Self(transaction) else { return nil }
+            hash = Self.combine(hash, identity.hash)
+        }
+        self.init(.content, hash)
     }
 
     private static func hash(_ text: String) -> ContentHash {

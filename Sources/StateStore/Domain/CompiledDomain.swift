@@ -1,4 +1,5 @@
 package import StateJSON
+internal import Synchronization
 
 /// The faults of a domain's declaration, for which a store does not start.
 public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
@@ -13,6 +14,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The entries by the identity of the action's type, for the lookup of each dispatched action.
     private let entriesByType: [ObjectIdentifier: ActionEntry]
     private let views: [String: ViewMemo<State>]
+    /// Records which view is being computed; nil where no crash concerns it.
+    private let viewMark = Mutex<ReductionMark?>(nil)
     /// The last-changed versions of the views in an initial state: 0 for each.
     let initialViewVersions: [Version]
     package let catalogue: Catalogue
@@ -202,26 +205,25 @@ package final class CompiledDomain<State: StateType>: Sendable {
         for scope in ActionEntry.outermost(entries.flatMap(\.scopes)) { replace(scope[...], &patch) }
     }
 
+    /// Has a mark record which view is being computed, in this domain's stores and their forks.
+    func mark(by mark: ReductionMark) { viewMark.withLock { $0 = mark } }
+
     /// The value of a selection, unless the value has more than `countMax` parts to encode.
-    ///
-    /// - Parameter viewVersions: the last-changed version of each view; nil where it is not known.
-    func select(_ selection: Selection, in state: State, viewVersions: [Version]?, countMax: Int) throws
-        -> SelectedValue
-    {
+    func select(_ selection: Selection, in snapshot: Snapshot<State>, countMax: Int) throws -> SelectedValue {
+        let state = snapshot.state
         switch selection {
         case .pointer(let pointer): return try layout.select(state, pointer.tokens[...], countMax: countMax)
         case .view(let name):
             guard let view = views[name] else { return .nothing }
-            let version = viewVersions?[view.number]
-            guard countMax == .max || view.isQuick(viewVersion: version) else { return .overBudget }
-            return .encoded(try view.bytes(in: state, viewVersion: version))
+            guard countMax == .max || view.isQuick(in: snapshot) else { return .overBudget }
+            return .encoded(try view.bytes(in: snapshot, marking: viewMark.withLock(\.self)))
         case .hidden: return .nothing
         }
     }
 
     /// The value of a view; nil when the domain has no view of this name.
-    func view(_ name: String, in state: State, viewVersions: [Version]) -> (any Sendable)? {
-        views[name].map { $0.value(in: state, viewVersion: viewVersions[$0.number]).value }
+    func view(_ name: String, in snapshot: Snapshot<State>) -> (any Sendable)? {
+        views[name].map { $0.value(in: snapshot, marking: viewMark.withLock(\.self)).value }
     }
 
     /// The index of a view in ``Snapshot/viewVersions``; nil when the domain has no view of this name.

@@ -153,16 +153,16 @@ package struct ViewFault: Error {
 }
 
 /// The cached newest value of a view.
-final class ViewMemo<State: Sendable>: Sendable {
+final class ViewMemo<State: StateType>: Sendable {
     private struct Known {
-        let viewVersion: Version
+        let change: Cursor
         let value: ViewValue
         var bytes: [UInt8]?
     }
 
     /// An evaluation for one version, for whose end other readers of the version wait.
     private struct UnderWay {
-        let viewVersion: Version
+        let change: Cursor
         let evaluation: DispatchGroup
     }
 
@@ -194,23 +194,25 @@ final class ViewMemo<State: Sendable>: Sendable {
         self.number = number
     }
 
-    /// The view's value.
+    /// The view's value; that of a past state is not cached.
     ///
-    /// - Parameter viewVersion: the view's last-changed version; nil for a past state, whose value is not cached.
-    func value(in state: State, viewVersion: Version?) -> ViewValue {
-        guard let viewVersion else { return evaluate(state) }
+    /// A fork has versions of its own and shares the cache, so that the epoch tells the values apart.
+    func value(in snapshot: Snapshot<State>, marking mark: ReductionMark?) -> ViewValue {
+        guard let change = snapshot.change(ofView: number) else { return evaluate(snapshot, mark).value }
         while true {
-            switch step(viewVersion) {
+            switch step(change) {
             case .known(let value): return value
             case .wait(let evaluation): evaluation.wait()
             case .evaluate(let evaluation):
-                let value = evaluate(state)
+                let (value, isKept) = evaluate(snapshot, mark)
                 // The old value ends outside the lock: it is an adopter's, and may read the view.
                 _ = memo.withLock { memo -> Known? in
                     if memo.underWay?.evaluation === evaluation { memo.underWay = nil }
                     // A reader of an older snapshot must not replace the newer value.
-                    guard memo.known?.viewVersion ?? 0 <= viewVersion else { return nil }
-                    return exchange(&memo.known, with: Known(viewVersion: viewVersion, value: value))
+                    if let known = memo.known?.change, known.epoch == change.epoch, known.version > change.version {
+                        return nil
+                    }
+                    return isKept ? exchange(&memo.known, with: Known(change: change, value: value)) : nil
                 }
                 evaluation.leave()
                 return value
@@ -218,27 +220,26 @@ final class ViewMemo<State: Sendable>: Sendable {
         }
     }
 
-    private func step(_ viewVersion: Version) -> Step {
+    private func step(_ change: Cursor) -> Step {
         // Two views that read each other on two threads must not wait for each other.
         let mayWait = ViewEvaluation.current == nil
         return memo.withLock { memo in
-            if let known = memo.known, known.viewVersion == viewVersion { return .known(known.value) }
-            if mayWait, let underWay = memo.underWay, underWay.viewVersion == viewVersion {
+            if let known = memo.known, known.change == change { return .known(known.value) }
+            if mayWait, let underWay = memo.underWay, underWay.change == change {
                 return .wait(underWay.evaluation)
             }
             let evaluation = DispatchGroup()
             evaluation.enter()
-            memo.underWay = UnderWay(viewVersion: viewVersion, evaluation: evaluation)
+            memo.underWay = UnderWay(change: change, evaluation: evaluation)
             return .evaluate(evaluation)
         }
     }
 
     /// Whether a thread that serves other clients may ask for the bytes: they are there, or the last evaluations were quick.
-    ///
-    /// - Parameter viewVersion: the view's last-changed version; nil for a past state.
-    func isQuick(viewVersion: Version?) -> Bool {
-        memo.withLock { memo in
-            if let known = memo.known, known.viewVersion == viewVersion { return known.bytes != nil }
+    func isQuick(in snapshot: Snapshot<State>) -> Bool {
+        let change = snapshot.change(ofView: number)
+        return memo.withLock { memo in
+            if let known = memo.known, known.change == change { return known.bytes != nil }
             return memo.underWay == nil && memo.quickCount >= Self.quickCountMin
         }
     }
@@ -252,26 +253,44 @@ final class ViewMemo<State: Sendable>: Sendable {
         }
     }
 
-    private func evaluate(_ state: State) -> ViewValue {
-        let begun = ContinuousClock.now
-        defer { noteTime(ContinuousClock.now - begun) }
-        return ViewEvaluation.value(of: self) { view.evaluate(state) } ?? ViewValue(ViewReadsItself(name: view.name))
+    /// The value, and whether the cache may keep it: a view that is set aside may pass later.
+    private func evaluate(_ snapshot: Snapshot<State>, _ mark: ReductionMark?) -> (value: ViewValue, isKept: Bool) {
+        do {
+            let value = try marking(mark, snapshot) {
+                let begun = ContinuousClock.now
+                defer { noteTime(ContinuousClock.now - begun) }
+                return ViewEvaluation.value(of: self) { view.evaluate(snapshot.state) }
+            }
+            return (value ?? ViewValue(ViewReadsItself(name: view.name)), true)
+        } catch {
+            return (ViewValue(json: .failure(error as? ViewFault ?? ViewFault("\(error)"))), false)
+        }
+    }
+
+    private func marking<Value>(
+        _ mark: ReductionMark?, _ snapshot: Snapshot<State>, _ body: () throws -> Value
+    ) throws -> Value {
+        guard let mark else { return try body() }
+        return try mark.viewing(
+            view.name, at: snapshot.version, changed: snapshot.change(ofView: number)?.version, body)
     }
 
     /// The UTF-8 JSON of the value.
     ///
-    /// - Throws: `EncodingError` when the value cannot be encoded.
-    func bytes(in state: State, viewVersion: Version?) throws -> [UInt8] {
-        let value = value(in: state, viewVersion: viewVersion)
-        if let bytes = memo.withLock({ $0.known?.viewVersion == viewVersion ? $0.known?.bytes : nil }) {
+    /// - Throws: `EncodingError` when the value cannot be encoded, and ``ViewFault``.
+    func bytes(in snapshot: Snapshot<State>, marking mark: ReductionMark?) throws -> [UInt8] {
+        let change = snapshot.change(ofView: number)
+        if let bytes = memo.withLock({ $0.known?.change == change ? $0.known?.bytes : nil }) { return bytes }
+        // The function and the encoding are the adopter's: one mark is around both.
+        return try marking(mark, snapshot) {
+            let value = value(in: snapshot, marking: nil)
+            let begun = ContinuousClock.now
+            let bytes = try value.write()
+            let time = ContinuousClock.now - begun
+            // A quick encoding says nothing about the evaluation.
+            if time >= Self.quickTime { noteTime(time) }
+            memo.withLock { if $0.known?.change == change { $0.known?.bytes = bytes } }
             return bytes
         }
-        let begun = ContinuousClock.now
-        let bytes = try value.write()
-        let time = ContinuousClock.now - begun
-        // A quick encoding says nothing about the evaluation.
-        if time >= Self.quickTime { noteTime(time) }
-        memo.withLock { if $0.known?.viewVersion == viewVersion { $0.known?.bytes = bytes } }
-        return bytes
     }
 }

@@ -61,6 +61,11 @@ final class Snapshot<State: StateType>: AnySnapshot {
 
     var version: Version { cursor.version }
 
+    /// When what a view reads has changed last; nil for a past state.
+    func change(ofView number: Int) -> Cursor? {
+        viewVersions.isEmpty ? nil : Cursor(cursor.epoch, viewVersions[number])
+    }
+
     /// Makes the snapshot of the next version, with the last-changed versions of this one.
     ///
     /// It is a method because Swift then need not look up the metadata of the generic class.
@@ -81,8 +86,7 @@ final class Snapshot<State: StateType>: AnySnapshot {
     }
 
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
-        let viewVersions = viewVersions.isEmpty ? nil : viewVersions
-        return try domain.select(selection, in: state, viewVersions: viewVersions, countMax: countMax)
+        try domain.select(selection, in: self, countMax: countMax)
     }
 }
 

@@ -88,6 +88,7 @@ private struct ForkMaking<State: StateType> {
     private var insertions: ArraySlice<Fork.Source.Insertion>
     private var time: Timestamp
     private let epoch = Epoch.random()
+    private let mark: ReductionMark?
     private let source: Fork.Source
     private let hasRoom: @Sendable (Int) -> Bool
     private var skipped: Set<ExactText>
@@ -99,8 +100,10 @@ private struct ForkMaking<State: StateType> {
     private static var refusalsMax: Int { 100 }
 
     init(
-        _ source: Fork.Source, of domain: CompiledDomain<State>, hasRoom: @escaping @Sendable (Int) -> Bool
+        _ source: Fork.Source, of domain: CompiledDomain<State>, _ mark: ReductionMark?,
+        hasRoom: @escaping @Sendable (Int) -> Bool
     ) throws {
+        self.mark = mark
         guard hasRoom(Self.stateFactor * source.state.count) else { throw Fork.NoRoom() }
         replay = try Replay(domain, from: source.state, version: source.cursor.version)
         skipped = Set(source.skipped.map { ExactText($0) })
@@ -156,17 +159,19 @@ private struct ForkMaking<State: StateType> {
     }
 
     private mutating func run(_ recorded: Commit, version: Version?) throws(Fork.NoRoom) {
+        let type = recorded.types.first ?? ""
+        if let rejection = mark?.begin(
+            TransactionIdentity(.content, ContentHash(recorded.action)), type: type, name: recorded.id)
+        {
+            return refuse(recorded, version, type, rejection.code, rejection.detail)
+        }
+        defer { mark?.end() }
         let commit: Commit
         do throws(HistoryFault) {
             // What was recorded is not refused for its work.
             commit = try replay.take(recorded, version == nil ? WorkMeter() : nil)
         } catch {
-            result.refused += 1
-            guard result.refusals.count < Self.refusalsMax else { return }
-            return result.refusals.append(
-                Fork.Refusal(
-                    id: recorded.id, version: version, type: error.types.first ?? "", code: error.rejectionCode,
-                    detail: error.detail))
+            return refuse(recorded, version, error.types.first ?? "", error.rejectionCode, error.detail)
         }
         let cursor = Cursor(epoch, source.cursor.version + Version(commits.count) + 1)
         let isOwn = recorded.clientIDs.contains { JSONPointer.sameBytes($0, recorded.id) }
@@ -181,6 +186,15 @@ private struct ForkMaking<State: StateType> {
         commits.append(made)
         result.applied += 1
     }
+
+    private mutating func refuse(
+        _ recorded: Commit, _ version: Version?, _ type: String, _ code: String?, _ detail: String
+    ) {
+        result.refused += 1
+        guard result.refusals.count < Self.refusalsMax else { return }
+        result.refusals.append(
+            Fork.Refusal(id: recorded.id, version: version, type: type, code: code, detail: detail))
+    }
 }
 
 extension Store {
@@ -188,7 +202,7 @@ extension Store {
         _ source: Fork.Source, hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool,
         commits: @escaping @Sendable (_ after: Version) throws -> [Commit]
     ) throws -> Fork.Advance {
-        let making = Owned(try ForkMaking(source, of: domain, hasRoom: hasRoom))
+        let making = Owned(try ForkMaking(source, of: domain, mark?.another(), hasRoom: hasRoom))
         return { mayGoOn in
             try making.withValue { making in
                 try making.advance(while: mayGoOn, commits) ? making.fork(of: self) : nil
@@ -205,6 +219,6 @@ extension Store {
         return Store(
             domain: domain, middleware: middleware, limits: limits, origin: Origin(state: state, cursor: cursor),
             now: now, journal: journal, watchLimits: WatchLimits(watchesMax: 1000, watchesPerClientMax: 100),
-            journalOldest: oldest, clock: monotonicNow, processorTime: processorTime)
+            journalOldest: oldest, clock: monotonicNow, processorTime: processorTime, mark: mark?.another())
     }
 }

@@ -77,7 +77,7 @@ extension Store {
     ) -> SubscriptionToken? {
         guard view(name, as: type) != nil, let number = domain.number(ofView: name) else { return nil }
         let value: @Sendable (Snapshot<State>) -> Value? = { [domain] snapshot in
-            domain.view(name, in: snapshot.state, viewVersions: snapshot.viewVersions) as? Value
+            domain.view(name, in: snapshot) as? Value
         }
         let isChanged: @Sendable (Snapshot<State>, Snapshot<State>) -> Bool = {
             $0.viewVersions[number] != $1.viewVersions[number]
@@ -93,7 +93,7 @@ extension Store {
     /// The current value of a named view; nil when the domain has no view of this name and type, or the view reads itself.
     public func view<Value: Sendable>(_ name: String, as type: Value.Type = Value.self) -> Value? {
         let latest = latest
-        let value = domain.view(name, in: latest.state, viewVersions: latest.viewVersions)
+        let value = domain.view(name, in: latest)
         if let fault = value as? ViewReadsItself { report(.viewFailed(reason: fault.description)) }
         return value as? Value
     }

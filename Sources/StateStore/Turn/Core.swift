@@ -38,7 +38,7 @@ struct Core<State: StateType>: Sendable {
     /// See ``Store/isRecorded``.
     let isRecorded: Bool
     let limits: StoreLimits
-    /// Notes what is being reduced; nil for a store that no crash concerns.
+    /// Records what is being reduced; nil for a store that no crash concerns.
     private let mark: ReductionMark?
     /// The newest computed state.
     private(set) var latest: Snapshot<State>

@@ -1,38 +1,38 @@
 package import StateJSON
 
-/// A page of memory that outlives the process: it names the transactions that a turn and a dry run are reducing.
+/// Memory that outlives the process: it names the transactions and the views that are being computed.
 ///
-/// A mapped file stays in the page cache when the process ends for any reason. The page has a head, a record of each
-/// transaction that is being reduced, and records of suspected transactions, during which a process has ended once.
+/// A mapped file stays in the page cache when the process ends for any reason. The page has a head, a record for each of the
+/// threads that compute, and records of what is suspected, during which a process has ended once.
 package struct MarkPage {
-    /// What reduces a transaction: a turn, or the thread of dry runs beside it.
-    package enum Work: CaseIterable, Sendable {
-        case turn, dryRun
-
-        fileprivate var stateOffset: Int { self == .turn ? 24 : 32 }
-        /// The place of the record, before or behind those of the suspected ones.
-        fileprivate var place: Int { self == .turn ? 0 : MarkPage.suspectedMax + 1 }
-    }
-
-    /// A transaction, as far as the page has room for it.
+    /// A transaction or a view, as far as the page has room for it.
     package struct Record: Equatable, Sendable {
         package var identity: TransactionIdentity
-        /// The type of its first action.
+        /// The type of its first action, or `view`.
         package var type: String
-        /// The idempotency key with its subject and line, or the first ID; empty where the content identifies it.
+        /// The idempotency key with its subject and line, the first ID, or the view; empty where the content identifies it.
         package var name: String
+        /// The version of the state that a view was computed from; 0 for a transaction.
+        package var version: Version
+
+        package init(identity: TransactionIdentity, type: String, name: String, version: Version = 0) {
+            (self.identity, self.type, self.name, self.version) = (identity, type, name, version)
+        }
     }
 
     /// How many bytes the page has.
-    package static let size = 4096
-    /// How many suspected transactions it has room for; the oldest makes way for another one.
+    package static let size = 24_576
+    /// How many suspected records it has room for; the oldest makes way for another one.
     package static let suspectedMax = 8
+    /// How many threads can record at the same time what they compute.
+    package static let slotsMax = 48
 
-    private static let mark: UInt64 = 0x3130_4B52_414D_4B53  // SKMARK01
+    private static let mark: UInt64 = 0x3230_4B52_414D_4B53  // SKMARK02
     private static let bootOffset = 8
-    private static let recordsOffset = 64
+    private static let slotsOffset = 64
+    private static let recordsOffset = slotsOffset + slotsMax * 8
     private static let recordSize = 384
-    private static let (kindOffset, typeOffset, nameOffset) = (16, 24, 152)
+    private static let (kindOffset, typeOffset, nameOffset, versionOffset) = (16, 24, 152, 376)
     private static let (typeMax, nameMax) = (128, 224)
 
     private let base: UnsafeMutableRawPointer
@@ -50,50 +50,56 @@ package struct MarkPage {
         store(boot.low, Self.bootOffset + 8)
     }
 
-    /// The transaction that was being reduced when the process ended; nil where there was none.
-    package func interrupted(in work: Work) -> Record? { word(work.stateOffset) == 1 ? record(work.place) : nil }
+    /// What a thread was computing when the process ended; nil where there was nothing.
+    package func interrupted(in slot: Int) -> Record? {
+        word(Self.stateOffset(slot)) == 1 ? record(Self.place(ofSlot: slot)) : nil
+    }
 
-    /// The suspected transactions by their places, from 1 on.
+    /// The suspected records by their places, from 1 on.
     package var suspected: [(place: Int, record: Record)] {
         (1...Self.suspectedMax).compactMap { place in record(place).map { (place, $0) } }
     }
 
-    /// Notes a transaction before it is reduced.
-    func begin(_ identity: TransactionIdentity, type: String, name: String, in work: Work) {
-        // Whatever ends the process between two of these stores is not the action.
-        store(0, work.stateOffset)
-        write(identity, type: type, name: name, to: work.place)
-        store(1, work.stateOffset)
+    /// Records what is about to be computed.
+    func begin(_ record: Record, in slot: Int) {
+        // Whatever ends the process between two of these stores is not what is computed.
+        store(0, Self.stateOffset(slot))
+        write(record, to: Self.place(ofSlot: slot))
+        store(1, Self.stateOffset(slot))
     }
 
-    /// Notes that no transaction is being reduced.
-    package func end(_ work: Work) { store(0, work.stateOffset) }
+    /// Records that nothing is being computed.
+    package func end(_ slot: Int) { store(0, Self.stateOffset(slot)) }
 
-    /// Adds a suspected transaction, in place of the oldest where there is no room.
+    private static func stateOffset(_ slot: Int) -> Int { slotsOffset + slot * 8 }
+
+    /// The places before it are those of the suspected records.
+    private static func place(ofSlot slot: Int) -> Int { suspectedMax + 1 + slot }
+
+    /// Adds a suspected record, in place of the oldest where there is no room.
     package func addSuspected(_ record: Record) {
         var records = suspected.map(\.record)
         if records.count == Self.suspectedMax { records.removeFirst() }
         records.append(record)
         for place in 1...Self.suspectedMax { removeSuspected(at: place) }
-        for (index, record) in records.enumerated() {
-            write(record.identity, type: record.type, name: record.name, to: index + 1)
-        }
+        for (index, record) in records.enumerated() { write(record, to: index + 1) }
     }
 
-    /// Removes a suspected transaction.
+    /// Removes a suspected record.
     package func removeSuspected(at place: Int) {
         base.storeBytes(of: 0, toByteOffset: Self.offset(place) + Self.kindOffset, as: UInt8.self)
     }
 
-    private static func offset(_ place: Int) -> Int { recordsOffset + place * recordSize }
+    private static func offset(_ place: Int) -> Int { recordsOffset + (place - 1) * recordSize }
 
-    private func write(_ identity: TransactionIdentity, type: String, name: String, to place: Int) {
+    private func write(_ record: Record, to place: Int) {
         let offset = Self.offset(place)
-        store(identity.hash.high, offset)
-        store(identity.hash.low, offset + 8)
-        base.storeBytes(of: identity.kind.rawValue, toByteOffset: offset + Self.kindOffset, as: UInt8.self)
-        copy(type, Self.typeMax, to: offset + Self.typeOffset, count: offset + Self.kindOffset + 1)
-        copy(name, Self.nameMax, to: offset + Self.nameOffset, count: offset + Self.kindOffset + 2)
+        store(record.identity.hash.high, offset)
+        store(record.identity.hash.low, offset + 8)
+        store(record.version, offset + Self.versionOffset)
+        base.storeBytes(of: record.identity.kind.rawValue, toByteOffset: offset + Self.kindOffset, as: UInt8.self)
+        copy(record.type, Self.typeMax, to: offset + Self.typeOffset, count: offset + Self.kindOffset + 1)
+        copy(record.name, Self.nameMax, to: offset + Self.nameOffset, count: offset + Self.kindOffset + 2)
     }
 
     private func record(_ place: Int) -> Record? {
@@ -102,7 +108,8 @@ package struct MarkPage {
         return Record(
             identity: .init(kind, ContentHash(high: word(offset), low: word(offset + 8))),
             type: text(offset + Self.typeOffset, min(Self.typeMax, Int(byte(offset + Self.kindOffset + 1)))),
-            name: text(offset + Self.nameOffset, min(Self.nameMax, Int(byte(offset + Self.kindOffset + 2)))))
+            name: text(offset + Self.nameOffset, min(Self.nameMax, Int(byte(offset + Self.kindOffset + 2)))),
+            version: word(offset + Self.versionOffset))
     }
 
     private func copy(_ text: String, _ most: Int, to offset: Int, count place: Int) {

@@ -1,113 +1,217 @@
 internal import StateJSON
 internal import Synchronization
 
-/// Notes each transaction before a turn or a dry run reduces it, and refuses those that are set aside.
+/// Records each transaction and each view before it is computed, and refuses those that are set aside.
 ///
-/// A reducer or a middleware that traps ends the process. The next process finds the transaction in the page. The turns and
-/// the dry runs beside them have a mark each, with one list of what is set aside.
-// unchecked: only one turn, or one dry run, at a time writes to its part of the page and to `suspectedPlace`; a mutex guards the
-// rest.
+/// A reducer, a middleware or a view that traps ends the process. The next process finds in the page what was computed then.
+/// The turns of a store, its dry runs, each fork and each view have a mark of their own, on one page and with one list.
+// unchecked: only one turn, dry run, fork or view at a time uses a mark; a mutex guards what the marks of a page share.
 package final class ReductionMark: @unchecked Sendable {
-    private struct Watched {
-        /// The name of each transaction that is set aside.
-        var quarantined: [TransactionIdentity: String] = [:]
-        /// The place of each suspected transaction in the page.
-        var suspected: [TransactionIdentity: Int] = [:]
+    /// A transaction or a view that is set aside.
+    package struct Refused: Sendable {
+        /// The name for the operator.
+        package var name: String
+        /// The version of the state with which the view is refused, until what it reads changes.
+        package var version: Version
+
+        package init(name: String, version: Version = 0) { (self.name, self.version) = (name, version) }
     }
 
-    /// What both marks watch for.
+    private struct Watched {
+        var refused: [TransactionIdentity: Refused] = [:]
+        /// What the page suspects, with the places.
+        var suspected: [TransactionIdentity: Int] = [:]
+        /// What other servers suspect as well.
+        var shared: Set<TransactionIdentity> = []
+
+        var isEmpty: Bool { refused.isEmpty && suspected.isEmpty && shared.isEmpty }
+    }
+
+    /// What the marks of one page share.
     private final class Watch: Sendable {
         let watched: Mutex<Watched>
         let isNeeded: Atomic<Bool>
+        /// A bit for each slot of the page that is in use.
+        let slots = Atomic<UInt64>(0)
+        /// Takes what the list has and what was computed without harm.
+        let released: @Sendable (TransactionIdentity) -> Void
 
-        init(_ watched: Watched) {
-            isNeeded = Atomic(!watched.suspected.isEmpty)
+        init(_ watched: Watched, released: @escaping @Sendable (TransactionIdentity) -> Void) {
+            isNeeded = Atomic(!watched.isEmpty)
             self.watched = Mutex(watched)
+            self.released = released
         }
 
         func change(_ body: (inout Watched) -> Void) {
             watched.withLock { watched in
                 body(&watched)
-                isNeeded.store(!watched.quarantined.isEmpty || !watched.suspected.isEmpty, ordering: .relaxed)
+                isNeeded.store(!watched.isEmpty, ordering: .relaxed)
             }
         }
+
+        /// Takes a slot of the page; nil where all are in use.
+        func takeSlot() -> Int? {
+            var used = slots.load(ordering: .relaxed)
+            while true {
+                let slot = (~used).trailingZeroBitCount
+                guard slot < MarkPage.slotsMax else { return nil }
+                let (isTaken, current) = slots.weakCompareExchange(
+                    expected: used, desired: used | 1 << UInt64(slot), ordering: .relaxed)
+                if isTaken { return slot }
+                used = current
+            }
+        }
+
+        func giveBack(_ slot: Int) { slots.bitwiseAnd(~(1 << UInt64(slot)), ordering: .relaxed) }
     }
 
     private let page: MarkPage
     /// Keeps the memory of the page.
     private let owner: AnyObject
-    private let work: MarkPage.Work
     private let watch: Watch
-    /// The place of the suspected transaction that is being reduced.
-    private var suspectedPlace: Int?
+    /// The part of the page that is in use between a beginning and the end behind it.
+    private var slot: Int?
+    /// What is being computed, where it is suspected, or is set aside and tried again.
+    private var tried: TransactionIdentity?
 
-    /// Makes a mark of turns on a page.
+    /// Makes the first mark of a page.
     ///
-    /// - Parameter owner: the object that keeps the memory of the page.
-    package init(_ page: MarkPage, owner: AnyObject) {
+    /// - Parameters:
+    ///   - owner: the object that keeps the memory of the page.
+    ///   - released: takes what the list has and what was computed without harm; on any thread, which must not wait.
+    package init(
+        _ page: MarkPage, owner: AnyObject, released: @escaping @Sendable (TransactionIdentity) -> Void = { _ in }
+    ) {
         self.page = page
         self.owner = owner
         let suspected = Dictionary(page.suspected.map { ($0.record.identity, $0.place) }) { $1 }
-        work = .turn
-        watch = Watch(Watched(suspected: suspected))
+        watch = Watch(Watched(suspected: suspected), released: released)
     }
 
-    private init(dryRunsBeside mark: ReductionMark) {
-        page = mark.page
-        owner = mark.owner
-        work = .dryRun
-        watch = mark.watch
+    private init(beside mark: ReductionMark) { (page, owner, watch) = (mark.page, mark.owner, mark.watch) }
+
+    /// Makes another mark on the page, for what is computed at the same time.
+    func another() -> ReductionMark { ReductionMark(beside: self) }
+
+    /// Replaces what the list says.
+    ///
+    /// - Parameter suspected: what several servers suspect.
+    package func watch(_ refused: [TransactionIdentity: Refused], suspected: Set<TransactionIdentity> = []) {
+        watch.change { ($0.refused, $0.shared) = (refused, suspected) }
     }
 
-    /// Makes the mark of the dry runs, of which there must be one at a time.
-    func forDryRuns() -> ReductionMark { ReductionMark(dryRunsBeside: self) }
-
-    /// Replaces the transactions that are set aside; each has a name for the operator.
-    package func setQuarantined(_ quarantined: [TransactionIdentity: String]) {
-        watch.change { $0.quarantined = quarantined }
-    }
-
-    /// Notes a transaction before it is reduced.
+    /// Records a transaction before it is reduced.
     ///
     /// - Returns: the rejection of a transaction that is set aside, which must not be reduced.
     func begin(_ transaction: Transaction) -> Rejection? {
-        releaseSuspected()
         guard let identity = TransactionIdentity(transaction) else {
-            page.end(work)
+            end()
             return nil
         }
-        if watch.isNeeded.load(ordering: .relaxed), let rejection = look(identity) {
-            page.end(work)
-            return rejection
+        return begin(identity, type: transaction.firstType, name: transaction.identifyingName)
+    }
+
+    /// Records an action before it is reduced; see ``begin(_:)``.
+    func begin(
+        _ identity: TransactionIdentity, type: @autoclosure () -> String, name: @autoclosure () -> String
+    ) -> Rejection? {
+        releaseTried()
+        if watch.isNeeded.load(ordering: .relaxed), let refused = refusal(identity, changed: nil) {
+            end()
+            return .quarantined(refused.name)
         }
-        let name = transaction.idempotency?.key.recorded ?? transaction.firstID ?? ""
-        page.begin(identity, type: transaction.items.isEmpty ? "" : transaction.type(at: 0) ?? "", name: name, in: work)
+        record(.init(identity: identity, type: type(), name: name()))
         return nil
     }
 
-    /// Notes that no transaction is being reduced.
-    func end() {
-        page.end(work)
-        releaseSuspected()
+    /// Computes a view, or a part of its answer, which the page names meanwhile.
+    ///
+    /// It needs no system call. A view that is set aside is computed again once what it reads has changed.
+    ///
+    /// - Parameters:
+    ///   - version: the version of the state.
+    ///   - changed: the version at which what the view reads has changed last; nil for a past state.
+    /// - Throws: ``ViewFault`` for a view that is set aside.
+    func viewing<Value>(
+        _ name: String, at version: Version, changed: Version?, _ body: () throws -> Value
+    ) throws -> Value {
+        let mark = another()
+        let identity = TransactionIdentity(view: name)
+        if watch.isNeeded.load(ordering: .relaxed), let refused = mark.refusal(identity, changed: changed) {
+            throw ViewFault(
+                "the server has ended each time it computed the view, and has set it aside as \(refused.name), until what it reads changes or the operator lets it pass"
+            )
+        }
+        mark.record(.init(identity: identity, type: "view", name: name, version: version))
+        defer { mark.end() }
+        return try body()
     }
 
-    private func look(_ identity: TransactionIdentity) -> Rejection? {
+    /// Records that nothing is being computed.
+    func end() {
+        if let slot {
+            page.end(slot)
+            watch.giveBack(slot)
+        }
+        slot = nil
+        releaseTried()
+    }
+
+    private func record(_ record: MarkPage.Record) {
+        // Where more threads compute than the page has room for, the next ones are not recorded.
+        guard let slot = slot ?? watch.takeSlot() else { return }
+        self.slot = slot
+        page.begin(record, in: slot)
+    }
+
+    /// What is set aside and must not be computed now; nil for anything else.
+    private func refusal(_ identity: TransactionIdentity, changed: Version?) -> Refused? {
         watch.watched.withLock { watched in
-            suspectedPlace = watched.suspected[identity]
-            return watched.quarantined[identity].map { name in
-                Rejection(
-                    "action-quarantined",
-                    "the server has ended each time it reduced this action, and has set it aside as \(name); nothing was committed, and a retry is refused until the operator lets it pass",
-                    kind: .invalid)
-            }
+            let refused = watched.refused[identity]
+            if let refused, changed.map({ $0 <= refused.version }) ?? true { return refused }
+            let isTried = refused != nil || watched.suspected[identity] != nil || watched.shared.contains(identity)
+            tried = isTried ? identity : nil
+            return nil
         }
     }
 
-    /// Drops the suspected transaction that was reduced without harm.
-    private func releaseSuspected() {
-        guard let place = suspectedPlace else { return }
-        suspectedPlace = nil
-        page.removeSuspected(at: place)
-        watch.change { watched in watched.suspected = watched.suspected.filter { $0.value != place } }
+    /// Drops what was suspected, or set aside, and was computed without harm.
+    private func releaseTried() {
+        guard let identity = tried.take() else { return }
+        var isInList = false
+        watch.change { watched in
+            if let place = watched.suspected.removeValue(forKey: identity) { page.removeSuspected(at: place) }
+            let wasRefused = watched.refused.removeValue(forKey: identity) != nil
+            isInList = watched.shared.remove(identity) != nil || wasRefused
+        }
+        if isInList { watch.released(identity) }
+    }
+}
+
+extension MarkPage.Record {
+    /// What identifies a transaction; nil for one of which only the turn knows the actions.
+    package init?(_ transaction: Transaction) {
+        guard let identity = TransactionIdentity(transaction) else { return nil }
+        self.init(identity: identity, type: transaction.firstType, name: transaction.identifyingName)
+    }
+}
+
+extension Transaction {
+    /// The type of the first action; empty where only the turn knows it.
+    package var firstType: String { items.isEmpty ? "" : type(at: 0) ?? "" }
+
+    /// The idempotency key or the first ID; empty where the content identifies the transaction.
+    fileprivate var identifyingName: String { idempotency?.key.recorded ?? firstID ?? "" }
+}
+
+extension Rejection {
+    /// The rejection of an action that is set aside.
+    ///
+    /// - Parameter name: the name for the operator.
+    package static func quarantined(_ name: String) -> Rejection {
+        Rejection(
+            "action-quarantined",
+            "the server has ended each time it reduced this action, and has set it aside as \(name); nothing was committed, and a retry is refused until the operator lets it pass",
+            kind: .invalid)
     }
 }

@@ -128,7 +128,7 @@ struct DryRunTests {
         nonisolated(unsafe) let page = memory.page
         let seen = Collection<String>()
         let looking = Middleware<Sample.State> { action, _, next throws(Rejection) in
-            for work in MarkPage.Work.allCases { seen.add("\(work) \(page.interrupted(in: work)?.name ?? "-")") }
+            for slot in 0...1 { seen.add("\(slot) \(page.interrupted(in: slot)?.name ?? "-")") }
             try next(action)
         }
         let mark = ReductionMark(page, owner: memory)
@@ -136,12 +136,12 @@ struct DryRunTests {
         let real = Transaction([.init(Sample.Add(amount: 1), id: "real")])
         let first = Transaction([.init(Sample.Add(amount: 1), id: "first")], purpose: .dryRun)
         let bad = Transaction([.init(Sample.Add(amount: 1), id: "bad")], purpose: .dryRun)
-        mark.setQuarantined([try #require(TransactionIdentity(bad)): "q1"])
+        mark.watch([try #require(TransactionIdentity(bad)): .init(name: "q1")])
 
         let outcomes = store.dryRun([bad, first])
         _ = store.submitNow(real)
 
         #expect(outcomes.map(text).first == "action-quarantined")
-        #expect(seen.values == ["turn -", "dryRun first", "turn real", "dryRun -"])
+        #expect(seen.values == ["0 first", "1 -", "0 real", "1 -"])
     }
 }

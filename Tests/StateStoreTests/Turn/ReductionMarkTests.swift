@@ -30,7 +30,7 @@ struct ReductionMarkTests {
             domain: domain, epoch: .random(),
             middleware: [
                 Middleware { action, _, next throws(Rejection) in
-                    seen(page.interrupted(in: .turn))
+                    seen(page.interrupted(in: 0))
                     try next(action)
                 }
             ], limits: StoreLimits(), state: domain.initial, version: 0, keys: [],
@@ -55,7 +55,7 @@ struct ReductionMarkTests {
         #expect(records.map { $0?.name } == ["ci\0key\n3", "other"])
         #expect(records.map { $0?.type } == ["count/add", "count/add"])
         #expect(records.map { $0?.identity.kind } == [.key, .id])
-        #expect(memory.page.interrupted(in: .turn) == nil)
+        #expect(memory.page.interrupted(in: 0) == nil)
     }
 
     @Test("equal identities are of the same key, the same IDs and subject, or the same bytes")
@@ -83,7 +83,7 @@ struct ReductionMarkTests {
         var core = try core()
         let mark = ReductionMark(memory.page, owner: memory)
         let identity = try #require(TransactionIdentity(transaction(key: "bad")))
-        mark.setQuarantined([identity: "q1"])
+        mark.watch([identity: .init(name: "q1")])
         let domain = try CompiledDomain(Sample())
         core = Core(
             domain: domain, epoch: .random(), middleware: [], limits: StoreLimits(), state: domain.initial, version: 0,
@@ -133,5 +133,35 @@ struct ReductionMarkTests {
         #expect(memory.page.suspected.count == 8)
         memory.page.prepare(boot: ContentHash(high: 9, low: 2))
         #expect(memory.page.suspected.isEmpty)
+    }
+
+    @Test("two that compute at the same time have a record each, and a place that is free again has the next one")
+    func slots() throws {
+        let first = ReductionMark(memory.page, owner: memory)
+        let second = first.another()
+        func names() -> [String?] { (0..<3).map { memory.page.interrupted(in: $0)?.name } }
+
+        _ = first.begin(transaction(id: "a"))
+        _ = second.begin(transaction(id: "b"))
+        #expect(names() == ["a", "b", nil])
+        _ = first.begin(transaction(id: "c"))
+        #expect(names() == ["c", "b", nil])
+        first.end()
+        #expect(names() == [nil, "b", nil])
+        let third = second.another()
+        _ = third.begin(transaction(id: "d"))
+        #expect(names() == ["d", "b", nil])
+    }
+
+    @Test("where more threads compute than the page has room for, the next ones compute without a record")
+    func full() throws {
+        let mark = ReductionMark(memory.page, owner: memory)
+        let marks = (0...MarkPage.slotsMax).map { _ in mark.another() }
+
+        let rejections = marks.enumerated().map { $1.begin(transaction(id: "\($0)")) }
+
+        #expect(rejections.allSatisfy { $0 == nil })
+        let names = (0..<MarkPage.slotsMax).map { memory.page.interrupted(in: $0)?.name }
+        #expect(names == (0..<MarkPage.slotsMax).map(String.init))
     }
 }
