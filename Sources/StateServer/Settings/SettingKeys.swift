@@ -51,7 +51,7 @@ public struct SettingKeys: Sendable {
     /// Which clients need a token.
     public let access = Setting(
         "access", default: AccessPolicy.auto,
-        "open: no client needs a token; tokens: each does; auto: each does on any address but loopback, or once there is a token file or jwt_keys"
+        "open: no client needs a token; tokens: each does; auto: each does on any address but loopback, behind a proxy that the settings name, or once there is a token file or jwt_keys"
     )
     /// File of the tokens and their grants; data: tokens.json in the directory of the journal.
     public let tokens = Setting(

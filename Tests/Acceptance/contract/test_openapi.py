@@ -286,7 +286,8 @@ POINTS = {
     ),
     "ETag and State-Cursor of a state": lambda d: {"ETag", "State-Cursor"} <= d.fields("get", state(d), 200),
     "the parameters of a state": lambda d: (
-        set(d.query("get", state(d))) == {"wait", "until", "debounce", "at-least", "version", "as", "since", "pretty"}
+        set(d.query("get", state(d)))
+        == {"wait", "until", "until-exists", "debounce", "at-least", "version", "as", "since", "pretty"}
     ),
     "until is JSON": lambda d: d.query("get", state(d))["until"]["schema"]["contentMediaType"] == "application/json",
     "the least and the most of numbers": lambda d: (
@@ -527,7 +528,7 @@ ROUTES = {
     "changes": lambda path: path == CHANGES,
     "state with `as=keyed`": lambda path: path.startswith("/v1/state"),
     "POST of actions": lambda path: path == ACTIONS,
-    "POST of actions with `If-Match`": lambda path: path == ACTIONS,
+    "POST of actions with `If-Match` or `If-None-Match`": lambda path: path == ACTIONS,
     "`/readyz`": lambda path: path == "/readyz",
 }
 
