@@ -51,8 +51,11 @@ package struct RequestFields: Sendable {
             let name = field.name.canonicalName
             if let known = RequestField(canonicalName: name) {
                 bits |= 1 << known.rawValue
-            } else if ["forwarded", "via", "x-real-ip"].contains(name) || name.hasPrefix("x-forwarded-") {
-                areOfProxy = true
+            } else {
+                switch name {
+                case "forwarded", "via", "x-real-ip": areOfProxy = true
+                default: if name.hasPrefix("x-forwarded-") { areOfProxy = true }
+                }
             }
         }
     }

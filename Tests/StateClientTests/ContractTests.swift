@@ -135,15 +135,18 @@ struct ContractTests {
         let line = try Line()
         let client = line.client
         let place = Shop.Place(name: "a", order: order)
-        try await client.dispatch(place, expect: [.init("/count", 0)], key: "mine")
+        try await client.dispatch(place, expect: [.init("/count", 0), .init(absent: "/nothing")], key: "mine")
 
-        #expect(try await client.dispatch(place, expect: [.init("/count", 0)], key: "mine").version == 1)
+        #expect(
+            try await client.dispatch(place, expect: [.init("/count", 0), .init(absent: "/nothing")], key: "mine")
+                .version == 1)
         await #expect { try await client.dispatch(place) } throws: {
             let problem = $0 as? StateClient.Problem
             return problem?.code == "shop.taken" && problem?.errors.first?.pointer == "/payload/name"
         }
         for (code, key, expectations) in [
             ("precondition-failed", "other", [StateClient.Expectation("/count", 1)]),
+            ("precondition-failed", "third", [StateClient.Expectation(absent: "/count")]),
             ("idempotency-key-reused", "mine", []), ("malformed-request", "a\r\nb", []),
         ] {
             await #expect { try await client.dispatch(Shop.Count(), expect: expectations, key: key) } throws: {

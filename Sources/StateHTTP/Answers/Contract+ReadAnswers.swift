@@ -42,8 +42,7 @@ extension Contract {
         if request.wait != nil, request.condition == nil, request.atLeast == nil {
             let reason = "none; a wait needs If-None-Match with the ETag, until, until-exists or at-least"
             fields.append(HTTPField(name: .stateWait, value: reason))
-        }
-        if let seconds = request.wait?.applied {
+        } else if let seconds = request.wait?.applied {
             fields.append(HTTPField(name: .preferenceApplied, value: "wait=\(seconds)"))
         }
         let isStillAwaited = request.until.map { !WatchCondition.equalTo($0).isMet(by: encoded) }
