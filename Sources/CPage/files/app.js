@@ -123,6 +123,15 @@ function drawHeader() {
     document.title = `${views.find(({ name }) => name === shown.view).title} · Storekeeper`
 }
 
+// A module that is fetched when it is needed; where the server is away, when it is back.
+function load(name, isAway = () => {}) {
+    return import(`./${name}.js`).catch(async () => {
+        isAway()
+        await api.get("/v1")
+        return import(`./${name}.js`)
+    })
+}
+
 async function route() {
     if (!model) return
     const { view, parameters } = read()
@@ -151,13 +160,8 @@ async function route() {
             fill(main, h("p", { class: "empty" }, "There is nothing here for this client."))
             return
         }
-        const { open } = await import(`./${view}.js`).catch(async () => {
-            if (mine === turn) {
-                fill(main, h("p", { class: "empty" }, "The server does not answer. The view opens when it does."))
-            }
-            await api.get("/v1")
-            return import(`./${view}.js`)
-        })
+        const { open } = await load(view, () => mine === turn
+            && fill(main, h("p", { class: "empty" }, "The server does not answer. The view opens when it does.")))
         if (mine !== turn) return
         // These two say themselves from which cursor on, and with which filter, they follow.
         if (view !== "live" && view !== "state") follower.aim(context.base).catch(() => {})
@@ -195,9 +199,6 @@ async function begin() {
     }
     drawStatus()
     await route()
-    // The other views are there when the server is not. What cannot be fetched now is fetched when it is opened.
-    const others = views.filter(({ needs }) => !needs || model?.can[needs]).map(({ name }) => name)
-    for (const name of [...others, "help"]) import(`./${name}.js`).catch(() => {})
 }
 
 api.events.addEventListener("unauthorized", async () => {
@@ -246,7 +247,7 @@ follower.addEventListener("lost", () => {
 })
 
 async function help() {
-    const { showHelp } = await import("./help.js")
+    const { showHelp } = await load("help")
     showHelp(views.filter(({ isHidden, needs }) => !isHidden && (!needs || model?.can[needs])))
 }
 
