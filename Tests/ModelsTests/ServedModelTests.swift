@@ -32,7 +32,7 @@ private func model() throws -> ServedModel {
     try ServedModel(
         .init(
             read: { Array(text.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
-            check: { _, _ in { _ in [] } }, report: { _ in }))
+            check: { _, _ in { _, _ in [] } }, report: { _ in }))
 }
 
 @Suite("A model that is served", .enabled(if: hasEngine))

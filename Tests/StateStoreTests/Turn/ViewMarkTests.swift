@@ -109,12 +109,13 @@ struct ViewMarkTests {
         try store.dispatch(Plain.SetOther(other: 1))
         #expect(try read(store) == "11")
 
-        let fork = try store.fork(
+        let advance = try store.fork(
             .init(
                 state: try store.latest.whole(), cursor: store.latest.cursor, last: 1, skipped: [],
                 insertions: [action, bad].map { .init(after: 1, type: "other/set", id: nil, action: $0) },
                 time: Timestamp(milliseconds: 0)), hasRoom: { _ in true }
         ) { _ in [] }
+        let fork = try #require(try advance { true })
 
         #expect(fork.refusals.map(\.code) == ["action-quarantined"])
         #expect(fork.appliedCount == 1)
