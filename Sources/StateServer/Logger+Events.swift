@@ -32,6 +32,13 @@ extension Logger {
         case .cannotFollow(let reason): error("history cannot be followed", metadata: ["reason": .string(reason)])
         case .journalUnreadable(let reason): error("journal unreadable", metadata: ["reason": .string(reason)])
         case .viewFailed(let reason): error("view failed", metadata: ["reason": .string(reason)])
+        case .turnTookLong(let type, let count, let time):
+            warning(
+                "turn took long",
+                metadata: [
+                    "action.type": .string(type), "transactions": .stringConvertible(count),
+                    "duration_us": .stringConvertible(time / .microseconds(1)),
+                ])
         }
     }
 

@@ -160,4 +160,6 @@ public enum StoreEvent: Sendable {
     case cannotFollow(reason: String)
     /// A view has no value, because it reads itself.
     case viewFailed(reason: String)
+    /// A turn took more than 100 ms, in which all other actions waited; `type` is that of its first action.
+    case turnTookLong(type: String, transactionsCount: Int, time: Duration)
 }

@@ -18,6 +18,12 @@ extension Store {
         if let observer, let begun {
             let ended = observer.clock()
             observer.computed(pending.count, ended - begun)
+            if ended - begun > .milliseconds(100) {
+                report(
+                    .turnTookLong(
+                        type: pending[0].transaction.type(at: 0) ?? "a creator", transactionsCount: pending.count,
+                        time: ended - begun))
+            }
             if isMeasured || ended - begun > TurnRule.longTime {
                 endTurn(of: pending.count, taking: ended - begun, at: ended)
             }

@@ -57,6 +57,21 @@ struct ObserverTests {
             ] + Array(repeating: "answered", count: 6))
     }
 
+    @Test("a turn of more than 100 ms is reported with the type of its first action", arguments: [100, 101])
+    func longTurn(milliseconds: Int64) throws {
+        let (events, time) = (Collection<String>(), Mutex(Int64(0)))
+        var observer = Record().observer
+        observer.clock = { Instant(nanoseconds: time.withLock { $0 += milliseconds * 1_000_000; return $0 }) }
+        let store = Store(
+            domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }, observer: observer,
+            report: { if case .turnTookLong(let type, 1, let time) = $0 { events.add("\(type) \(time)") } })
+
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in })
+        store.flushNow()
+
+        #expect(events.values == (milliseconds > 100 ? ["\(Sample.Add.type) \(Duration.milliseconds(101))"] : []))
+    }
+
     @Test("a batch counts each of its actions, with the outcome of all")
     func batch() throws {
         let record = Record()
