@@ -83,7 +83,7 @@ extension Contract {
             guard pointer.tokens.count <= Self.tokensMax else { throw Self.tooManyTokens }
             path = store.outer(pointer)
         }
-        var types: Set<String> = []
+        var types: Set<ExactText> = []
         if let text = try parameters.text("types") {
             let named = text.split(separator: ",").map(String.init)
             guard !named.isEmpty else {
@@ -92,10 +92,10 @@ extension Contract {
             for name in Set(named).sorted() {
                 let found = store.typesSeen(by: name)
                 guard !found.isEmpty else { throw unknownType(name, at: nil, store) }
-                types.formUnion(found)
+                types.formUnion(found.map { ExactText($0) })
             }
         }
         // Sorted: clients that name the same types wait together.
-        return store.filter(path: path, types: types.sorted(), by: try parameters.text("by"))
+        return store.filter(path: path, types: types.map(\.text).sorted(), by: try parameters.text("by"))
     }
 }
