@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
@@ -30,21 +31,24 @@ final class DirectoryLock: Sendable {
                 "another process is using the data directory \(directory.path); one store has one process: stop that one, or give this one another --data"
             )
         }
-        let line = Array("\(getpid())\n".utf8)
-        // On a full disk, who has the lock stays unknown.
-        if ftruncate(descriptor, 0) == 0 { pwrite(descriptor, line, line.count, 0) }
         self.descriptor = Mutex(descriptor)
     }
 
-    /// The ID of the process that has the lock of a directory, 0 where it has not written it; nil where none has the lock.
+    /// The ID of the process that has the lock of a directory; 0 where the kernel does not tell it, as outside of its
+    /// container; nil where no process has the lock.
     static func holder(of directory: DataDirectory) -> Int32? {
         let descriptor = open(directory.lock, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         defer { Glibc.close(descriptor) }
         guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
-        var bytes = [UInt8](repeating: 0, count: 16)
-        let count = max(0, pread(descriptor, &bytes, bytes.count, 0))
-        return Int32(String(decoding: bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)) ?? 0
+        // A system can hide /proc; who it is stays unknown.
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        else { return 0 }
+        // A line is "3: FLOCK  ADVISORY  WRITE 16234 fe:00:16228507 0 EOF".
+        let holders = locks.split(separator: "\n").map { $0.split(separator: " ") }
+            .filter { $0.count > 5 && $0[1] == "FLOCK" && $0[5].hasSuffix(":\(status.st_ino)") }
+        return holders.first.flatMap { Int32($0[4]) } ?? 0
     }
 
     /// Releases the lock; a second call does nothing.
