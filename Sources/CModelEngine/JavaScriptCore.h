@@ -34,6 +34,7 @@ typedef void (*JSBytesDeallocator)(void *bytes, void *data);
     _(JSText, JSValueToStringCopy, (JSContext context, JSValue value, JSValue *exception)) \
     _(void, JSValueProtect, (JSContext context, JSValue value)) \
     _(JSText, JSStringCreateWithUTF8CString, (const char *text)) \
+    _(size_t, JSStringGetLength, (JSText text)) \
     _(size_t, JSStringGetMaximumUTF8CStringSize, (JSText text)) \
     _(size_t, JSStringGetUTF8CString, (JSText text, char *buffer, size_t size)) \
     _(void, JSStringRelease, (JSText text)) \

@@ -3,6 +3,7 @@
 
 #include "CModelEngine.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct Model {
     // What the prelude does now: see `Phase`.
     unsigned char phase;
     double seconds;
+    size_t bytesMax;
     // How often the time limit may still pass before the call ends.
     int allowance;
     bool hasTimedOut;
@@ -70,39 +72,50 @@ static JSText literal(const char *text) { return JSStringCreateWithUTF8CString(t
 
 static ModelText constant(const char *text) { return (ModelText){text, strlen(text)}; }
 
+static const char *const out_of_memory = "{\"fault\":{\"message\":\"the engine is out of memory\",\"engine\":true}}";
+static const char *const too_large = "{\"fault\":{\"message\":\"the model makes too much at once\",\"size\":true}}";
+
 /// The bytes of a value that is a text, in the model's buffer.
-static ModelText take_text(Model *model, JSValue value) {
+static ModelText take_text(Model *model, JSValue value, size_t bytesMax) {
     JSText string = JSValueToStringCopy(model->context, value, NULL);
-    if (string == NULL) return constant("{\"fault\":{\"message\":\"the engine is out of memory\"}}");
+    if (string == NULL) return constant(out_of_memory);
+    if (JSStringGetLength(string) > bytesMax) {
+        JSStringRelease(string);
+        return constant(too_large);
+    }
     size_t size = JSStringGetMaximumUTF8CStringSize(string);
     // A large answer is rare, so its buffer is not kept for small ones.
     if (size > model->answerSize || (model->answerSize > 1 << 20 && size < 1 << 16)) {
         free(model->answer);
         model->answerSize = size < 4096 ? 4096 : size;
         model->answer = malloc(model->answerSize);
-        if (model->answer == NULL) abort();
+        if (model->answer == NULL) model->answerSize = 0;
     }
-    size_t length = JSStringGetUTF8CString(string, model->answer, model->answerSize);
+    size_t length = model->answer == NULL ? 0 : JSStringGetUTF8CString(string, model->answer, model->answerSize);
     JSStringRelease(string);
-    return (ModelText){model->answer, length == 0 ? 0 : length - 1};
+    if (length == 0) return constant(out_of_memory);
+    return length - 1 > bytesMax ? constant(too_large) : (ModelText){model->answer, length - 1};
 }
 
 /// Calls a function of the prelude. Those throw nothing, so an exception is the end of the time, of the stack or of the memory.
 static ModelText call(Model *model, JSValue function, size_t count, const JSValue values[], int allowance) {
     JSValue exception = NULL;
+    // The answers to the calls of clients are bounded, and those for the operator are not.
+    bool isBounded = function == model->reduce || function == model->view;
+    model->phase = 0;
     model->allowance = allowance;
     model->hasTimedOut = false;
     watchdog_begin(&model->watched, model->seconds * (allowance + 1) * 10);
     JSValue result = JSObjectCallAsFunction(model->context, function, NULL, count, values, &exception);
     watchdog_end(&model->watched);
-    if (result != NULL && exception == NULL) return take_text(model, result);
+    if (result != NULL && exception == NULL) return take_text(model, result, isBounded ? model->bytesMax : SIZE_MAX);
     bool hasTimedOut = model->hasTimedOut;
     model->allowance = ALLOWANCE_OF_LOADING;
     JSObjectCallAsFunction(model->context, model->abandon, NULL, 0, NULL, NULL);
     if (hasTimedOut) return constant("{\"fault\":{\"message\":\"the time limit of the model is over\",\"timeout\":true}}");
     JSValue described = JSObjectCallAsFunction(model->context, model->fault, NULL, 1, &exception, NULL);
-    if (described == NULL) return constant("{\"fault\":{\"message\":\"the engine failed\"}}");
-    return take_text(model, described);
+    if (described == NULL) return constant("{\"fault\":{\"message\":\"the engine failed\",\"engine\":true}}");
+    return take_text(model, described, SIZE_MAX);
 }
 
 /// Evaluates the prelude, and finds its functions.
@@ -136,8 +149,11 @@ static JSText text_of(Model *model, JSValue function) {
 
 /// Loads the file; the answer is the description, or a fault.
 static ModelText load(Model *model, ModelText source, const char *name) {
-    JSValue arguments[] = {make_string(model, source), make_string(model, constant(name))};
-    ModelText prepared = call(model, model->prepare, 2, arguments, ALLOWANCE_OF_LOADING);
+    JSValue arguments[] = {
+        make_string(model, source), make_string(model, constant(name)),
+        JSValueMakeNumber(model->context, (double)model->bytesMax),
+    };
+    ModelText prepared = call(model, model->prepare, 3, arguments, ALLOWANCE_OF_LOADING);
     if (strcmp(prepared.bytes, "{}") != 0) return prepared;
     JSText plain = text_of(model, model->plain), script = text_of(model, model->script), url = literal(name);
     JSValue function = NULL, exception = NULL;
@@ -151,10 +167,11 @@ static ModelText load(Model *model, ModelText source, const char *name) {
     return call(model, model->load, 1, &function, ALLOWANCE_OF_LOADING);
 }
 
-Model *model_make(ModelText source, const char *name, double seconds) {
+Model *model_make(ModelText source, const char *name, double seconds, size_t bytes_max) {
     Model *model = calloc(1, sizeof *model);
     if (model == NULL) return NULL;
     model->seconds = seconds;
+    model->bytesMax = bytes_max;
     model->allowance = ALLOWANCE_OF_LOADING;
     watchdog_add(&model->watched, &model->phase);
     model->group = JSContextGroupCreate();

@@ -29,6 +29,8 @@ extension Model {
         package var time: Duration
         /// How much memory the engine may have for a copy of the state.
         package var bytesMax: Int
+        /// How many bytes of JSON a reducer or a view may make at once.
+        package var answerBytesMax: Int
         /// The parts of the recorded state that the file does not have any more.
         package var dropped: [JSONPointer]
         package var check: Check
@@ -36,10 +38,12 @@ extension Model {
 
         package init(
             read: @escaping @Sendable () throws(Fault) -> [UInt8], name: String, time: Duration, bytesMax: Int,
-            dropped: [JSONPointer] = [], check: @escaping Check, report: @escaping @Sendable (Event) -> Void
+            answerBytesMax: Int = Model.answerBytesMax, dropped: [JSONPointer] = [], check: @escaping Check,
+            report: @escaping @Sendable (Event) -> Void
         ) {
             (self.read, self.name, self.time, self.bytesMax) = (read, name, time, bytesMax)
-            (self.dropped, self.check, self.report) = (dropped, check, report)
+            (self.answerBytesMax, self.dropped) = (answerBytesMax, dropped)
+            (self.check, self.report) = (check, report)
         }
     }
 }

@@ -17,17 +17,28 @@ package final class Model: Sendable {
         package var source: String?
         /// The JSON Pointer into the state; nil where the fault is not in it.
         package var pointer: String?
-        /// Whether the reducer or the view has used up its time.
-        package var isTimeout = false
+        /// The cause; only behind a fault of the model is the engine used again.
+        package var cause = Cause.model
 
-        package init(_ message: String) { self.message = message }
+        package enum Cause: Sendable {
+            /// The file, or what it has thrown.
+            case model
+            /// The reducer or the view has used up its time.
+            case timeout
+            /// The answer would be larger than it may be.
+            case size
+            /// The engine has failed, or its copy of the state is another one.
+            case engine
+        }
+
+        package init(_ message: String, _ cause: Cause = .model) { (self.message, self.cause) = (message, cause) }
 
         init(
             message: String, file: String? = nil, line: Int? = nil, column: Int? = nil, source: String? = nil,
-            pointer: String? = nil, isTimeout: Bool = false
+            pointer: String? = nil, cause: Cause = .model
         ) {
             (self.message, self.file, self.line, self.column) = (message, file, line, column)
-            (self.source, self.pointer, self.isTimeout) = (source, pointer, isTimeout)
+            (self.source, self.pointer, self.cause) = (source, pointer, cause)
         }
 
         /// The fault without the line of the file.
@@ -94,32 +105,43 @@ package final class Model: Sendable {
     }
 
     package let description: Description
+    private let make: @Sendable () -> OpaquePointer?
     private let engine: Owned<Engine>
 
     private struct Engine {
-        let model: OpaquePointer
+        var model: OpaquePointer
         /// What the file has written to the console.
         var console: [String] = []
+        /// Whether it has had a fault behind which it is not used again.
+        var isSpent = false
     }
+
+    /// How many bytes a reducer or a view may make at once, unless it is said otherwise.
+    package static let answerBytesMax = 1 << 26
 
     /// Loads a file.
     ///
     /// - Parameters:
+    ///   - source: UTF-8; a byte order mark is skipped.
     ///   - name: names the file in faults.
     ///   - time: how long a reducer may take of a processor.
+    ///   - answerBytesMax: how many bytes of JSON a reducer or a view may make at once.
     /// - Throws: ``Fault``, also where the machine has no engine.
-    package init(_ source: [UInt8], name: String, time: Duration = .milliseconds(50)) throws(Fault) {
+    package init(
+        _ source: [UInt8], name: String, time: Duration = .milliseconds(50), answerBytesMax: Int = answerBytesMax
+    ) throws(Fault) {
+        let source = try Self.text(source, of: name)
         if let reason = model_engine_open() { throw Fault(message: String(cString: reason)) }
-        let made = Self.lending(source) { model_make($0, name, time / .seconds(1)) }
-        guard let made else { throw Fault(message: "there is no memory for the engine") }
-        var console: [String] = []
+        make = { Self.lending(source) { model_make($0, name, time / .seconds(1), answerBytesMax) } }
+        guard let made = make() else { throw Fault(message: "there is no memory for the engine") }
+        var engine = Engine(model: made)
         do throws(Fault) {
-            description = Description(try Self.answer(model_description(made), &console))
+            description = Description(try Self.answer(model_description(made), &engine))
         } catch {
             model_free(made)
             throw error
         }
-        engine = Owned(Engine(model: made, console: console))
+        self.engine = Owned(engine)
     }
 
     deinit { engine.withValue { model_free($0.model) } }
@@ -127,8 +149,13 @@ package final class Model: Sendable {
     /// The types for TypeScript of what a file can import, for editors.
     package static var types: String { String(cString: model_types()) }
 
-    /// Sets the state; O(n) in its size.
+    /// Sets the state, in another engine where this one has had a fault; O(n) in its size.
     package func load(_ state: [UInt8]) throws(Fault) {
+        engine.withValue { engine in
+            guard engine.isSpent, let made = make() else { return }
+            model_free(engine.model)
+            (engine.model, engine.isSpent) = (made, false)
+        }
         _ = try answer { model in Self.lending(state) { model_load(model, $0) } }
     }
 
@@ -157,9 +184,7 @@ package final class Model: Sendable {
     /// The state; O(n) in its size.
     package func state() throws(Fault) -> JSONValue { try answer { model_state($0) }["state"] ?? .null }
 
-    /// Runs the reducers of one action; where they refuse it, or have a fault, the state stays as it is.
-    ///
-    /// They have the time of the model twice: what the engine does in between, such as collecting its garbage, is not theirs.
+    /// Runs the reducers of one action; where they refuse it, or throw, the state stays as it is.
     ///
     /// - Parameters:
     ///   - payload: UTF-8 JSON.
@@ -173,18 +198,10 @@ package final class Model: Sendable {
         action.raw(",\"meta\":")
         action.raw(meta)
         action.byte(UInt8(ascii: "}"))
-        func attempt() throws(Fault) -> JSONObject {
-            try answer { model in
-                Self.lending(Array(type.utf8)) { type in
-                    Self.lending(action.bytes) { model_reduce(model, type, $0) }
-                }
+        let outcome = try answer { model in
+            Self.lending(Array(type.utf8)) { type in
+                Self.lending(action.bytes) { model_reduce(model, type, $0) }
             }
-        }
-        let outcome: JSONObject
-        do {
-            outcome = try attempt()
-        } catch  where error.isTimeout {
-            outcome = try attempt()
         }
         if case .object(let rejection)? = outcome["rejected"] {
             let pointer: String? = if case .string(let text)? = rejection["pointer"] { text } else { nil }
@@ -208,19 +225,39 @@ package final class Model: Sendable {
     }
 
     private func answer(_ call: (OpaquePointer) -> ModelText) throws(Fault) -> JSONObject {
-        try engine.withValue { (engine) throws(Fault) in try Self.answer(call(engine.model), &engine.console) }
+        try engine.withValue { (engine) throws(Fault) in
+            guard !engine.isSpent else { throw Fault("the engine has failed before", .engine) }
+            return try Self.answer(call(engine.model), &engine)
+        }
     }
 
-    private static func answer(_ text: ModelText, _ console: inout [String]) throws(Fault) -> JSONObject {
+    private static func answer(_ text: ModelText, _ engine: inout Engine) throws(Fault) -> JSONObject {
         let bytes = [UInt8](UnsafeRawBufferPointer(start: text.bytes, count: text.length))
+        // What is in an answer is of the file and of its clients, so anything may be: a schema nested as deeply as one likes.
         guard case .object(let answer)? = try? JSONValue(parsing: bytes, depthMax: 1000) else {
-            preconditionFailure("the engine answers with JSON objects")
+            engine.isSpent = true
+            throw Fault("the model makes JSON that cannot be read, or that is nested deeper than 1000 levels", .engine)
         }
         if case .array(let lines)? = answer["console"] {
-            for case .object(let line) in lines { console.append("\(line["level"].text): \(line["text"].text)") }
+            for case .object(let line) in lines { engine.console.append("\(line["level"].text): \(line["text"].text)") }
         }
-        if case .object(let fault)? = answer["fault"] { throw Fault(fault) }
+        if case .object(let members)? = answer["fault"] {
+            let fault = Fault(members)
+            engine.isSpent = fault.cause != .model
+            throw fault
+        }
         return answer
+    }
+
+    /// The bytes of a file without its byte order mark, if they are a text.
+    private static func text(_ file: [UInt8], of name: String) throws(Fault) -> [UInt8] {
+        let text = file.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(file.dropFirst(3)) : file
+        var (parser, bytes, offset) = (Unicode.UTF8.ForwardParser(), text.makeIterator(), 0)
+        while case .valid(let scalar) = parser.parseScalar(from: &bytes), scalar.first != 0 { offset += scalar.count }
+        guard offset < text.count else { return text }
+        let line = text[..<offset].count { $0 == UInt8(ascii: "\n") } + 1
+        let other = file.starts(with: [0xFF, 0xFE]) || file.contains(0) ? "; it seems to be UTF-16" : ""
+        throw Fault(message: "the file is not UTF-8: byte \(offset)\(other)", file: name, line: line)
     }
 }
 
@@ -233,9 +270,13 @@ extension Model.Fault {
         if let missing = text("missing"), case .array(let known)? = fault["known"] {
             hint = NearestNames.hint(missing, among: known.map { Optional($0).text })
         }
+        let cause: Cause =
+            if fault["timeout"] == true { .timeout } else if fault["size"] == true { .size } else {
+                fault["engine"] == true ? .engine : .model
+            }
         self.init(
             message: (text("message") ?? "") + hint, file: text("file"), line: number("line"), column: number("column"),
-            source: text("source"), pointer: text("pointer"), isTimeout: fault["timeout"] == true)
+            source: text("source"), pointer: text("pointer"), cause: cause)
     }
 }
 

@@ -63,9 +63,8 @@ final class ModelCopies: Sendable {
             give(copy)
             return result
         } catch {
-            // A fault of the model leaves its state as it was; what it has made until then may be much.
-            if error.isTimeout { count(&copy) }
-            give(copy)
+            // A fault of the model leaves its state as it was; after any other one nothing is known of the engine.
+            if error.cause == .model { give(copy) } else { drop() }
             throw error
         }
     }
@@ -79,8 +78,14 @@ final class ModelCopies: Sendable {
     /// Runs a function on an engine, whatever state it has a copy of.
     func withAny<Result>(_ work: (Model) throws(Model.Fault) -> Result) throws(Model.Fault) -> Result {
         guard let copy = take({ $0.indices.last }) else { return try work(make()) }
-        defer { give(copy) }
-        return try work(copy.engine)
+        do throws(Model.Fault) {
+            let result = try work(copy.engine)
+            give(copy)
+            return result
+        } catch {
+            if error.cause == .model { give(copy) } else { drop() }
+            throw error
+        }
     }
 
     // MARK: Copies

@@ -37,7 +37,7 @@ package final class ServedModel: Sendable {
     }
 
     private static func load(_ source: [UInt8], _ serving: Model.Serving) throws(Model.Fault) -> Model {
-        try Model(source, name: serving.name, time: serving.time)
+        try Model(source, name: serving.name, time: serving.time, answerBytesMax: serving.answerBytesMax)
     }
 
     private static func copies(
@@ -185,23 +185,31 @@ package final class ServedModel: Sendable {
         let copies = current
         if let failure = copies.failure { throw Rejection(failure.code, failure.detail, kind: .tooLarge) }
         let type = action.declaration.type
-        let result: Result<JSONTree, Rejection>
-        do throws(Model.Fault) {
-            result = try copies.with(tree) { (model) throws(Model.Fault) in
+        func attempt() throws(Model.Fault) -> Result<JSONTree, Rejection> {
+            try copies.with(tree) { (model) throws(Model.Fault) in
                 defer { for line in model.takeConsole() { serving.report(.console("\(type): \(line)")) } }
                 switch try model.reduce(type, action.payload, meta: Self.meta(context)) {
                 case .rejected(let code, let detail, let pointer):
                     return (.failure(Rejection(code, detail, pointer: pointer)), tree)
                 case .patch(let patch):
                     guard let changed = tree.applying(patch) else {
-                        throw Model.Fault(message: "the engine's copy of the state is another one")
+                        throw Model.Fault("the engine's copy of the state is another one", .engine)
                     }
                     return (.success(changed), changed)
                 }
             }
+        }
+        let result: Result<JSONTree, Rejection>
+        do throws(Model.Fault) {
+            do throws(Model.Fault) {
+                result = try attempt()
+            } catch  where error.cause == .timeout || error.cause == .engine {
+                // Another engine has no garbage to collect in the time of the reducer, and exactly this state.
+                result = try attempt()
+            }
         } catch {
             serving.report(.failed("\(type): \(error)"))
-            throw error.rejection(of: type)
+            throw rejection(of: type, with: error)
         }
         let changed = try result.get()
         try check(changed, madeOf: tree)
@@ -255,7 +263,30 @@ package final class ServedModel: Sendable {
             }
         } catch {
             serving.report(.failed("view \(name): \(error)"))
-            throw ViewFault(error.isTimeout ? "it took longer than it may" : error.sentence)
+            throw ViewFault(
+                error.cause == .timeout
+                    ? "it took longer than the \(milliseconds * 10) ms of processor time that it may, ten times model_milliseconds_max"
+                    : error.sentence)
+        }
+    }
+
+    private var milliseconds: Int { Int(serving.time / .milliseconds(1)) }
+
+    /// The answer to an action whose reducer has a fault.
+    private func rejection(of type: String, with fault: Model.Fault) -> Rejection {
+        switch fault.cause {
+        case .timeout:
+            Rejection(
+                "reducer-timeout",
+                "the reducer of \(type) took longer than the \(milliseconds) ms of processor time that it may (model_milliseconds_max), also in another engine",
+                kind: .invalid)
+        case .size:
+            Rejection(
+                "model-too-large",
+                "the reducer of \(type) makes a change of more than \(serving.answerBytesMax) bytes at once",
+                kind: .tooLarge)
+        case .model, .engine:
+            Rejection("reducer-fault", "the reducer of \(type) has a fault: \(fault.sentence)", kind: .invalid)
         }
     }
 }
@@ -281,15 +312,6 @@ extension Model.Description {
         }
         return slices(self) == slices(other) && actions(self) == actions(other) && views(self) == views(other)
             && version == other.version
-    }
-}
-
-extension Model.Fault {
-    /// The answer to an action whose reducer has a fault.
-    fileprivate func rejection(of type: String) -> Rejection {
-        isTimeout
-            ? Rejection("reducer-timeout", "the reducer of \(type) took longer than it may", kind: .invalid)
-            : Rejection("reducer-fault", "the reducer of \(type) has a fault: \(sentence)", kind: .invalid)
     }
 }
 

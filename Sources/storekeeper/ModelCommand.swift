@@ -60,6 +60,9 @@ struct ModelTest: AsyncParsableCommand {
             {"action":{"type":"counter/add","payload":{"amount":2}},"expect":{"counter":{"value":2}}}
             {"state":{"counter":{"value":1}},"action":{...},"rejected":"counter.negative"}
             {"action":{"type":"counter/add","payload":{}},"rejected":"invalid-action"}
+            {"actions":[{...},{...}],"path":"/counter/value","expect":3}
+            {"state":{...},"view":"double","expect":6}
+            {"state":{...},"from":1,"expect":{...}}   a state of version 1, behind migrate
             """)
 
     @Argument(help: "A JavaScript file in the shape of Redux Toolkit.")
@@ -72,14 +75,14 @@ struct ModelTest: AsyncParsableCommand {
         let model = try ModelFile.load(file)
         let checks = try model.checks(ModelFile.check)
         var (passed, failed) = (0, 0)
-        let lines = try ModelFile.bytes(tests).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        var bytes = try ModelFile.bytes(tests)
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
             let failure: String?
-            if let test = Model.Test(Array(line)) {
-                failure = try model.failure(of: test, checks: checks)
-            } else {
-                failure = "it is no test: an object with action, and with expect or rejected"
-            }
+            do throws(Model.Fault) {
+                failure = model.failure(of: try Model.Test(Array(line)), checks: checks)
+            } catch { failure = "\(error)" }
             passed += failure == nil ? 1 : 0
             failed += failure == nil ? 0 : 1
             if let failure { print("\(tests):\(index + 1): \(failure)") }

@@ -1,6 +1,6 @@
 // Drives the model engine by lines: each line on standard input is a call, each on standard output its answer.
 //
-//     model_lines FILE [SECONDS]      prints the description
+//     model_lines FILE [SECONDS [BYTES]]      prints the description
 //
 // A line is a word and what it takes, with tabs between: `reduce TYPE ACTION`, `load STATE`, `apply PATCH`,
 // `view NAME`, `migrate STATE VERSION`, `state`, `bytes`, `collect`.
@@ -56,11 +56,13 @@ int main(int count, char **arguments) {
     size_t length = 0;
     char *source = count > 1 ? read_file(arguments[1], &length) : NULL;
     if (missing != NULL || source == NULL) {
-        fprintf(stderr, "%s\n", missing ? missing : "model_lines FILE [SECONDS]");
+        fprintf(stderr, "%s\n", missing ? missing : "model_lines FILE [SECONDS [BYTES]]");
         return 1;
     }
     const char *name = strrchr(arguments[1], '/');
-    Model *model = model_make((ModelText){source, length}, name ? name + 1 : arguments[1], count > 2 ? atof(arguments[2]) : 0.05);
+    double seconds = count > 2 ? atof(arguments[2]) : 0.05;
+    size_t bytes_max = count > 3 ? strtoul(arguments[3], NULL, 10) : 1 << 26;
+    Model *model = model_make((ModelText){source, length}, name ? name + 1 : arguments[1], seconds, bytes_max);
     print(model_description(model));
     char *line = NULL;
     size_t size = 0;

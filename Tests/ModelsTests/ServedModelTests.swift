@@ -6,7 +6,7 @@ import Testing
 @testable import StateStore
 
 /// Whether the machine has the engine; CI installs it.
-private let hasEngine = (try? Model(Array(text.utf8), name: "model.js")) != nil
+let hasEngine = (try? Model(Array(text.utf8), name: "model.js")) != nil
 
 private let text = """
     import { createSlice } from '@reduxjs/toolkit';

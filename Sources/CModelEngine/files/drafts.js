@@ -8,6 +8,8 @@
 const ABSENT = Symbol('absent');
 const hasOwn = Object.hasOwn;
 const LEVELS_MAX = 400;
+/** How many characters of JSON an answer to a client may have, and how many are left of them. */
+let answerMax = Infinity, room = Infinity;
 // A hole would be no JSON; and where JavaScriptCore's splice moves one, the element that was there stays (2.50).
 const NO_HOLES = 'an array in the state has no holes';
 
@@ -22,6 +24,12 @@ class ModelFault extends Error {
     super(message);
     this.pointer = pointer;
   }
+}
+
+/** Counts what an answer gets before it is looked at: a text can be made of pieces that are in no memory yet. */
+function spend(length) {
+  room -= length + 3;
+  if (room < 0) throw Object.assign(new ModelFault(`the model makes more than ${answerMax} bytes at once`), { isTooLarge: true });
 }
 
 const escaped = (key) => (key.includes('~') || key.includes('/') ? key.replaceAll('~', '~0').replaceAll('/', '~1') : key);
@@ -93,9 +101,10 @@ class Draft {
   note(key, was) {
     if (this.before !== null) return;
     if (this.old === null) {
-      this.old = new Map();
+      const old = new Map();
+      run.changed.push(this);   // may overflow the stack, so before anything else is another
       this.length = this.raw.length;
-      run.changed.push(this);
+      this.old = old;
     }
     if (!this.old.has(key)) this.old.set(key, was);
   }
@@ -113,9 +122,9 @@ class Draft {
   moving() {
     const raw = this.writable();
     if (this.before === null) {
-      const before = originalArray(raw, this);
+      const original = originalArray(raw, this), before = original === raw ? raw.slice() : original;
       if (this.old === null) run.changed.push(this);
-      this.before = before === raw ? raw.slice() : before;
+      this.before = before;
       this.old = null;
     }
     return raw;
@@ -274,6 +283,7 @@ function originalKeys(raw) {
 /** Takes back all that the run has done to the state. */
 function rollBack() {
   for (const { raw, before, old, length } of run.changed) {
+    if (before === null && old === null) continue;   // the stack was full before it was changed
     if (before !== null) {
       for (let index = 0; index < before.length; index += 1) raw[index] = before[index];
       raw.length = before.length;
@@ -289,6 +299,7 @@ function rollBack() {
 
 /** A copy of a value for the state, after a check that it is JSON. */
 function adopt(value, pointer, above = []) {
+  spend(typeof value === 'string' ? value.length : 0);
   if (typeof value === 'string') {
     if (!value.isWellFormed()) throw new ModelFault('half of a surrogate pair is no text', pointer);
     return value;
@@ -319,6 +330,7 @@ function adopt(value, pointer, above = []) {
       throw new ModelFault('a symbol cannot be a name in the state', pointer);
     copy = {};
     for (const key of sortedKeys(raw)) {
+      spend(key.length);
       if (!key.isWellFormed()) throw new ModelFault('half of a surrogate pair is no name', pointer);
       put(copy, key, adopt(raw[key], `${pointer}/${escaped(key)}`, above));
     }

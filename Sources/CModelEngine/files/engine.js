@@ -4,7 +4,7 @@ const routes = new Map();   // action type -> the mounts whose reducers handle i
 const RUNNING = 1, SETTLING = 2;
 
 let mounts = [];            // {tokens, key, reducer, name}: where in the state each reducer has its part
-let lines = [], fileName = '', firstColumn = 0, definitions = {};
+let lines = [], lineOfName = new Map(), fileName = '', firstColumn = 0, definitions = {};
 const texts = { plain: '', script: '' };
 
 /** What to do instead of a name that a file for Node or a browser has. */
@@ -15,31 +15,43 @@ const ELSEWHERE = {
 };
 const isFrozen = /readonly property|not extensible|unconfigurable property/;
 
-/** Where in the model's file an error comes from, and what it says. */
+const TEXT_MAX = 2000, QUOTED_MAX = 200;
+
+/** The beginning of a text; one that is very long is not even put together from its pieces. */
+const cut = (value, most) => {
+  const text = String(value);
+  return text.length > 1_000_000 ? `a text of ${text.length} characters` : text.slice(0, most);
+};
+
+/** Where in the model's file an error comes from, and what it says: texts and numbers, whatever the error has as its members. */
 function faultOf(error) {
   const fault = { message: 'the model threw a value that is no Error' };
   let at = null;
   try {
     if (error instanceof Error) {
-      fault.message = error instanceof ModelFault ? error.message : `${error.name}: ${error.message}`;
-      if (error.pointer !== undefined) fault.pointer = error.pointer;
-      const missing = /^Can't find variable: (.+)$/.exec(error.message)?.[1];
+      const message = cut(error.message, TEXT_MAX);
+      fault.message = error instanceof ModelFault ? message : `${cut(error.name, QUOTED_MAX)}: ${message}`;
+      if (error instanceof ModelFault && error.isTooLarge) fault.size = true;
+      if (error instanceof RangeError && /stack|memory/.test(message)) fault.engine = true;
+      if (typeof error.pointer === 'string') fault.pointer = cut(error.pointer, TEXT_MAX);
+      const missing = /^Can't find variable: (.+)$/.exec(message)?.[1];
       if (missing !== undefined && hasOwn(ELSEWHERE, missing)) fault.message += ` (${ELSEWHERE[missing]})`;
       else if (missing !== undefined) Object.assign(fault, { missing, known: Object.keys(toolkit) });
-      else if (error.known !== undefined) Object.assign(fault, { missing: error.missing, known: error.known });
-      else if (error instanceof TypeError && isFrozen.test(error.message))
+      else if (Array.isArray(error.known)) {
+        Object.assign(fault, { missing: cut(error.missing, QUOTED_MAX), known: error.known.slice(0, 100).map((each) => cut(each, QUOTED_MAX)) });
+      } else if (error instanceof TypeError && isFrozen.test(message))
         fault.message += ' (a reducer changes the state that it gets: what is outside of it is frozen, and a text or a number has no members)';
-      const frames = String(error.stack ?? '').split('\n').map((each) => /^(?:.*@)?(.*):(\d+):(\d+)$/.exec(each));
+      const frames = cut(error.stack ?? '', 100_000).split('\n').map((each) => /^(?:.*@)?(.*):(\d+):(\d+)$/.exec(each));
       const frame = frames.find((each) => each?.[1] === fileName);
-      if (error.at !== undefined) at = error.at;
+      if (isObject(error.at)) at = { line: Number(error.at.line), column: Number(error.at.column) };
       else if (frame) at = { line: Number(frame[2]), column: Number(frame[3]) - (frame[2] === '1' ? firstColumn : 0) };
       else if (error instanceof SyntaxError && error.line > 0) at = { line: error.line, column: columnOf(error) };
     } else if (typeof error !== 'object' && typeof error !== 'function') {
-      fault.message = `the model threw ${JSON.stringify(String(error)).slice(0, 200)}, which is no Error`;
+      fault.message = `the model threw ${JSON.stringify(cut(error, QUOTED_MAX))}, which is no Error`;
     } else if (error === null) fault.message = 'the model threw null, which is no Error';
-    else if (error instanceof Rejection) fault.message = `reject('${error.code}') was called outside a reducer`;
+    else if (Rejection.membersOf(error)) fault.message = `reject('${Rejection.membersOf(error).code}') was called outside a reducer`;
   } catch { /* The error object itself is hostile: it has no more to say. */ }
-  if (at !== null) Object.assign(fault, { file: fileName, ...at, source: (lines[at.line - 1] ?? '').slice(0, 200) });
+  if (at !== null) Object.assign(fault, { file: fileName, ...at, source: (lines[at.line - 1] ?? '').slice(0, QUOTED_MAX) });
   return fault;
 }
 
@@ -55,22 +67,31 @@ const isTypeScript = (line) =>
   /\b(PayloadAction|interface|as const|satisfies|readonly)\b|\w<\w+(\[\])?>/.test(line)
   || /[\w\])?]\s*:\s*(string|number|boolean|any|unknown|void|[A-Z]\w*)\b/.test(line);
 
+/** The text of an answer. Half of a surrogate pair, which JSON.stringify escapes and JSON has not, is U+FFFD. */
 function answer(result) {
   if (sayings.length > 0) result.console = sayings.splice(0);
-  return JSON.stringify(result);
+  const text = JSON.stringify(result);
+  return text.includes('\\ud') ? text.replace(/\\(?:ud[0-9a-f]{3}|.)/g, (each) => (each.length === 2 ? each : '\ufffd')) : text;
 }
 
-/** Runs what may fail; afterwards nothing of a failed run is left. */
-function guarded(work) {
+/**
+ * Runs what may fail; afterwards nothing of a failed run is left.
+ *
+ * @param keep makes the result that of the engine's copy. By then the text of the answer is there, so that nothing fails any more.
+ */
+function guarded(work, keep = () => {}) {
   try {
-    return answer(work());
+    const result = work(), text = answer(result);
+    keep(result);
+    return text;
   } catch (error) {
+    const isBroken = phase[0] === SETTLING;
     abandon();
-    if (error instanceof Rejection) {
-      const { code, detail, pointer } = error;
-      return answer({ rejected: { code, detail, ...(typeof pointer === 'string' ? { pointer } : {}) } });
-    }
-    return answer({ fault: faultOf(error) });
+    const rejected = Rejection.membersOf(error);
+    if (rejected !== undefined && keep === settle) return answer({ rejected });
+    const fault = faultOf(error);
+    if (isBroken) fault.engine = true;
+    return answer({ fault });
   }
 }
 
@@ -84,13 +105,16 @@ function abandon() {
   phase[0] = 0;
 }
 
-/** Ends a run whose patch is known: the state goes back, and from there to the new one by the patch that the host gets. */
-function settle(operations) {
+/**
+ * Ends a run whose patch is known: the state goes back, and from there to the new one by the patch that the host gets.
+ *
+ * The phase stays until the next call, so that no time limit ends this one behind the change.
+ */
+function settle({ patch }) {
   phase[0] = SETTLING;
   rollBack();
   run = null;
-  change(operations);
-  phase[0] = 0;
+  change(patch);
 }
 
 function start() {
@@ -101,17 +125,20 @@ function start() {
 // Loading.
 
 /** The first half of loading: the file as a script, and as an expression for a function. */
-const prepare = (source, name) => guarded(() => {
+const prepare = (file, name, bytesMax) => guarded(() => {
+  const source = file.replace(/^#!/, '//');   // the line for a shell is a comment
   lines = source.split('\n');
   fileName = name;
+  answerMax = bytesMax;
   restrict();
-  const { text, names } = scriptOf(source);
+  const { text, names, defaultName } = scriptOf(source);
   const prefix = '(function($toolkit,$default){"use strict";';
   firstColumn = prefix.length;
   start();
   texts.plain = text;
-  const members = names.map((each) => `,${each}:typeof ${each}==='undefined'?undefined:${each}`).join('');
-  texts.script = `${prefix}${text}\n;return{$default${members}}})`;
+  lineOfName = names;
+  const members = [...names.keys()].map((each) => `,${each}:typeof ${each}==='undefined'?undefined:${each}`).join('');
+  texts.script = `${prefix}${text}\n;return{$default${defaultName === null ? '' : `:${defaultName}`}${members}}})`;
   return {};
 });
 
@@ -128,25 +155,27 @@ const syntaxFault = (error) => {
 const load = (script) => guarded(() => {
   definitions = script(toolkit, undefined);
   for (const { reducer } of model.slices) reducer.cases.complete();
-  const root = rootReducer();
-  mounts = [];
-  mount(root, [], 'state');
+  const root = rootReducer(), inside = combinedBy(root);
+  mounts = mountsOf(root);
+  const parts = inside === undefined ? mounts : mountsOf(inside);
+  if (inside !== undefined) mounts[0].names = Object.keys(inside.mounted);
   model.isLoading = false;
   if (model.actions.size === 0) refuse('the file declares no action: createSlice or createAction name them');
-  holder.state = adopt(initialOf(root), '');
-  if (!isObject(holder.state)) refuse('the reducer of the whole state returns an object');
+  const initial = initialOf(root);
+  if (!isObject(initial)) refuse(`the reducer of the whole state${root === definitions.$default ? ', which `export default` names,' : ''} returns an object`);
+  holder.state = adopt(initial, '');
   const { version = null, migrate } = definitions;
   if (version !== null && !(Number.isSafeInteger(version) && version >= 0)) refuse('version is a whole number');
   if (migrate !== undefined && typeof migrate !== 'function') refuse('migrate is a function of a state and a version');
   run = null;
   phase[0] = 0;
-  freeze(definitions, new Set());
-  checkReads();
-  for (const each of [...mounts.map(({ reducer }) => reducer), ...model.slices, ...model.views.values()]) freeze(each, new Set());
+  for (const name of Object.keys(definitions)) freezeVariable(name);
+  checkReads(parts);
+  for (const each of [...mounts.map(({ reducer }) => reducer), ...model.slices, ...model.views.values()]) freeze(each, 'the file');
   return {
     version,
     migrates: migrate !== undefined,
-    slices: mounts.map(({ tokens, reducer, name }) => {
+    slices: parts.map(({ tokens, reducer, name }) => {
       return { name, mount: tokens.map((token) => `/${escaped(token)}`).join(''), schema: reducer.schema ?? null, table: reducer.isTable?.() ?? false };
     }),
     actions: [...model.actions.values()],
@@ -155,7 +184,19 @@ const load = (script) => guarded(() => {
   };
 });
 
+function freezeVariable(name) {
+  try {
+    freeze(definitions[name], name === '$default' ? 'the default export' : `the variable ${name}`);
+  } catch (error) {
+    throw lineOfName.has(name) ? Object.assign(error, { at: { line: lineOfName.get(name) } }) : error;
+  }
+}
+
 function rootReducer() {
+  const { $default } = definitions;
+  // The file of a slice often exports its reducer, which is not that of the whole state.
+  const isRoot = typeof $default === 'function' && !model.slices.some(({ reducer }) => reducer === $default);
+  if (isRoot && !model.isConfigured) return $default;
   if (model.root !== null) return model.root;
   if (model.slices.length > 0) {
     const reducers = {};
@@ -165,24 +206,30 @@ function rootReducer() {
     }
     return combineReducers(reducers);
   }
-  if (typeof definitions.$default === 'function') return definitions.$default;
   return refuse('the file has no reducer: it has to call createSlice, combineReducers or configureStore, or to have `export default` before a reducer');
 }
 
-function checkReads() {
-  const parts = new Set(mounts.map(({ tokens }) => tokens[0]));
+function checkReads(parts) {
+  const names = new Set(parts.map(({ tokens }) => tokens[0]));
   for (const [name, { reads }] of model.views) {
     for (const read of reads ?? []) {
-      if (parts.has(read)) continue;
-      const known = [...parts].filter((part) => part !== undefined);
+      if (names.has(read)) continue;
+      const known = [...names].filter((part) => part !== undefined);
       throw Object.assign(new ModelFault(`the view ${name} reads '${read}', and no slice is mounted there`), { missing: read, known });
     }
   }
 }
 
-function mount(reducer, tokens, key) {
-  if (reducer.mounted === undefined) mounts.push({ tokens, key, reducer, name: reducer.sliceName ?? tokens.at(-1) ?? null });
-  else for (const name of Object.keys(reducer.mounted)) mount(reducer.mounted[name], [...tokens, name], name);
+function mountsOf(reducer, tokens = [], key = 'state') {
+  if (reducer.mounted === undefined) return [{ tokens, key, reducer, name: reducer.sliceName ?? tokens.at(-1) ?? null, names: null }];
+  return Object.keys(reducer.mounted).flatMap((name) => mountsOf(reducer.mounted[name], [...tokens, name], name));
+}
+
+/** The combined reducer that a function around it calls, if the state is its own: it says what is mounted where. */
+function combinedBy(root) {
+  if (root.mounted !== undefined || root.cases !== undefined) return undefined;
+  const initial = initialOf(root);
+  return isObject(initial) ? combinations.get(initial) : undefined;
 }
 
 function initialOf(reducer) {
@@ -203,7 +250,7 @@ function routeOf(type) {
   return route;
 }
 
-function runMount({ tokens, key, reducer }, action) {
+function runMount({ tokens, key, reducer, names }, action) {
   let container = draft(holder, null, '', false);
   for (let level = 0; level < tokens.length; level += 1) {
     const name = level === 0 ? 'state' : tokens[level - 1];
@@ -217,7 +264,9 @@ function runMount({ tokens, key, reducer }, action) {
     state = reducer(before, action);
     if (state === undefined)
       refuse(`a reducer returned undefined for ${action.type}; a plain function returns a state`);
-  } else for (const each of reducer.cases.reducersFor(action)) state = runCase(each, state, action);
+    if (names !== null && isObject(state) && (names.length !== Object.keys(state).length || !names.every((name) => hasOwn(state, name))))
+      refuse(`the reducer of the whole state returned other members than ${names.join(', ')}, which its combined reducers have`);
+  } else state = runCases(reducer.cases.reducersFor(action), state, action);
   if (state !== before) container.set(container.raw, key, state);
 }
 
@@ -225,10 +274,8 @@ const reduce = (text) => guarded(() => {
   const action = JSON.parse(text);
   start();
   for (const mount of routeOf(action.type)) runMount(mount, action);
-  const patch = difference();
-  settle(patch);
-  return { patch };
-});
+  return { patch: difference() };
+}, settle);
 
 /** The members of the state that a view names; another one is a fault, because its change would not reach the view. */
 function narrowed(state, name, reads) {
@@ -246,6 +293,7 @@ const viewOf = (name) => guarded(() => {
   start();
   const { proxy } = draft(holder.state, null, '', true);
   const selected = view.select(view.reads === null ? proxy : narrowed(proxy, name, view.reads)) ?? null;
+  room = answerMax;
   const value = draftOf(selected)?.raw ?? adopt(selected, '');   // a part of the state is JSON already
   run = null;
   phase[0] = 0;
@@ -257,7 +305,9 @@ const migrated = (text, from) => guarded(() => {
   if (migrate === undefined) refuse('the model has no migrate(state, fromVersion)');
   const state = JSON.parse(text);
   start();
-  const result = adopt(migrate(state, from) ?? state, '');
+  const migrated = migrate(state, from) ?? state;
+  room = Infinity;
+  const result = adopt(migrated, '');
   run = null;
   phase[0] = 0;
   return { state: result };
@@ -271,7 +321,6 @@ const setState = (text) => guarded(() => {
 const follow = (text) => guarded(() => {
   phase[0] = SETTLING;
   change(JSON.parse(text));
-  phase[0] = 0;
   return {};
 });
 
@@ -279,7 +328,7 @@ return {
   prepare, syntaxFault, load, reduce, setState, follow, view: viewOf, migrate: migrated,
   plain: () => texts.plain,
   script: () => texts.script,
-  state: () => JSON.stringify({ state: holder.state }),
+  state: () => answer({ state: holder.state }),
   abandon: () => { abandon(); sayings.length = 0; return '{}'; },
-  fault: (error) => answer({ fault: faultOf(error) }),
+  fault: (error) => answer({ fault: { ...faultOf(error), engine: true } }),
 };

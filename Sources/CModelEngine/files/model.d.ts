@@ -13,7 +13,11 @@ declare module 'storekeeper' {
 
     export interface Action<Payload = any> { type: string; payload: Payload; meta: Meta }
 
-    /** Refuses the action: nothing changes, and the client gets 409 with the code and the sentence. */
+    /**
+     * Refuses the action: nothing changes, and the client gets 409 with the code and the sentence.
+     *
+     * The code has a dot, such as `todos.full`, and the sentence has at most 1,000 characters; `pointer` is one into the payload.
+     */
     export function reject(code: string, sentence: string, pointer?: string): never
 
     /**

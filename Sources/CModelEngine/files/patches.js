@@ -3,7 +3,10 @@
 /** The operations that lead from the state at the beginning of the run to what it is now, with values of their own. */
 function difference() {
   const operations = [];
+  room = answerMax;
   compare(originalAt(holder, 'state'), holder.state, '', operations);
+  const odd = operations.find(({ path }) => !path.isWellFormed());
+  if (odd !== undefined) throw new ModelFault('half of a surrogate pair is no name', odd.path);
   return operations;
 }
 
@@ -29,7 +32,10 @@ function compare(was, value, path, operations) {
 }
 
 const isPlain = (raw) => [Object.prototype, null].includes(Object.getPrototypeOf(raw));
-const add = (path, value, operations) => operations.push({ op: 'add', path, value: adopt(value, path) });
+const add = (path, value, operations) => {
+  spend(path.length);
+  operations.push({ op: 'add', path, value: adopt(value, path) });
+};
 
 /** The same object as before, with its notes: only what they name is looked at. */
 function compareTouched(target, path, operations) {

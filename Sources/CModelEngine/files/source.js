@@ -68,11 +68,11 @@ function tokens(source) {
   return found;
 }
 
-/** @returns the text of the script, and the names that the file declares at depth zero. */
+/** @returns the text of the script, the names that the file declares at depth zero with their lines, and that of its default export. */
 function scriptOf(source) {
   const found = tokens(source);
-  const pieces = [], names = new Set();
-  let copied = 0;
+  const pieces = [], names = new Map();
+  let copied = 0, defaultName = null;
   const lineOf = (token) => source.slice(0, token.start).split('\n').length;
   const stop = (token, sentence, mistyped = {}) => {
     const error = new ModelFault(sentence);
@@ -119,7 +119,9 @@ function scriptOf(source) {
     } else if (token.text === 'export') {
       const beyond = found[index + 2] ?? { text: '' };
       if (next.text === 'default') {
-        const isNamed = ['function', 'class'].includes(next && beyond.text) && found[index + 3]?.kind === 'name';
+        const name = found[index + (found[index + 3]?.text === '*' ? 4 : 3)];
+        const isNamed = ['function', 'class'].includes(beyond.text) && name?.kind === 'name';
+        if (isNamed) defaultName = name.text;
         replace(token, next, isNamed ? '' : '$default=');
         index += 1;
       } else if (next.text === '{' || next.text === '*') {
@@ -127,6 +129,8 @@ function scriptOf(source) {
         while (end < found.length - 1 && found[end].text !== '}' && next.text === '{') end += 1;
         if (next.text === '*' || found[end + 1]?.text === 'from')
           stop(token, 'a model is one file: it exports nothing of another one');
+        const as = found.findIndex(({ text }, at) => at > index && at < end && text === 'as' && found[at + 1].text === 'default');
+        if (as >= 0) defaultName = found[as - 1].text;
         replace(token, found[end + 1]?.text === ';' ? found[end + 1] : found[end], '');
         index = end;
       } else {
@@ -145,16 +149,16 @@ function scriptOf(source) {
     } else if (['interface', 'enum', 'declare', 'namespace', 'type', 'abstract'].includes(token.text) && next.kind === 'name' && !next.hasLineBefore) typescript(token);
     else if (token.text === 'function' || token.text === 'class') {
       const name = next.text === '*' ? found[index + 2] : next;
-      if (name?.kind === 'name') names.add(name.text);
+      if (name?.kind === 'name') names.set(name.text, name.start);
     } else if (token.text === 'const') declared(found, index + 1, names);
   }
   pieces.push(source.slice(copied));
-  return { text: pieces.join(''), names: [...names] };
+  return { text: pieces.join(''), names: new Map([...names].map(([name, start]) => [name, lineOf({ start })])), defaultName };
 }
 
 /** @returns the first place where a variable that `let` or `var` declares at this index is set again, if there is one. */
 function changedName(source, found, index) {
-  const names = new Set();
+  const names = new Map();
   declared(found, index + 1, names);
   return found.find(({ kind, text, start, end, depth }, at) => {
     if (kind !== 'name' || !names.has(text)) return false;
@@ -170,7 +174,7 @@ function declared(found, index, names) {
     const depth = found[index].depth;
     for (; index < found.length && !(found[index].depth === depth && ['=', ';'].includes(found[index].text)); index += 1) {
       const token = found[index];
-      if (token.kind === 'name' && found[index + 1]?.text !== ':' && found[index - 1].text !== '=') names.add(token.text);
+      if (token.kind === 'name' && found[index + 1]?.text !== ':' && found[index - 1].text !== '=') names.set(token.text, token.start);
     }
     const isEnd = ({ kind, text, hasLineBefore }) => text === ',' || text === ';' || (hasLineBefore && kind === 'name');
     while (index < found.length && !(found[index].depth === depth && isEnd(found[index]))) index += 1;

@@ -5,16 +5,31 @@ const model = { slices: [], actions: new Map(), views: new Map(), root: null, is
 /** A sentence for the author of the file, with the line of the call. */
 const refuse = (sentence) => { throw new ModelFault(sentence); };
 
+const CODE_MAX = 100, SENTENCE_MAX = 1000;
+const isText = (value, most, form) => typeof value === 'string' && value.length <= most && form.test(value);
+
+/** What reject throws. A reducer can catch it and cannot change it, nor make one of its own. */
 class Rejection {
+  #members;
   constructor(code, detail, pointer) {
-    Object.assign(this, { code, detail, pointer });
+    if (!isText(code, CODE_MAX, /^[\p{L}\p{N}_-]+([.\/][\p{L}\p{N}_-]+)*\.[\p{L}\p{N}_-]+$/u))
+      refuse(`reject takes a code with a dot, such as todos.full, of letters, digits, - and _, at most ${CODE_MAX}: codes without a dot are the server's`);
+    if (!isText(detail, SENTENCE_MAX, /^[^\0-\x08\x0b\x0c\x0e-\x1f]+$/))
+      refuse(`reject takes a sentence of 1 to ${SENTENCE_MAX} characters, none of them a control character`);
+    if (pointer !== undefined && !isText(pointer, SENTENCE_MAX, /^(?:\/(?:[^~\/]|~[01])*)*$/))
+      refuse(`reject takes as its third argument a JSON Pointer into the payload, such as /amount, of at most ${SENTENCE_MAX} characters`);
+    this.#members = { code, detail, ...(pointer === undefined ? {} : { pointer }) };
   }
+
+  static membersOf(value) { return isObject(value) && #members in value ? { ...value.#members } : undefined; }
 }
 
 function reject(code, detail = code, pointer = undefined) {
-  if (typeof code !== 'string' || typeof detail !== 'string') refuse('reject takes a code and a sentence, both texts');
-  throw new Rejection(code, detail, pointer);
+  throw new Rejection(code, detail, pointer ?? undefined);
 }
+
+/** A name that clients can send. */
+const isName = (value) => typeof value === 'string' && value !== '' && value.isWellFormed() && !value.includes('\0');
 
 function loadingOnly(what) {
   if (!model.isLoading) refuse(`${what} is called when the file is loaded, not by a reducer or a view`);
@@ -33,7 +48,7 @@ function schemaOf(schema, where) {
 }
 
 function createAction(type, options = {}) {
-  if (typeof type !== 'string' || type === '') refuse('createAction takes the type of the action, a text');
+  if (!isName(type)) refuse('createAction takes the type of the action, a text');
   if (typeof options === 'function')
     refuse(`${type}: an action is what a client sends, so the server has no prepare callback; let the client send the payload as it is to be`);
   if (model.isLoading) declareAction(type, schemaOf(options.payload, type), null);
@@ -48,9 +63,17 @@ function creator(type) {
 
 const typeOf = (matched) => {
   const type = typeof matched === 'string' ? matched : matched?.type;
-  if (typeof type !== 'string') refuse('addCase takes an action creator or the type of an action');
+  if (!isName(type)) refuse('addCase takes an action creator or the type of an action');
   return type;
 };
+
+/** The condition of a matcher: a function of an action, or the one of an action creator. */
+function conditionOf(matcher, where) {
+  const condition = typeof matcher === 'string' ? undefined : matcher?.match ?? matcher;
+  if (typeof condition !== 'function')
+    refuse(`${where} takes action creators or functions of an action${typeof matcher === 'string' ? ', not a text; addCase takes one' : ''}`);
+  return condition;
+}
 
 /** The cases of a reducer: by type, by a condition, and for everything else. */
 class Cases {
@@ -76,12 +99,14 @@ class Cases {
     return this;
   }
 
-  addMatcher(matches, reducer) {
-    this.matchers.push({ matches, reducer });
+  addMatcher(matcher, reducer) {
+    if (typeof reducer !== 'function') refuse('addMatcher takes a matcher and a reducer, a function');
+    this.matchers.push({ matches: conditionOf(matcher, 'addMatcher'), reducer });
     return this;
   }
 
   addDefaultCase(reducer) {
+    if (typeof reducer !== 'function') refuse('addDefaultCase takes a reducer, a function');
     this.otherwise = reducer;
     return this;
   }
@@ -98,7 +123,7 @@ class Cases {
     const found = [];
     const reducer = this.byType.get(action.type);
     if (reducer !== undefined) found.push(reducer);
-    for (const matcher of this.matchers) if ((matcher.matches.match ?? matcher.matches)(action)) found.push(matcher.reducer);
+    for (const matcher of this.matchers) if (matcher.matches(action)) found.push(matcher.reducer);
     if (found.length === 0 && this.otherwise !== null) found.push(this.otherwise);
     return found;
   }
@@ -119,13 +144,55 @@ function runCase(reducer, state, action) {
   return result;
 }
 
-/** The objects and arrays of the copies that recipes change now, a set for each of the calls that are in each other. */
+/** Runs cases one after the other; each gets what the one before has made as if it were the state, so that it can change it. */
+function runCases(reducers, state, action) {
+  const bases = new Map();
+  openCopies.push(bases);
+  try {
+    reducers.forEach((reducer, index) => {
+      if (index > 0) state = changeable(state, bases);
+      state = runCase(reducer, state, action);
+    });
+    return state;
+  } finally {
+    openCopies.pop();
+  }
+}
+
+/** A state whose parts can all be changed: what a case has put into it is copied, as it may be a constant of the file. */
+function changeable(state, bases) {
+  if (draftOf(state) === undefined) return copyOfNew(state, bases);
+  for (const { raw, old, before } of run.changed) {
+    for (const key of before !== null ? raw.keys() : old.keys()) {
+      if (!run.fresh.has(raw[key])) continue;
+      raw[key] = copyOfNew(raw[key], bases);
+      run.fresh.add(raw[key]);
+    }
+  }
+  return state;
+}
+
+/** A copy of what is new in a value; drafts in it stay. What cannot be in the state is left for its fault. */
+function copyOfNew(value, bases, above = []) {
+  if (!isObject(value) || draftOf(value) !== undefined || above.includes(value)) return value;
+  if (!Array.isArray(value) && !isPlain(value)) return value;
+  const copy = Array.isArray(value) ? [] : {};
+  bases.set(copy, value);
+  above.push(value);
+  if (Array.isArray(value)) for (const element of value) copy.push(copyOfNew(element, bases, above));
+  else for (const key of Reflect.ownKeys(value)) put(copy, key, copyOfNew(value[key], bases, above));
+  above.pop();
+  return copy;
+}
+
+/** The objects and arrays of the copies that recipes change now, each with what it is a copy of; a map for each call in another. */
 const openCopies = [];
+const baseOf = (value) => openCopies.find((bases) => bases.has(value))?.get(value);
 
 /** What a slice's reducer does when another function calls it: it changes a draft, and leaves any other state as it is. */
 function changeDraft(state, recipe) {
   const target = draftOf(state);
-  if ((target && !target.locked) || openCopies.some((parts) => parts.has(state))) return recipe(state);
+  if ((target && !target.locked) || baseOf(state) !== undefined) return recipe(state);
   return produce(state, recipe);
 }
 
@@ -134,9 +201,9 @@ function produce(state, recipe) {
   if (typeof state === 'function' && typeof recipe !== 'function')
     return (now = recipe, ...values) => produce(now, (draft) => state(draft, ...values));
   if (!isObject(state)) return recipe(state);
-  const parts = new Set();
-  const copy = plainCopy(state, undefined, parts);
-  openCopies.push(parts);
+  const bases = new Map();
+  const copy = plainCopy(state, undefined, bases);
+  openCopies.push(bases);
   try {
     const result = recipe(copy);
     return shareEqual(state, result === undefined ? copy : result);
@@ -145,16 +212,16 @@ function produce(state, recipe) {
   }
 }
 
-/** @param parts takes each object and array of the copy. */
-function plainCopy(value, values = (raw, key) => raw[key], parts = undefined) {
+/** @param bases takes each object and array of the copy, with what it is a copy of. */
+function plainCopy(value, values = (raw, key) => raw[key], bases = undefined) {
   const raw = run === null ? value : unwrap(value);
   if (!isObject(raw)) return raw;
   const copy = Array.isArray(raw) ? [] : {};
-  parts?.add(copy);
+  bases?.set(copy, raw);
   if (Array.isArray(raw)) {
-    for (const element of values === originalAt ? originalArray(raw) : raw) copy.push(plainCopy(element, values, parts));
+    for (const element of values === originalAt ? originalArray(raw) : raw) copy.push(plainCopy(element, values, bases));
   } else {
-    for (const key of values === originalAt ? originalKeys(raw).sort() : sortedKeys(raw)) put(copy, key, plainCopy(values(raw, key), values, parts));
+    for (const key of values === originalAt ? originalKeys(raw).sort() : sortedKeys(raw)) put(copy, key, plainCopy(values(raw, key), values, bases));
   }
   return copy;
 }
@@ -216,7 +283,7 @@ function refuseMember(owner, missing, known) {
 
 function createSlice({ name, initialState, reducers = {}, extraReducers, selectors = {}, schema, reducerPath = name, ...others } = {}) {
   loadingOnly('createSlice');
-  if (typeof name !== 'string' || name === '') refuse('createSlice needs a name');
+  if (!isName(name)) refuse('createSlice needs a name');
   for (const key of Object.keys(others)) refuseMember(`the slice ${name}`, key, SLICE_MEMBERS);
   if (initialState === undefined) refuse(`the slice ${name} needs an initialState`);
   if (typeof reducers === 'function') reducers = reducers(reducerCreators);
@@ -261,11 +328,17 @@ function combineReducers(reducers) {
   const combined = (state = {}, action) => {
     const next = {};
     for (const key of keys) next[key] = reducers[key](state[key], action);
-    return keys.some((key) => next[key] !== state[key]) || keys.length !== Object.keys(state).length ? next : state;
+    const result = keys.some((key) => next[key] !== state[key]) || keys.length !== Object.keys(state).length ? next : state;
+    if (model.isLoading) combinations.set(result, combined);
+    return result;
   };
-  model.root = Object.assign(combined, { mounted: reducers });
+  Object.assign(combined, { mounted: reducers });
+  if (!model.isConfigured) model.root = combined;
   return combined;
 }
+
+/** The initial states of combined reducers. */
+const combinations = new WeakMap();
 
 function combineSlices(...parts) {
   const reducers = parts.map((part) => (typeof part?.reducer === 'function' ? { [part.reducerPath]: part.reducer } : part));
@@ -289,7 +362,7 @@ function configureStore({ reducer, middleware, preloadedState, enhancers } = {})
 /** A value that clients read at /v1/views/<name>, computed from the state, or from those members of it that `reads` names. */
 function view(name, select, options = {}) {
   loadingOnly('view');
-  if (typeof name !== 'string' || name === '' || typeof select !== 'function')
+  if (!isName(name) || typeof select !== 'function')
     refuse('view takes a name and a function of the state');
   for (const key of Object.keys(options)) if (key !== 'reads') refuseMember(`the view ${name}`, key, ['reads']);
   const { reads = readsOf.get(select) ?? null } = options;
@@ -310,12 +383,28 @@ function createSelector(...parts) {
   return reading(selector, reads.includes(undefined) ? undefined : [...new Set(reads.flat())]);
 }
 
-const matches = (matcher, action) => (matcher.match ?? matcher)(action);
-const isAnyOf = (...matchers) => (action) => matchers.some((matcher) => matches(matcher, action));
-const isAllOf = (...matchers) => (action) => matchers.every((matcher) => matches(matcher, action));
-const isDraft = (value) => draftOf(value) !== undefined;
+const conditions = (matchers, where) => matchers.map((matcher) => conditionOf(matcher, where));
+function isAnyOf(...matchers) {
+  const found = conditions(matchers, 'isAnyOf');
+  return (action) => found.some((matches) => matches(action));
+}
+function isAllOf(...matchers) {
+  const found = conditions(matchers, 'isAllOf');
+  return (action) => found.every((matches) => matches(action));
+}
+const isDraft = (value) => draftOf(value) !== undefined || baseOf(value) !== undefined;
 const current = (value) => plainCopy(value);
-const original = (value) => (isDraft(value) ? plainCopy(value, originalAt) : undefined);
+const original = (value) => (draftOf(value) ? plainCopy(value, originalAt) : plainCopy(baseOf(value)));
+
+/** A copy of plain data, as of the function that browsers have. */
+function structuredClone(value) {
+  room = answerMax;
+  try {
+    return adopt(value, '');
+  } catch (error) {
+    return refuse(`structuredClone copies JSON here: ${error.message}`);
+  }
+}
 
 const toolkit = {
   configureStore, combineReducers, combineSlices, createAction, createEntityAdapter, createReducer, createSelector, createSlice, current, isAllOf,

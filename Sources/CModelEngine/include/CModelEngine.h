@@ -10,11 +10,16 @@
 //
 // Every call that returns a `ModelText` answers with one JSON object. It has what the call documents, or instead
 //
-//     {"fault":{"message","file"?,"line"?,"column"?,"source"?,"pointer"?,"timeout"?}}
+//     {"fault":{"message","file"?,"line"?,"column"?,"source"?,"pointer"?,"timeout"?,"size"?,"engine"?}}
 //
-// where the model has done something wrong: `source` is the line of the file, `pointer` the place in the state, and
-// `timeout` is true where the time was up. After a fault the state is what it was before the call. Any answer can have
-// `"console":[{"level","text"}]`: what the model has written since the answer before.
+// where the model has done something wrong: `source` is the line of the file, and `pointer` the place in the state. After
+// a fault that the model itself has thrown the state is what it was before the call. After any other one the model is not
+// used again: `timeout` is true where the time was up, `size` where the answer would be too large, and `engine` where the
+// stack or the memory was full, or the engine failed.
+//
+// What is in an answer is what the model's file says, and clients have a part in it: only that it is JSON is certain, with
+// texts of valid UTF-8, and nested as deeply as the file likes. Any answer can have `"console":[{"level","text"}]`: what the
+// model has written since the answer before.
 //
 // The bytes of an answer belong to the model, and are there until the next call with it.
 
@@ -41,8 +46,9 @@ const char *model_types(void);
 ///   - name: the file's name in faults.
 ///   - seconds: how much CPU time a call to `model_reduce` has; `model_view` has ten times that, and everything else a hundred
 ///     times. On a busy machine the end can come later by the same time. A built-in function that runs long is not interrupted.
+///   - bytes_max: how large an answer of `model_reduce` and `model_view` may be, which are what clients cause.
 /// - Returns: a model, also where the file has a fault, which `model_description` then is; NULL without memory.
-Model *model_make(ModelText source, const char *name, double seconds);
+Model *model_make(ModelText source, const char *name, double seconds, size_t bytes_max);
 
 /// What the file declares:
 ///

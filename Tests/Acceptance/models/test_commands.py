@@ -1,6 +1,7 @@
 """`storekeeper model check` and `model test`: what is wrong in a model, with its place, and what its tests say."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -77,6 +78,21 @@ def test_the_examples_pass_their_tests_and_the_check(command, path):
         ({"action": {"type": "counter/none"}}, "counter/none"),
         ({"expect": ...}, "it is no test"),
         ({"action": {}}, "it is no test"),
+        ({"name": "adds two", "expect": {"counter": {"value": 3}}}, "adds two: /counter/value is 2, expected 3"),
+        ({"expected": {}}, "it has a member expected, and known are name, state, from, action, actions, meta, view, path, expect, rejected; did you mean expect?"),
+        ({"action": {"type": "counter/add", "payload": {"amount": 2}, "paylod": 1}}, "it has a member paylod, and known are type, payload, meta"),
+        ({"path": "/counter/value", "expect": 3}, "/counter/value is 2, expected 3"),
+        ({"path": "/counter/none", "expect": 3}, "there is nothing at /counter/none"),
+        ({"path": "counter", "expect": 3}, "path is a JSON Pointer"),
+        ({"action": ..., "actions": [ADD["action"], ADD["action"]]}, "/counter/value is 4, expected 2"),
+        ({"actions": [ADD["action"]]}, "it has action, or actions"),
+        ({"action": ..., "actions": [{"type": "counter/add", "payload": {"amount": -1}}, ADD["action"]]}, "action 1, counter/add, is rejected with counter.negative"),
+        ({"action": ..., "actions": [ADD["action"], {"type": "counter/add"}], "expect": ..., "rejected": "x"}, "action 2, counter/add, is rejected with invalid-action (its payload does not fit: /amount: is missing), and not with x"),
+        ({"action": ..., "view": "none", "expect": 1}, "the model has no view 'none'"),
+        ({"action": ..., "state": {}, "from": 1}, "the model has no migrate(state, fromVersion)"),
+        ({"action": ..., "from": "1"}, "from is the version"),
+        ({"action": ...}, "it has action, or actions, an array, or else view or from"),
+        ({"action": ..., "view": "none", "expect": ..., "rejected": "x"}, "only an action is rejected"),
     ],
 )
 def test_a_test_that_does_not_hold_is_named_with_its_line(workspace, command, change, says):
@@ -89,6 +105,69 @@ def test_a_test_that_does_not_hold_is_named_with_its_line(workspace, command, ch
     lines = done.stdout.splitlines()
     expect_equal(lines[-1], "1 passed, 1 failed", "the last line")
     expect(lines[0].startswith(f"{tests}:3: ") and says in done.stdout, done.stdout)
+
+
+VERSIONED = """
+export const version = 2;
+export const migrate = (state, from) => ({ box: { n: state.box.old * 10 + from, m: { a: 1, b: 2 } } });
+const box = createSlice({ name: 'box', initialState: { n: 0, m: { a: 1, b: 2 } }, reducers: { add: (state) => { state.n += 1 }, full: () => reject('box.full') } });
+view('double', (state) => ({ n: state.box.n * 2, m: state.box.m }));
+"""
+M, ADDS = {"b": 2, "a": 1}, [{"type": "box/add"}] * 3
+HOLD = [
+    {"action": ADDS[0], "expect": {"box": {"m": M, "n": 1}}},
+    {"actions": ADDS, "path": "/box/n", "expect": 3},
+    {"actions": [], "path": "/box", "expect": {"m": M, "n": 0}},
+    {"actions": [*ADDS, {"type": "box/full"}], "rejected": "box.full"},
+    {"view": "double", "expect": {"m": M, "n": 0}},
+    {"state": {"box": {"n": 4, "m": {}}}, "view": "double", "path": "/n", "expect": 8},
+    {"actions": ADDS, "view": "double", "expect": {"m": M, "n": 6}},
+    {"state": {"box": {"old": 4}}, "from": 1, "expect": {"box": {"m": M, "n": 41}}},
+    {"state": {"box": {"old": 4}}, "from": 0, "actions": ADDS, "view": "double", "path": "/n", "expect": 86},
+]
+
+
+def test_a_test_has_actions_a_part_a_view_and_an_older_state(command, tmp_path):
+    model, tests = tmp_path / "model.js", tmp_path / "tests.jsonl"
+    model.write_text(VERSIONED)
+    tests.write_bytes(b"\xef\xbb\xbf" + "\n".join(map(json.dumps, HOLD)).encode())
+    done = command("test", model, tests)
+    expect_equal((done.returncode, done.stdout), (0, f"{len(HOLD)} passed, 0 failed\n"), "the tests")
+    # The same with another number in each: what is told has the number, and no member that is only in another order.
+    wrong = [test | {"expect": json.loads(json.dumps(test["expect"]).replace('"n": ', '"n": 9'))} for test in HOLD if "'n'" in str(test.get("expect"))]
+    tests.write_text("\n".join(map(json.dumps, wrong)))
+    told = command("test", model, tests).stdout.splitlines()
+    expect_equal(told[-1], "0 passed, 5 failed", "the tests")
+    expect_equal(
+        [line.partition(": ")[2] for line in told[:-1]],
+        ["/box/n is 1, expected 91", "/box/n is 0, expected 90", "the view double at /n is 0, expected 90", "the view double at /n is 6, expected 96", "/box/n is 41, expected 941"],
+        "the differences")
+
+
+@pytest.mark.parametrize("line, says", [
+    (b'{"action":{"type":"counter/reset"},"expect":{},}', "it is not JSON: expected a key in quotes, found '}' at byte"),
+    (b'{"action":{"type":"counter/reset"},"expect":"caf\xe9"}', "it is not JSON: byte 48 is not valid UTF-8"),
+    (b'{"a":1,"a":1}', "it is not JSON at /a"), (b"[]", "it is no test: it is an object"), (b"nonsense", "it is not JSON: "),
+])
+def test_a_line_that_is_no_test_says_why(command, tmp_path, line, says):
+    tests = tmp_path / "tests.jsonl"
+    tests.write_bytes(b"\n" + line + b"\n")
+    done = command("test", ROOT / "config/models/counter.js", tests)
+    expect_equal((done.returncode, done.stdout.splitlines()[-1]), (1, "0 passed, 1 failed"), "the tests")
+    expect(done.stdout.startswith(f"{tests}:2: {says}"), done.stdout)
+
+
+def test_a_check_where_no_reducer_can_be_run_fails(command, tmp_path):
+    path = tmp_path / "model.js"
+    path.write_text("createSlice({ name: 'it', initialState: { n: 0 }, reducers: {\n  one: (state, action) => { state.n = action.payload.a.b },\n  two: (state, action) => { state.n = action.payload.a.b }%s } });")
+    text = path.read_text()
+    path.write_text(text % "")
+    done = command("check", path)
+    expect_equal((done.returncode, done.stdout, len(re.findall("^Error: ", done.stderr, re.M))), (1, "", 2), "the check")
+    expect("model.js:2:" in done.stderr and "a payload schema gives it an example" in done.stderr, done.stderr)
+    path.write_text(text % ", three: (state) => { state.n = 3 }")
+    done = command("check", path)
+    expect_equal((done.returncode, done.stderr), (0, ""), "the check where one can")
 
 
 @pytest.mark.parametrize(

@@ -186,12 +186,12 @@ def test_a_part_of_the_state_is_the_text_that_it_is_without_a_draft(load):
 
 
 def test_names_that_clients_send_are_data(load):
-    model = load(slice_of("(state, { payload: [key, value] }) => { if (state.table[key] !== undefined) reject('taken', key); state.table[key] = value }"))
+    model = load(slice_of("(state, { payload: [key, value] }) => { if (state.table[key] !== undefined) reject('it.taken', `<${key}>`); state.table[key] = value }"))
     names = ["__proto__", "constructor", "toString", "valueOf", "__defineGetter__", "a/b~c", ""]
 
     for name in names:
         expect("patch" in model.reduce("it/run", [name, {"__proto__": {"isAdmin": True}, "constructor": 1}]), name)
-        expect_equal(model.reduce("it/run", [name, 1])["rejected"], {"code": "taken", "detail": name}, name)
+        expect_equal(model.reduce("it/run", [name, 1])["rejected"], {"code": "it.taken", "detail": f"<{name}>"}, name)
 
     expect_equal(list(model.state["it"]["table"]), sorted(names, key=names.index), "names")
     expect_equal(model.state["it"]["table"]["constructor"]["__proto__"], {"isAdmin": True}, "a member")
@@ -211,6 +211,103 @@ def test_hidden_state_of_a_variable_is_a_fault(load):
     for declaration, use in [("const box = { hits: 0 };", "box.hits += 1"), ("const seen = new Map();", "seen.set(1, 1)"), ("const list = [[]];", "list[0].push(1)"), ("function count() {}", "count.hits = 1"), ("class Box { static hits = 0 }", "Box.hits = 1")]:
         model = load(declaration + "\n" + slice_of(f"(state) => {{ {use} }}"))
         expect_equal(model.reduce("it/run")["fault"].get("line"), 3, declaration)
+
+
+KEEPERS = {
+    "a typed array": ("const box = new Uint8Array(8);", "box[0] += 1", "Uint8Array"),
+    "one inside an object": ("const box = { a: [new Float64Array(1)] };", "box.a[0][0] += 1", "Float64Array"),
+    "one inside a map": ("const box = new Map([['a', new Int8Array(1)]]);", "box.get('a')[0] += 1", "Int8Array"),
+    "a buffer": ("const box = new ArrayBuffer(8);", "new Uint8Array(box)[0] += 1", "ArrayBuffer"),
+    "a DataView": ("const box = new DataView(new ArrayBuffer(8));", "box.setInt8(0, 1)", "DataView"),
+    "a generator": ("function* numbers() { for (let n = 0;; n += 1) yield n }\nconst box = numbers();", "box.next()", "an iterator"),
+    "an iterator": ("const box = [1, 2][Symbol.iterator]();", "box.next()", "an iterator"),
+    "a private field": ("class Box { #n = 0; next() { return ++this.#n } }\nconst box = new Box();", "box.next()", "a private field"),
+    "an inherited one": ("class Base { #n = 0; next() { return ++this.#n } }\nclass Box extends Base {}\nconst box = { a: new Box() };", "box.a.next()", "a private field"),
+    "a private static field": ("class Box { static #n = 0; static next() { return ++Box.#n } }", "Box.next()", "a private static field"),
+}
+
+
+@pytest.mark.parametrize("what", KEEPERS)
+def test_a_variable_that_cannot_be_frozen_is_refused_with_its_line(what, load):
+    declaration, use, named = KEEPERS[what]
+    fault = load(slice_of(f"(state) => {{ {use}; state.value += 1 }}") + "\n" + declaration).description.get("fault")
+
+    expect(fault is not None and named in fault["message"] and "no record of the state" in fault["message"], fault)
+    expect_equal(fault["line"], 4 + declaration.count("\n"), fault)   # the frame has three lines, and the last one declares it
+
+
+@pytest.mark.parametrize("declaration, use", [
+    ("const box = new Date(0);", "box.setTime(1)"),
+    ("const box = new Date(0);", "Date.prototype.setUTCHours.call(box, 3)"),
+    ("const box = new Map();", "Object.getPrototypeOf(box).set.call(box, 1, 2)"),
+    ("const box = new Map([[1, 2]]);", "Map.prototype.clear.call(box)"),
+    ("const box = { a: new Set() };", "Set.prototype.add.call(box.a, 1)"),
+    ("const box = new WeakSet();", "WeakSet.prototype.add.call(box, {})"),
+    ("const box = new Map([['a', { n: 0 }]]);", "box.get('a').n += 1"),
+    ("class Box extends Map {}\nconst box = new Box();", "box.set(1, 2)"),
+    ("const box = /x/g;", "box.exec('xx')"),
+])
+def test_a_variable_is_not_changed_by_the_method_of_a_prototype(declaration, use, load):
+    model = load(slice_of(f"(state) => {{ state.value += 1; {use} }}") + "\n" + declaration)
+
+    for _ in range(2):
+        expect_equal(model.reduce("it/run").get("fault", {}).get("line"), 2, declaration)
+    expect_equal(model.state["it"]["value"], 1, "the value")
+
+
+def test_constants_and_what_a_reducer_makes_for_itself_are_free(load):
+    model = load("""
+const names = new Map([['a', { n: 1 }]]), days = new Set(['mon']), first = new Date(0), color = '#fff', pattern = /a/;
+class Counter { #n = 0; add() { return ++this.#n } #hidden() {} static #helper() {} }
+class Plain { n = '#a'; #method() { return 5 } call() { return this.#method() } }
+const plain = new Plain();
+function* count() { yield 1; yield 2 }
+const it = createSlice({ name: 'it', initialState: { found: null }, reducers: { run: (state) => {
+  const own = new Map([[1, 2]]), bytes = new Uint8Array(2), at = new Date(5), counter = new Counter();
+  own.set(3, 4); own.delete(1); bytes[0] = 7; at.setUTCFullYear(1980); counter.add();
+  state.found = [names.get('a').n, days.has('mon'), first.getTime(), plain.call(), [...count()], own.size, bytes[0], at.getUTCFullYear(), counter.add(), pattern.test(color + 'a')];
+} } });
+""")
+
+    expect_equal(model.reduce("it/run")["patch"][0]["value"], [1, True, 0, 5, [1, 2], 1, 7, 1980, 2, True], "what is found")
+
+
+@pytest.mark.parametrize("call, says", [
+    ("'taken'", "a code with a dot"), ("'not-durable', 'x'", "a code with a dot"), ("'', 'x'", "a code with a dot"),
+    ("'it.a b', 'x'", "a code with a dot"), ("'it.\\0', 'x'", "a code with a dot"), ("'it.' + 'x'.repeat(100), 'x'", "at most 100"),
+    ("{ toString: () => 'it.x' }, 'x'", "a code with a dot"), ("'it.x', ''", "a sentence of 1 to 1000"), ("'it.x', 'a\\0'", "a control character"),
+    ("'it.x', 'x'.repeat(1001)", "a sentence of 1 to 1000"), ("'it.x', 'xy'.repeat(3e8)", "a sentence of 1 to 1000"), ("'it.x', 5", "a sentence of 1 to 1000"),
+    ("'it.x', 'x', 'amount'", "a JSON Pointer"), ("'it.x', 'x', '/a~2'", "a JSON Pointer"), ("'it.x', 'x', {}", "a JSON Pointer"),
+    ("'it.x', 'x', '/' + 'x'.repeat(1000)", "a JSON Pointer"),
+])
+def test_reject_takes_a_code_of_the_domain_and_a_short_sentence(call, says, load):
+    model = load(slice_of(f"(state) => {{ state.value = 2; reject({call}) }}"))
+
+    fault = model.reduce("it/run").get("fault", {})
+
+    expect_equal((says in fault["message"], fault["line"]), (True, 2), fault)
+    expect_equal(model.state["it"]["value"], 1, "the value")
+
+
+@pytest.mark.parametrize("call, wanted", [
+    ("'it.x'", {"detail": "it.x"}), ("'it.x', 'x'.repeat(1000)", {"detail": "x" * 1000}), ("'it.x', 'a\\nb', ''", {"detail": "a\nb", "pointer": ""}),
+    ("'it.x', '\\ud83d', '/a~1/\\ud83d'", {"detail": "\ufffd", "pointer": "/a~1/\ufffd"}), ("'it.x', 'x', null", {"detail": "x"}),
+    ("'my-Slice_2/é.x', 'x'", {"code": "my-Slice_2/é.x", "detail": "x"}),
+])
+def test_what_reject_takes_reaches_the_host(call, wanted, load):
+    found = load(slice_of(f"() => reject({call})")).reduce("it/run")
+
+    expect_equal(found, {"rejected": {"code": "it.x"} | wanted}, call)
+
+
+@pytest.mark.parametrize("change", [
+    "error.code = 'not-durable'; throw error", "throw Object.assign(Object.create(Object.getPrototypeOf(error)), { code: 'draining', detail: 'x' })",
+    "throw new error.constructor('draining', 'x')", "throw { ...error, code: 'draining', detail: 'x' }", "throw new Proxy(error, { get: () => 'draining' })",
+])
+def test_a_rejection_that_is_caught_cannot_be_changed(change, load):
+    found = load(slice_of(f"() => {{ try {{ reject('it.x', 'y') }} catch (error) {{ {change} }} }}")).reduce("it/run")
+
+    expect("fault" in found or found["rejected"] == {"code": "it.x", "detail": "y"}, found)
 
 
 def test_console_reaches_the_host(load):

@@ -128,19 +128,102 @@ def test_a_bad_reducer_is_answered_and_the_next_action_of_another_slice_works(wo
         good(client)
 
 
-def test_a_reducer_whose_time_was_over_once_is_run_again(workspace):
+def test_a_reducer_whose_time_is_over_is_run_again_in_another_engine(workspace):
     model = workspace.path("slow.js")
     with open(model, "w") as file:
-        # A closure keeps what a model must not keep, and stands for an engine that is busy with itself in the first run.
+        # A closure keeps what a model must not keep, and stands for an engine that is busy with itself.
         file.write("""
-const isFirst = (() => { let runs = 0; return () => (runs += 1) === 1; })();
-createSlice({ name: 'it', initialState: { runs: 0 }, reducers: { run: (state) => { state.runs += 1; while (isFirst()) for (;;) {} } } });
+const isBusy = (() => { let runs = 0; return () => (runs += 1) > 3; })();
+createSlice({ name: 'it', initialState: { runs: 0 }, reducers: { run: (state) => { state.runs += 1; while (isBusy()) for (;;) {} } } });
 """)
     server = workspace.server(model=model)
     with server.client() as client:
-        client.commit(action("it/run"))
-        expect_equal(client.get("/v1/state/it/runs").json, 1, "what the second run has changed")
+        for _ in range(8):
+            client.commit(action("it/run"))
+        expect_equal(client.get("/v1/state/it/runs").json, 8, "what the runs have changed")
         expect_equal(server.log_text().count("model failed"), 0, "faults in the log")
+
+
+def test_a_time_that_is_over_is_told_with_its_limit(workspace):
+    server = workspace.server(model=HERE / "hostile.js", model_milliseconds_max=20)
+    with server.client() as client:
+        refused = client.post(action("evil/loop", {}))
+        expect("20 ms" in refused.json["detail"] and "model_milliseconds_max" in refused.json["detail"], refused.json)
+        fault = client.get("/v1/views/endless")
+        expect("200 ms" in fault.json["detail"] and "model_milliseconds_max" in fault.json["detail"], fault.json)
+
+
+# Half of an emoji is in each of these; a payload is another one each time, so that nothing is set aside.
+CUT = """
+const titles = createSlice({ name: 'titles', initialState: { list: [], of: {} }, reducers: {
+  refused: (state, { payload: { title } }) => reject('titles.long', `the title "${title.slice(0, 20)}..." is too long`),
+  thrown: (state, { payload: { title } }) => { throw new Error(`no ${title.slice(0, 20)}`) },
+  plain: (state, { payload: { title } }) => { throw title.slice(0, 20) },
+  key: (state, { payload: { title } }) => { state.of[title.slice(0, 20)] = 1 },
+  value: (state, { payload: { title } }) => { state.list.push(title.slice(0, 20)) },
+  pointer: (state, { payload: { title } }) => { throw Object.assign(new Error('x'), { pointer: deep(3000), at: deep(3000) }) },
+  printed: (state, { payload: { title } }) => { console.log(title.slice(0, 20)); state.list.push('printed') },
+} });
+const deep = (levels) => { let at = {}; for (let level = 0; level < levels; level += 1) at = { at }; return at };
+view('thrown', (state) => { throw new Error('\\ud83d') });
+view('made', (state) => ({ '\\ud83d': '\\ud83d' }));
+view('refused', (state) => reject('titles.x', '\\ud83d'));
+"""
+
+
+def test_half_an_emoji_in_what_a_model_says_ends_no_process(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text(CUT)
+    server = workspace.server(model=path)
+    wanted = {"refused": (409, "titles.long"), "printed": (200, None)}
+    with server.client() as client:
+        for number in range(3):
+            for name in ("refused", "thrown", "plain", "key", "value", "pointer", "printed"):
+                answer = client.post(action(f"titles/{name}", {"title": "1234567890123456789\U0001f600" + f" {number}"}))
+                found = (answer.status, answer.json.get("code"))
+                expect_equal(found, wanted.get(name, (422, "reducer-fault")), f"{name}: {answer.json}")
+                if name == "refused":
+                    expect("1234567890123456789\ufffd..." in answer.json["detail"], answer.json)
+            for name in ("thrown", "made", "refused"):
+                expect_equal(codes(client.get(f"/v1/views/{name}")), (500, "view-fault"), name)
+        expect_equal(client.get("/v1/state/titles").json, {"list": ["printed"] * 3, "of": {}}, "the state")
+    expect(server.process.poll() is None, "the process has ended", server.log_text())
+
+
+def test_more_than_an_answer_holds_is_refused_soon_and_the_engine_is_another_one(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text("""
+const it = createSlice({ name: 'it', initialState: { n: 0, text: '', list: [] }, reducers: {
+  add: (state) => { state.n += 1 },
+  text: (state, { payload: { size } }) => { state.n += 1; state.text = 'xy'.repeat(size / 2) },
+  list: (state) => { state.n += 1; const text = 'x'.repeat(60000); for (let count = 0; count < 2000; count += 1) state.list.push(text) },
+  name: (state, { payload: { size } }) => { state.n += 1; state['xy'.repeat(size / 2)] = 1 },
+  wide: (state, { payload: { size } }) => { state.n += 1; state.text = '\\u0001'.repeat(size / 12) },
+} });
+view('text', () => 'xy'.repeat(360_000_000));
+""")
+    server = workspace.server(model=path, model_milliseconds_max=2000)
+    with server.client() as client:
+        for number, (name, size) in enumerate([("text", 720_000_000), ("list", 0), ("name", 100_000_000), ("wide", 360_000_000)]):
+            answer = client.post(action(f"it/{name}", {"size": size}))
+            expect_equal(codes(answer), (413, "model-too-large"), f"{name}: {answer.json}")
+            client.commit(action("it/add"))
+            expect_equal(client.get("/v1/state/it").json, {"n": number + 1, "text": "", "list": []}, f"the state after {name}")
+        client.commit(action("it/text", {"size": 2_000_000}))
+        expect_equal(codes(client.get("/v1/views/text")), (500, "view-fault"), "a view")
+        expect_equal(len(client.get("/v1/state/it/text").json), 2_000_000, "a text that is not too large")
+    with open(f"/proc/{server.process.pid}/status") as file:
+        peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    expect(peak < 1_200_000, "kB at most:", peak)
+
+
+def test_a_limit_of_addresses_below_what_the_engine_reserves_is_a_sentence(workspace):
+    for kilobytes in (1_000_000, 4_000_000):
+        command = f"ulimit -v {kilobytes}; exec {workspace.binary} model check {COUNTER}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+        expect_equal((done.returncode, done.stdout), (1, ""), f"the exit code, and what is printed: {done.stderr}")
+        expect_equal(len(done.stderr.splitlines()), 1, done.stderr)
+        expect(f"ulimit -v {kilobytes}" in done.stderr, done.stderr)
 
 
 def test_an_expression_that_backtracks_without_end_is_given_up_or_set_aside(workspace):

@@ -1,0 +1,159 @@
+package import StateJSON
+
+/// The tests of a model: a line of JSON each.
+extension Model {
+    /// A line of a file of tests: what is done in a state, and what has to come of it.
+    package struct Test: Sendable {
+        fileprivate var name: String?
+        fileprivate var state: JSONValue?
+        /// The version of the file that has made the state.
+        fileprivate var version: Double?
+        fileprivate var actions: [(type: String, payload: [UInt8], meta: [UInt8])] = []
+        fileprivate var view: String?
+        fileprivate var path = JSONPointer.root
+        fileprivate var expected: Expectation
+
+        fileprivate enum Expectation {
+            /// The state, or the value of the view, at the path.
+            case value(JSONValue)
+            /// The code with which the last action is rejected.
+            case rejected(String)
+        }
+
+        private static let members = [
+            "name", "state", "from", "action", "actions", "meta", "view", "path", "expect", "rejected",
+        ]
+        private static let actionMembers = ["type", "payload", "meta"]
+
+        /// Reads a line.
+        ///
+        /// - Throws: ``Fault`` with what is wrong in it.
+        package init(_ line: [UInt8]) throws(Fault) {
+            let value: JSONValue
+            do throws(JSONFault) {
+                value = try JSONValue(parsing: line, depthMax: 1000)
+            } catch {
+                let place = error.pointer.tokens.isEmpty ? "" : " at \(error.pointer)"
+                throw Fault("it is not JSON\(place): \(error.detail)")
+            }
+            let test = try Self.object(value, "it is no test", of: Self.members)
+            switch (test["expect"], test["rejected"]) {
+            case (let value?, nil): expected = .value(value)
+            case (nil, let code?): expected = .rejected(try Self.text(code, "rejected"))
+            default: throw Fault("it is no test: it has either expect or rejected")
+            }
+            state = test["state"]
+            name = try test["name"].map { (name) throws(Fault) in try Self.text(name, "name") }
+            view = try test["view"].map { (view) throws(Fault) in try Self.text(view, "view") }
+            switch test["from"] {
+            case .integer(let number)?: version = Double(number)
+            case nil: break
+            default: throw Fault("it is no test: from is the version of the file that has made the state")
+            }
+            if let given = test["path"] {
+                guard let pointer = JSONPointer(text: try Self.text(given, "path")) else {
+                    throw Fault("it is no test: path is a JSON Pointer, such as /counter/value")
+                }
+                path = pointer
+            }
+            var given: [JSONValue] = []
+            switch (test["action"], test["actions"]) {
+            case (let action?, nil): given = [action]
+            case (nil, .array(let actions)?): given = actions
+            case (nil, nil) where view != nil || version != nil: break
+            default: throw Fault("it is no test: it has action, or actions, an array, or else view or from")
+            }
+            let meta = test["meta"] ?? Model.sampleMeta
+            for each in given {
+                let action = try Self.object(each, "an action of it is no action", of: Self.actionMembers)
+                guard let type = action["type"] else { throw Fault("it is no test: an action has a type") }
+                actions.append(
+                    (try Self.text(type, "type"), (action["payload"] ?? [:]).text, (action["meta"] ?? meta).text))
+            }
+            if case .rejected = expected, actions.isEmpty { throw Fault("it is no test: only an action is rejected") }
+        }
+
+        private static func text(_ value: JSONValue, _ name: String) throws(Fault) -> String {
+            guard case .string(let text) = value else { throw Fault("it is no test: \(name) is a text") }
+            return text
+        }
+
+        private static func object(
+            _ value: JSONValue, _ problem: String, of known: [String]
+        ) throws(Fault) -> JSONObject {
+            guard case .object(let object) = value else { throw Fault("\(problem): it is an object") }
+            for (name, _) in object.members where !known.contains(name) {
+                let hint = NearestNames.hint(name, among: known)
+                let names = known.joined(separator: ", ")
+                throw Fault("\(problem): it has a member \(name), and known are \(names)\(hint)")
+            }
+            return object
+        }
+    }
+
+    /// Runs a test.
+    ///
+    /// - Parameter checks: those of ``checks(_:)``; a payload that does not fit is rejected as `invalid-action`.
+    /// - Returns: the difference from the expectation, or nil.
+    package func failure(of test: Test, checks: [ExactText: @Sendable ([UInt8]) -> [JSONFault]]) -> String? {
+        let found: String?
+        do throws(Fault) {
+            found = try again { () throws(Fault) in try run(test, checks) }
+        } catch { found = "\(error)" }
+        return found.map { [test.name, $0].compactMap(\.self).joined(separator: ": ") }
+    }
+
+    private func run(
+        _ test: Test, _ checks: [ExactText: @Sendable ([UInt8]) -> [JSONFault]]
+    ) throws(Fault) -> String? {
+        var state = test.state ?? description.initial
+        if let version = test.version { state = try migrate(state.text, from: version) }
+        try load(state.text)
+        for (index, (type, payload, meta)) in test.actions.enumerated() {
+            let subject = test.actions.count == 1 ? "it" : "action \(index + 1), \(type),"
+            guard description.actions.contains(where: { $0.type.utf8.elementsEqual(type.utf8) }) else {
+                return "the model has no action \(type)"
+            }
+            var rejection: (code: String, detail: String)?
+            if let fault = checks[ExactText(type)]?(payload).first {
+                rejection = ("invalid-action", "its payload does not fit: \(fault.pointer): \(fault.detail)")
+            } else if case .rejected(let code, let detail, _) = try reduce(type, payload, meta: meta) {
+                rejection = (code, detail)
+            }
+            guard let (code, detail) = rejection else { continue }
+            guard case .rejected(let wanted) = test.expected, index == test.actions.count - 1 else {
+                return "\(subject) is rejected with \(code): \(detail)"
+            }
+            return code == wanted ? nil : "\(subject) is rejected with \(code) (\(detail)), and not with \(wanted)"
+        }
+        guard case .value(let wanted) = test.expected else {
+            if case .rejected(let code) = test.expected { return "it is not rejected with \(code)" }
+            return nil
+        }
+        let value = if let name = test.view { try view(name) } else { try self.state() }
+        guard let part = value[pointer: test.path] else { return "there is nothing at \(test.path)" }
+        return Self.difference(of: part, from: wanted, at: test.path, in: test.view.map { "the view \($0)" })
+    }
+
+    /// The differences from an expected value, with both values; nil for equal values.
+    private static func difference(
+        of found: JSONValue, from wanted: JSONValue, at path: JSONPointer, in view: String?
+    ) -> String? {
+        guard found != wanted else { return nil }
+        var patch = JSONPatch()
+        patch.compare(wanted.text, found.text)
+        func told(_ value: JSONValue?) -> String {
+            guard let text = value?.text else { return "missing" }
+            return String(decoding: text.prefix(200), as: UTF8.self) + (text.count > 200 ? "..." : "")
+        }
+        // Members in another order are no difference.
+        let pointers = patch.changedPointers.filter { found[pointer: $0] != wanted[pointer: $0] }
+        let places = pointers.prefix(10).map { pointer in
+            let place = JSONPointer(path.tokens + pointer.tokens)
+            let name = place.tokens.isEmpty ? view ?? "the state" : (view.map { "\($0) at " } ?? "") + place.description
+            return "\(name) is \(told(found[pointer: pointer])), expected \(told(wanted[pointer: pointer]))"
+        }
+        let more = pointers.count - places.count
+        return (places + (more > 0 ? ["and \(more) more"] : [])).joined(separator: "; ")
+    }
+}
