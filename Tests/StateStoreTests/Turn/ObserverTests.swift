@@ -59,9 +59,16 @@ struct ObserverTests {
 
     @Test("a turn of more than 100 ms is reported with the type of its first action", arguments: [100, 101])
     func longTurn(milliseconds: Int64) throws {
-        let (events, time) = (Collection<String>(), Mutex(Int64(0)))
+        let events = Collection<String>()
+        let time = Mutex(Int64(0))
         var observer = Record().observer
-        observer.clock = { Instant(nanoseconds: time.withLock { $0 += milliseconds * 1_000_000; return $0 }) }
+        observer.clock = {
+            let now = time.withLock { time in
+                time += milliseconds * 1_000_000
+                return time
+            }
+            return Instant(nanoseconds: now)
+        }
         let store = Store(
             domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }, observer: observer,
             report: { if case .turnTookLong(let type, 1, let time) = $0 { events.add("\(type) \(time)") } })
