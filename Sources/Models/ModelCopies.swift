@@ -36,6 +36,7 @@ final class ModelCopies: Sendable {
     private let bytesMax: Int
     /// The memory of a copy that has more than it may have, even without its garbage; 0 where none has.
     private let tooManyBytes = Atomic(0)
+    private let isPreparing = Atomic(false)
 
     /// - Parameters:
     ///   - first: a copy of the state.
@@ -69,10 +70,14 @@ final class ModelCopies: Sendable {
         }
     }
 
-    /// Brings a copy to a state beforehand, so that the first action need not wait for it.
+    /// Brings a copy to a state in the background, so that the next action need not wait for it; one at a time.
     func prepare(_ tree: JSONTree) {
-        // The next use of the state meets the fault again, and says it.
-        try? with(tree) { (_) throws(Model.Fault) in ((), tree) }
+        guard !isPreparing.exchange(true, ordering: .relaxed) else { return }
+        Task.detached { [self] in
+            // The next use of the state meets the fault again, and says it.
+            try? with(tree) { (_) throws(Model.Fault) in ((), tree) }
+            isPreparing.store(false, ordering: .relaxed)
+        }
     }
 
     /// Runs a function on an engine, whatever state it has a copy of.

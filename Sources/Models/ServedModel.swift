@@ -161,7 +161,7 @@ package final class ServedModel: Sendable {
         }
         reportLacks(of: state, description)
         let resumed = try JSONDomain.fit(state, to: parts, initial: initial, dropping: serving.dropped)
-        Task.detached { [copies = current] in copies.prepare(resumed) }
+        current.prepare(resumed)
         return resumed
     }
 
@@ -209,6 +209,7 @@ package final class ServedModel: Sendable {
             }
         } catch {
             serving.report(.failed("\(type): \(error)"))
+            if error.cause != .model { copies.prepare(tree) }
             throw rejection(of: type, with: error)
         }
         let changed = try result.get()
@@ -256,13 +257,15 @@ package final class ServedModel: Sendable {
     }
 
     private func look(at name: String, of tree: JSONTree) throws(ViewFault) -> [UInt8] {
+        let copies = current
         do throws(Model.Fault) {
-            return try current.with(tree) { (model) throws(Model.Fault) in
+            return try copies.with(tree) { (model) throws(Model.Fault) in
                 defer { for line in model.takeConsole() { serving.report(.console("view \(name): \(line)")) } }
                 return (try model.view(name).text, tree)
             }
         } catch {
             serving.report(.failed("view \(name): \(error)"))
+            if error.cause != .model { copies.prepare(tree) }
             throw ViewFault(
                 error.cause == .timeout
                     ? "it took longer than the \(milliseconds * 10) ms of processor time that it may, ten times model_milliseconds_max"
