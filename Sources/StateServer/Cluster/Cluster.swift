@@ -20,7 +20,9 @@ final class Cluster: Sendable {
         case notCarriedOut
         /// It is not there any more, and has not said that it goes: it may have ended by an action.
         case ended
-        /// It may have carried it out.
+        /// The connection has ended before the answer: it may have carried it out, and may have ended by it.
+        case lost
+        /// It has not answered in time, and may have carried it out.
         case unknown
     }
 
@@ -141,6 +143,7 @@ final class Cluster: Sendable {
             return .answered(
                 Response(status: status, fields: fields, body: found.body),
                 fields[.stateCursor].flatMap { Cursor(text: $0) })
+        case .failure(.disconnected): return .lost
         case .failure: return .unknown
         }
     }

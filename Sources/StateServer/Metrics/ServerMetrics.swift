@@ -186,7 +186,7 @@ final class ServerMetrics: Sendable {
             switch outcome {
             case .answered: 0
             case .notCarriedOut, .ended: 1
-            case .unknown: 2
+            case .lost, .unknown: 2
             }
         forwarded[number].increment(by: 1)
     }

@@ -1,3 +1,4 @@
+internal import DequeModule
 internal import StateHTTP
 internal import StateStore
 internal import Synchronization
@@ -18,9 +19,6 @@ extension Quarantine {
         case unknown
     }
 
-    /// How long a trial may take before it counts as the end of the server that has begun it.
-    private static let trialTime = Duration.seconds(10)
-
     /// Records that another server was lost while it carried out an action.
     ///
     /// - Parameter done: called when the list has it, or cannot be changed.
@@ -29,45 +27,105 @@ extension Quarantine {
         changes.change({ $0.recordLoss(of: server, during: record) }, then: { _ in done() })
     }
 
+    /// The suspected actions of this server, which tries one after the other: the next ones would wait behind one that ends
+    /// the server, and be set aside with it.
+    struct Trials {
+        fileprivate struct Trial: Sendable {
+            let record: MarkPage.Record
+            let done: @Sendable (Verdict) -> Void
+        }
+
+        fileprivate var current: (identity: TransactionIdentity, since: ContinuousClock.Instant)?
+        fileprivate var waiting: Deque<Trial> = []
+
+        init() {}
+
+        fileprivate func has(_ identity: TransactionIdentity) -> Bool {
+            current?.identity == identity || waiting.contains { $0.record.identity == identity }
+        }
+
+        /// The next trial, which is the current one then; nil while another one goes on.
+        fileprivate mutating func next() -> Trial? {
+            if let current, current.since.duration(to: .now) < trialTime { return nil }
+            let next = waiting.popFirst()
+            current = next.map { ($0.record.identity, .now) }
+            return next
+        }
+
+        /// Ends a trial; false where it is not the current one.
+        fileprivate mutating func end(_ identity: TransactionIdentity) -> Bool {
+            guard current?.identity == identity else { return false }
+            current = nil
+            return true
+        }
+    }
+
     /// Decides whether this server may carry out an action; one that is suspected is noted in the list first.
     ///
     /// - Parameters:
     ///   - isSuspected: whether the action may have ended another server of which nobody knows.
-    ///   - done: takes the verdict where it comes later.
+    ///   - done: takes the verdict where it comes later; ``endTrial(of:isReduced:)`` has to follow where the action passes.
     /// - Returns: the verdict; nil where it comes later.
     func judge(
         _ dispatch: DispatchRequest, isSuspected: Bool, orLater done: @escaping @Sendable (Verdict) -> Void
     ) -> Verdict? {
         guard isSuspected || hasEntries, let record = MarkPage.Record(dispatch) else { return .passes }
-        let (known, since) = entry(of: record.identity)
-        if let entry = known, entry.state == .quarantined { return .refused(entry.id) }
-        guard isSuspected || known?.state == .suspected else { return .passes }
-        guard trials.withLock({ $0.insert(record.identity).inserted }) else { return .isTried }
-        let isOver = since.map { $0.duration(to: .now) > Self.trialTime } ?? false
+        let entry = entry(of: record.identity).entry
+        if let entry, entry.state == .quarantined { return .refused(entry.id) }
+        guard isSuspected || entry?.state == .suspected else { return .passes }
+        let isNew = trials.withLock { trials in
+            guard !trials.has(record.identity) else { return false }
+            trials.waiting.append(.init(record: record, done: done))
+            return true
+        }
+        guard isNew else { return .isTried }
+        beginTrial()
+        return nil
+    }
+
+    /// Begins the next trial, unless one goes on.
+    private func beginTrial() {
+        guard let trial = trials.withLock({ $0.next() }) else { return }
+        let record = trial.record
         let found = Mutex(Verdict.unknown)
+        let since = entry(of: record.identity).triedSince
+        let isOver = since.map { $0.duration(to: .now) > trialTime } ?? false
         changes.change { [name] entries in
             if isOver { entries.setAside(record.identity) }
             let verdict = entries.beginTrial(of: record, by: name)
             found.withLock { $0 = verdict }
         } then: { [self] isWritten in
             let verdict = isWritten ? found.withLock(\.self) : .unknown
-            if case .passes = verdict {} else { _ = trials.withLock { $0.remove(record.identity) } }
-            done(verdict)
+            trial.done(verdict)
+            guard verdict != .passes else { return }
+            // Where the list cannot be changed, the others need not wait for it either.
+            let others = trials.withLock { trials in
+                _ = trials.end(record.identity)
+                return isWritten ? [] : exchange(&trials.waiting, with: [])
+            }
+            for other in others { other.done(.unknown) }
+            beginTrial()
         }
-        return nil
     }
 
     /// Drops from the list what this server has tried and carried out without harm.
     ///
     /// - Parameter isReduced: whether the action has reached the reducers.
     func endTrial(of dispatch: DispatchRequest, isReduced: Bool) {
-        guard trials.withLock({ !$0.isEmpty }), let identity = MarkPage.Record(dispatch)?.identity,
-            trials.withLock({ $0.remove(identity) }) != nil
+        guard trials.withLock({ $0.current != nil }), let identity = MarkPage.Record(dispatch)?.identity,
+            trials.withLock({ $0.end(identity) })
         else { return }
-        if isReduced { return changes.release(identity) }
-        changes.change { [name] in $0.endTrial(of: identity, by: name) }
+        if isReduced {
+            changes.release(identity)
+        } else {
+            changes.change { [name] in $0.endTrial(of: identity, by: name) }
+        }
+        beginTrial()
     }
 }
+
+/// How long a trial may take before it counts as the end of the server that has begun it.
+private let trialTime = Duration.seconds(10)
 
 extension MarkPage.Record {
     /// What identifies a request; nil where the turn alone knows its actions.

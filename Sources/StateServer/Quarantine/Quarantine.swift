@@ -30,7 +30,7 @@ final class Quarantine: Sendable {
     /// The name of this server in the list.
     let name: String
     /// What this server tries now.
-    let trials = Mutex<Set<TransactionIdentity>>([])
+    let trials = Mutex(Trials())
     private let file: WatchedFile<[QuarantineFile.Entry]>
     private let logger: Logger
     private let state: Mutex<State>

@@ -214,7 +214,8 @@ extension Outcome {
     /// Whether the reducers have decided it, so that they have done no harm.
     fileprivate var isOfReducers: Bool {
         switch self {
-        case .committed, .wouldCommit, .nothingCommitted, .rejected, .failed: true
+        case .committed, .wouldCommit, .nothingCommitted, .failed: true
+        case .rejected(let rejection, _): !rejection.isQuarantine
         case .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining: false
         }
     }

@@ -10,7 +10,7 @@ extension RequestHandler {
     ///
     /// A request goes one hop, and dry runs stay here. What the other server has surely not carried out is carried out here:
     /// the journal takes the commits of any server. Where that server is lost meanwhile, it may have ended by this action,
-    /// which is therefore not carried out here at once.
+    /// which is therefore not carried out here at once; one that only stands still has not.
     func forward(
         _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, _ name: RequestName
     ) -> Reply? {
@@ -25,18 +25,19 @@ extension RequestHandler {
             switch outcome {
             case .answered(let response, let cursor):
                 answer(exchange, response, having: cursor?.version ?? 0, until: schedule.now() + .seconds(2))
-            case .unknown:
+            case .notCarriedOut:
+                complete(carryOut(dispatch, exchange, name), exchange)
+                store.flush()
+            case .unknown where dispatch.isIdempotent, .ended:
+                complete(carryOut(dispatch, exchange, name, isSuspected: true), exchange)
+                store.flush()
+            case .lost, .unknown:
                 let response = respond(.outcomeUnknown(id: dispatch.clientID), name.id)
                 guard let quarantine else { return answer(exchange, response) }
                 quarantine.recordLoss(of: address, during: dispatch) { [self] in
                     // The other servers have the list by then, of which a client may ask any next.
                     schedule.after(.milliseconds(200)) { [self] in answer(exchange, response) }
                 }
-            case .notCarriedOut, .ended:
-                var isSuspected = false
-                if case .ended = outcome { isSuspected = true }
-                complete(carryOut(dispatch, exchange, name, isSuspected: isSuspected), exchange)
-                store.flush()
             }
         }
         return .working()
@@ -49,7 +50,9 @@ extension RequestHandler {
         if let refusal = refuseWhereLost(name) { return refusal }
         guard let quarantine else { return self.dispatch(dispatch, exchange, name) }
         let verdict = quarantine.judge(dispatch, isSuspected: isSuspected) { [self] verdict in
-            complete(carryOut(dispatch, exchange, name, verdict), exchange)
+            let isAnswered = complete(carryOut(dispatch, exchange, name, verdict), exchange)
+            // It is refused before it has come to the store.
+            if isAnswered { quarantine.endTrial(of: dispatch, isReduced: false) }
             store.flush()
         }
         return verdict.map { carryOut(dispatch, exchange, name, $0) } ?? .working()
@@ -92,9 +95,14 @@ extension RequestHandler {
     }
 
     /// Answers a request that the loop does not hold any more.
-    func complete(_ reply: consuming Reply, _ exchange: Exchange) {
+    ///
+    /// - Returns: whether the answer was there already.
+    @discardableResult
+    func complete(_ reply: consuming Reply, _ exchange: Exchange) -> Bool {
         switch consume reply {
-        case .now(let response): answer(exchange, response)
+        case .now(let response):
+            answer(exchange, response)
+            return true
         case .reusable(let response): answer(exchange, response)
         case .working(let time):
             guard let time else { break }
@@ -105,5 +113,6 @@ extension RequestHandler {
         // Only a GET is deferred, waits or streams.
         default: break
         }
+        return false
     }
 }

@@ -205,12 +205,17 @@ extension Transaction {
 }
 
 extension Rejection {
+    private static let quarantineCode = "action-quarantined"
+
+    /// Whether the action is set aside, so that nothing has reduced it.
+    package var isQuarantine: Bool { code == Self.quarantineCode }
+
     /// The rejection of an action that is set aside.
     ///
     /// - Parameter name: the name for the operator.
     package static func quarantined(_ name: String) -> Rejection {
         Rejection(
-            "action-quarantined",
+            quarantineCode,
             "the server has ended each time it reduced this action, and has set it aside as \(name); nothing was committed, and a retry is refused until the operator lets it pass",
             kind: .invalid)
     }
