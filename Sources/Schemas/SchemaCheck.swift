@@ -134,7 +134,8 @@ extension SchemaCheck {
     private mutating func isOne(of values: Rules.Positions, isConstant: Bool, _ value: Int) -> Bool {
         for position in values where document.equals(value, schema.rules.values[position]) { return true }
         guard isLoud else { return false }
-        let wanted: JSONValue = isConstant ? schema.rules.values[values.lowerBound] : .array(Array(schema.rules.values[values]))
+        let wanted: JSONValue =
+            isConstant ? schema.rules.values[values.lowerBound] : .array(Array(schema.rules.values[values]))
         return fault(isConstant ? "expected " : "expected one of ", wanted)
     }
 
@@ -256,7 +257,9 @@ extension SchemaCheck {
     }
 
     private func hasMember(_ name: Rules.Positions, _ object: Int) -> Bool {
-        schema.rules.bytes.withUnsafeBufferPointer { document.hasMember(UnsafeBufferPointer(rebasing: $0[name]), object) }
+        schema.rules.bytes.withUnsafeBufferPointer {
+            document.hasMember(UnsafeBufferPointer(rebasing: $0[name]), object)
+        }
     }
 
     private mutating func has(_ names: Rules.Positions, beside other: Rules.Positions? = nil, _ object: Int) -> Bool {
