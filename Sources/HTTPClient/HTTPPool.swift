@@ -22,8 +22,13 @@ package final class HTTPPool: Sendable {
 
     /// - Parameter requestsMax: how many requests are under way at once; later ones wait for one to end.
     /// - Throws: ``HTTPConnection/Missing``.
-    package init(requestsMax: Int) throws(HTTPConnection.Missing) {
-        curl = try Transfer.open()
+    package convenience init(requestsMax: Int) throws(HTTPConnection.Missing) {
+        try self.init(requestsMax: requestsMax, Transfer.open())
+    }
+
+    /// - Parameter curl: the functions of libcurl.
+    init(requestsMax: Int, _ curl: Curl) throws(HTTPConnection.Missing) {
+        self.curl = curl
         guard let multi = curl.multi_init() else {
             throw HTTPConnection.Missing(description: "libcurl does not start")
         }
@@ -63,7 +68,12 @@ package final class HTTPPool: Sendable {
                 do {
                     let transfer = try idle.popLast() ?? Transfer(curl)
                     try transfer.prepare(job.request, HTTPConnection.TLS())
-                    _ = curl.multi_add_handle(multi, transfer.easy)
+                    let code = curl.multi_add_handle(multi, transfer.easy)
+                    // No message would come of a handle that is not in.
+                    guard code == CURLM_OK else {
+                        let reason = curl.multi_strerror(code).map { String(cString: $0) } ?? "unknown"
+                        throw HTTPConnection.Failure.unreachable(reason: reason)
+                    }
                     active[transfer.easy] = (transfer, job)
                 } catch {
                     job.done(.failure(error as? HTTPConnection.Failure ?? .unreachable(reason: "\(error)")))

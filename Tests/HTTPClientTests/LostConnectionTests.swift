@@ -1,3 +1,4 @@
+import CCurl
 import Foundation
 import Glibc
 import Synchronization
@@ -34,6 +35,26 @@ struct LostConnectionTests {
 
         guard case .disconnected = failure else { return Self.report(failure) }
         #expect(server.received == 2)
+    }
+
+    @Test("a request that libcurl does not take is answered", .timeLimit(.minutes(1)))
+    func refusedHandle() async throws {
+        var curl = try Transfer.open()
+        curl.multi_add_handle = { _, _ in CURLM_OUT_OF_MEMORY }
+        let pool = try HTTPPool(requestsMax: 1, curl)
+        Thread.detachNewThread { pool.run() }
+        defer { pool.stop() }
+
+        for _ in 0..<2 {
+            let outcome = await withCheckedContinuation { done in
+                pool.send(.init("http://127.0.0.1:1/", within: .seconds(3600), bodyBytesMax: 1)) {
+                    true
+                } then: {
+                    done.resume(returning: $0)
+                }
+            }
+            #expect(outcome.isUnreachable)
+        }
     }
 
     @Test("a pool sends a request once as well, and carries out the next one")
