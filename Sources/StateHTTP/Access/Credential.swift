@@ -121,11 +121,11 @@ extension Problem {
             "too many clients with new tokens have come at once; come back in a moment", fields: [.retryAfter: "1"])
     }
 
-    /// The server cannot read its token file, so it does not know which tokens are revoked.
+    /// The server cannot read its token file or its key file, so it does not know what is revoked.
     package static var tokensUnreadable: Problem {
         Problem(
             .serviceUnavailable, "tokens-unreadable",
-            "this server cannot read its token file, and takes no credential until it can; its log says why",
+            "this server cannot read the file of its tokens or of its keys, and takes no credential of that file until it can; its log says why",
             fields: [.retryAfter: "10"])
     }
 

@@ -41,8 +41,8 @@ final class Authenticator: Sendable {
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
     private let logger: Logger
-    /// How long the tokens stay known while their file cannot be read: one of them may have been revoked.
-    private static let unreadableMax = Duration.seconds(10)
+    /// How long tokens and keys stay known while their file cannot be read: one of them may have been revoked.
+    static let unreadableMax = Duration.seconds(10)
 
     /// Knows these tokens.
     ///
@@ -76,8 +76,8 @@ final class Authenticator: Sendable {
     /// Whether the clients need a credential.
     var isProtected: Bool { state.withLock { $0.open == nil } }
 
-    /// Why the token file cannot be read; nil while it can.
-    var unreadableReason: String? { file?.unreadableReason }
+    /// Why the file of the tokens or of the keys cannot be read; nil while both can.
+    var unreadableReason: String? { file?.unreadableReason ?? signed?.unreadableReason }
 
     /// The tokens of the file, without their hashes.
     var grantees: [OperationsReport.Grantee] {
@@ -86,7 +86,9 @@ final class Authenticator: Sendable {
     }
 
     /// What a request gets whose access has ended.
-    var problemOfEndedAccess: Problem { state.withLock { $0.isShut } ? .tokensUnreadable : .unauthorized }
+    var problemOfEndedAccess: Problem {
+        state.withLock { $0.isShut } || signed?.isShut == true ? .tokensUnreadable : .unauthorized
+    }
 
     /// Finds the access of a request; the cost is a hash of the credential.
     func authenticate(_ request: Request) -> Recognition {
@@ -110,6 +112,8 @@ final class Authenticator: Sendable {
                 case .access(let known): access = known
                 // A client that held a good token has guessed nothing.
                 case .expired: return .known(.refused(.unauthorized))
+                case .nothing where SignedToken.isLike(token) && signed?.isShut == true:
+                    return .known(.refused(.tokensUnreadable))
                 case .nothing where SignedToken.isLike(token) && mayFail(request.client): return .unverified(token)
                 case .nothing, nil: return .known(.refused(failure(of: request.client)))
                 }
@@ -157,7 +161,7 @@ final class Authenticator: Sendable {
     ///
     /// - Returns: whether an access has ended.
     func refresh() -> Bool {
-        let hasEnded = signed?.refresh() ?? false
+        let hasEnded = signed?.refresh(at: now()) ?? false
         return reload() || hasEnded
     }
 
@@ -190,7 +194,7 @@ final class Authenticator: Sendable {
     ///
     /// - Returns: whether an access has ended.
     private func shutWhereUnreadable() -> Bool {
-        guard unreadableReason != nil else { return false }
+        guard file?.unreadableReason != nil else { return false }
         let now = now()
         let fromFile: [Access]? = state.withLock { state in
             let since = state.unreadableSince ?? now

@@ -11,6 +11,10 @@ final class SignedTokens: Sendable {
     private struct State {
         var keys: [VerificationKey]
         var remembered = RememberedTokens()
+        /// Since when the key file cannot be read; nil while it can.
+        var unreadableSince: Instant?
+        /// Whether the file could not be read for so long that no key is taken.
+        var isShut = false
     }
 
     private let state: Mutex<State>
@@ -51,6 +55,12 @@ final class SignedTokens: Sendable {
         }
         state = Mutex(State(keys: keys))
     }
+
+    /// Why the key file cannot be read; nil while it can, also where its content has a fault.
+    var unreadableReason: String? { file.unreadableReason }
+
+    /// Whether no token is taken, because one of the keys may have been withdrawn in a file that cannot be read.
+    var isShut: Bool { state.withLock { $0.isShut } }
 
     /// What is known of a token.
     enum Knowledge {
@@ -102,11 +112,12 @@ final class SignedTokens: Sendable {
 
     /// Ends the accesses whose tokens have expired, and those of keys that a new version of the file has not.
     ///
+    /// - Parameter instant: the time on the clock that no operator sets.
     /// - Returns: whether an access has ended.
-    func refresh() -> Bool {
+    func refresh(at instant: Instant) -> Bool {
         let now = date()
         var ended = state.withLock { $0.remembered.removeEnded(at: now) }
-        ended += reload()
+        ended += reload() + shutWhereUnreadable(at: instant)
         for access in ended { access.end() }
         return !ended.isEmpty
     }
@@ -119,6 +130,7 @@ final class SignedTokens: Sendable {
         case .content(let read):
             let ended = state.withLock { state in
                 state.keys = read?.keys ?? []
+                (state.unreadableSince, state.isShut) = (nil, false)
                 return state.remembered.removeAll(except: state.keys)
             }
             logger.notice(
@@ -134,5 +146,19 @@ final class SignedTokens: Sendable {
             return []
         case nil: return []
         }
+    }
+
+    /// Takes no token any more where the file could not be read for a time, until it can.
+    private func shutWhereUnreadable(at now: Instant) -> [Access] {
+        guard unreadableReason != nil else { return [] }
+        let ended: [Access]? = state.withLock { state in
+            let since = state.unreadableSince ?? now
+            state.unreadableSince = since
+            guard !state.isShut, now - since >= Authenticator.unreadableMax else { return nil }
+            (state.isShut, state.keys) = (true, [])
+            return state.remembered.removeAll(except: [])
+        }
+        if ended != nil { logger.error("no JSON Web Token is taken until the key file can be read") }
+        return ended ?? []
     }
 }

@@ -175,6 +175,43 @@ struct AuthenticatorTests {
         #expect(await door.access(Self.token("third")) == nil)
     }
 
+    @Test("a key file that cannot be read ends the tokens of its keys after ten seconds, until it can be read")
+    func unreadable() async throws {
+        let door = try Door()
+        let access = try #require(await door.access(Self.token(exp: 9000)))
+        let seconds = door.world.seconds.withLock { $0 }
+        // A directory cannot be read by root, either.
+        try FileManager.default.removeItem(at: door.file)
+        try FileManager.default.createDirectory(at: door.file, withIntermediateDirectories: false)
+
+        #expect(!door.authenticator.refresh())
+        #expect(door.authenticator.unreadableReason != nil)
+        door.world.seconds.withLock { $0 = seconds + 9 }
+        #expect(!door.authenticator.refresh())
+        #expect(await door.access(Self.token(exp: 9000)) === access)
+        door.world.seconds.withLock { $0 = seconds + 10 }
+        #expect(door.authenticator.refresh())
+        #expect(access.hasEnded)
+        #expect(door.authenticator.problemOfEndedAccess.code == "tokens-unreadable")
+        for _ in 0..<30 {
+            guard
+                case .known(.refused(let problem)) = door.authenticator.authenticate(
+                    door.request(Self.token(exp: 9000)))
+            else {
+                Issue.record("a token was not refused")
+                return
+            }
+            #expect(problem.code == "tokens-unreadable")
+        }
+
+        try FileManager.default.removeItem(at: door.file)
+        try door.write(["b"])
+        #expect(!door.authenticator.refresh())
+        #expect(door.authenticator.unreadableReason == nil)
+        #expect(await door.access(Self.token(key: "a", exp: 9000)) == nil)
+        #expect(await door.access(Self.token(key: "b", exp: 9000)) != nil)
+    }
+
     @Test("a start refuses a file that is missing, has a bad key, or has none for signatures")
     func starts() throws {
         #expect(throws: SettingsFault.self) { _ = try Door(keys: ["a", "bad"]) }
