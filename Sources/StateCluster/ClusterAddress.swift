@@ -62,6 +62,8 @@ struct ClusterKeys: Sendable {
 
     /// What the history is: see ``ClusterMeta``.
     var meta: String { "\(name)/meta" }
+    /// Whose history it is; beside `meta`, because servers take another `meta` for another history.
+    var domain: String { "\(name)/domain" }
     /// Which command makes a history that is not whole yet: see ``ClusterDraft``.
     var draft: String { "\(name)/draft" }
     /// Which server writes by choice: see ``WriterLease``.

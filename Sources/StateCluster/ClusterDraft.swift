@@ -9,6 +9,7 @@ package import StateStore
 /// takes the key over, and deletes what it finds.
 package final class ClusterDraft: HistoryDraft {
     package let epoch: Epoch
+    package var domain: HistoryDomain?
     private let client: EtcdClient
     private let keys: ClusterKeys
     private let snapshots: ClusterSnapshots
@@ -90,7 +91,11 @@ package final class ClusterDraft: HistoryDraft {
         tip = ChainLink(beginning: epoch, version: version)
         tipKey = version
         self.records = records
-        try carryOut([.init(request_put: .init(keys.turn(version), tip.hash.bytes))])
+        let record: Etcd.Operation =
+            if let domain {
+                .init(request_put: .init(keys.domain, try JSON.encode(domain)))
+            } else { .init(request_delete_range: .init(keys.domain)) }
+        try carryOut([.init(request_put: .init(keys.turn(version), tip.hash.bytes)), record])
     }
 
     /// Adds the next commit; puts 1,024 commits, or four megabytes, at a time.

@@ -9,6 +9,7 @@ package import StateStore
 package final class ClusterHistory: RecordedHistory {
     package let epoch: Epoch
     package let latest: Version
+    package let domain: HistoryDomain?
     /// The form of its keys and values.
     let format: Int
     private let base: Version
@@ -31,6 +32,7 @@ package final class ClusterHistory: RecordedHistory {
         }
         epoch = found.epoch
         format = found.meta.format
+        domain = try ClusterMeta.domain(client, keys)
         revision = found.revision
         saved = ClusterSnapshots(client: client, keys: keys, revision: revision)
         var newest = Etcd.Range(
@@ -48,6 +50,13 @@ package final class ClusterHistory: RecordedHistory {
         var last = TurnChain(epoch)
         _ = try last.take(ends[1].0, ends[1].1)
         latest = last.tip?.version ?? 0
+    }
+
+    /// Whose the history at an address is; nil where it does not say it.
+    ///
+    /// It asks etcd for two seconds at most.
+    package static func domain(_ address: ClusterAddress) throws -> HistoryDomain? {
+        try ClusterMeta.domain(EtcdClient(address, label: "domain"), ClusterKeys(name: address.name))
     }
 
     package func oldest() -> Version { base }

@@ -118,6 +118,15 @@ package final class ClusterJournal: Journal {
         }
     }
 
+    /// Whose history it is; nil for one of an earlier program.
+    package func domain() throws -> HistoryDomain? { try ClusterMeta.domain(client, keys) }
+
+    /// Says whose history it is.
+    package func setDomain(_ domain: HistoryDomain) throws {
+        let put = Etcd.Operation(request_put: .init(keys.domain, try JSON.encode(domain)))
+        let _: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", Etcd.Transaction(compare: [], success: [put]))
+    }
+
     /// Does what a start needs of etcd, as often as it takes until etcd answers, with a report each ten seconds.
     package func whenReached<Value>(_ work: () throws -> Value) throws -> Value { try Self.whenReached(report, work) }
 

@@ -33,6 +33,16 @@ struct ClusterMeta: Codable {
         var revision: UInt64
     }
 
+    /// Whose history it is; nil for one of an earlier program.
+    static func domain(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> HistoryDomain? {
+        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.domain))
+        guard let value = answer.kvs?.first?.value else { return nil }
+        guard let domain = try? Etcd.decode(HistoryDomain.self, from: value) else {
+            throw ClusterFault("the key \(keys.domain) in etcd is not that of a Storekeeper")
+        }
+        return domain
+    }
+
     /// Reads the key of a history; nil where it is absent.
     ///
     /// - Throws: ``ClusterFault`` where it is not that of a history that this program reads.

@@ -85,6 +85,8 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
         switch (error as? DatabaseError)?.resultCode {
         case .SQLITE_CORRUPT?, .SQLITE_NOTADB?, .SQLITE_ERROR?:
             self.init("cannot \(doing) the journal \(path): \(reason): \(Self.advice)", kind: .damage)
+        case .SQLITE_FULL?:
+            self.init("cannot \(doing) the journal \(path): \(reason)", kind: .noRoom)
         case _:
             // A value that SQLite returns in another type than the one that was written.
             self.init(

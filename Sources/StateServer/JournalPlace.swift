@@ -45,6 +45,18 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whose the history of the place is; nil where it does not say it.
+    ///
+    /// - Throws: `JournalError` or `ClusterFault` where there is none.
+    var domain: HistoryDomain? {
+        get throws {
+            switch self {
+            case .directory(let path): try JournalReader(directory: path).domain
+            case .cluster(let address): try ClusterHistory.domain(address)
+            }
+        }
+    }
+
     /// Begins a new history in the place.
     ///
     /// - Throws: `JournalError` or `ClusterFault` where there is one.

@@ -107,18 +107,23 @@ struct JournalTool: Sendable {
     /// No middleware and no effect runs, because a recording holds the actions that have reached the reducers. The commits
     /// keep their times and IDs.
     ///
-    /// - Parameter nextLine: returns the next line without its line feed, or nil after the last.
+    /// - Parameters:
+    ///   - name: the name of the domain, for the journal.
+    ///   - nextLine: returns the next line without its line feed, or nil after the last.
     /// - Throws: `JournalError`, or an error whose sentence names the line, also where the domain does not know an action or
     ///   rejects it. No journal is made then.
-    func replay(_ domain: some Domain, _ nextLine: () throws -> [UInt8]?) throws -> JournalSpan {
+    func replay(_ domain: some Domain, named name: String? = nil, _ nextLine: () throws -> [UInt8]?) throws
+        -> JournalSpan
+    {
         let compiled = try CompiledDomain(domain)
-        return try build(from: nextLine) { header in
+        return try build(from: nextLine, of: name) { header in
             try Replay(compiled, from: header.state, version: header.version)
         }
     }
 
     private func build(
-        from nextLine: () throws -> [UInt8]?, by begin: (Recording.Header) throws -> any HistoryFollower
+        from nextLine: () throws -> [UInt8]?, of domain: String? = nil,
+        by begin: (Recording.Header) throws -> any HistoryFollower
     ) throws -> JournalSpan {
         let draft = try place.draft()
         var reader = try RecordingReader(nextLine(), for: draft.epoch)
@@ -129,6 +134,7 @@ struct JournalTool: Sendable {
         } catch let fault as JSONFault {
             throw RecordingFault(line: 1, "the state does not fit the domain: at \(fault.pointer) \(fault.detail)")
         }
+        draft.domain = domain.map { HistoryDomain(name: $0, since: header.version) }
         try draft.begin(version: header.version, keys: [])
         try draft.save(follower.bytes())
         while let line = try nextLine() {
@@ -147,34 +153,60 @@ struct JournalTool: Sendable {
         return JournalSpan(epoch: draft.epoch, start: header.version, end: follower.version)
     }
 
-    /// Verifies the whole chain of commits and what stands beside it, then reduces every kept commit again and compares the result with the recorded patch.
+    /// Verifies the whole chain of commits and what stands beside it, then reduces every kept commit again and compares the
+    /// result with the recorded patch.
     ///
-    /// Where two patches differ, the states decide. Saved snapshots are compared, too.
+    /// Where two patches differ, the states decide. Saved snapshots are compared, too. The commits up to the last migration, or
+    /// the change to this domain, are of other reducers: their patches alone are applied.
     ///
+    /// - Parameter domain: nil for the chain and the patches alone.
     /// - Throws: `JournalError`, or an error whose sentence names the first version and the pointer that differ, or the
     ///   action that the domain does not know or rejects.
-    func verify<D: Domain>(_ domain: D, _ depth: HistoryDepth = .plain) throws -> JournalSpan {
-        let compiled = try CompiledDomain(domain)
+    func verify(_ domain: (any Domain)?, _ depth: HistoryDepth = .plain) throws -> JournalSpan {
+        guard let domain else { return try verifyHistory(depth) { _, _ in nil } }
+        func verify<D: Domain>(_ domain: D) throws -> JournalSpan {
+            let compiled = try CompiledDomain(domain)
+            return try verifyHistory(depth) { state, version in
+                do {
+                    return try Verification(compiled, from: state, version: version)
+                } catch let fault as JSONFault {
+                    throw SettingsFault(
+                        description:
+                            "the state of version \(version) does not fit the domain: at \(fault.pointer) \(fault.detail); was it made by another domain?"
+                    )
+                }
+            }
+        }
+        return try verify(domain)
+    }
+
+    /// - Parameter begin: begins to reduce with the state of a version; nil where no reducer runs.
+    private func verifyHistory(
+        _ depth: HistoryDepth, _ begin: ([UInt8], Version) throws -> (any HistoryVerification)?
+    ) throws -> JournalSpan {
         let reader = try place.history()
         try reader.verify(depth, at: .now())
         let beginning = try reader.beginning()
-        var verification: Verification<D.State>
-        do {
-            verification = try Verification(compiled, from: beginning.state, version: beginning.version)
-        } catch let fault as JSONFault {
-            throw SettingsFault(
-                description:
-                    "the state of version \(beginning.version) does not fit the domain: at \(fault.pointer) \(fault.detail); was it made by another domain?"
-            )
+        var migration = max(beginning.version, min(reader.domain?.since ?? 0, reader.latest))
+        try reader.forEachCommit(after: beginning.version) { commit in
+            if commit.types == [Commit.upgradeType] { migration = max(migration, commit.version) }
         }
+        var patched = try PatchedState(parsing: beginning.state, version: beginning.version)
+        var reduced = migration == beginning.version ? try begin(beginning.state, migration) : nil
         var snapshots = try reader.snapshots().drop { $0 <= beginning.version }
         try reader.forEachCommit(after: beginning.version) { commit in
-            try verification.take(commit)
-            guard snapshots.first == commit.version else { return }
-            snapshots.removeFirst()
-            // A start skips a damaged snapshot, too. A running server may have dropped this one since the list was read.
-            if let saved = try reader.snapshot(commit.version) { try verification.compare(saved: saved, after: commit) }
+            if reduced != nil { try reduced?.verify(commit) } else { try patched.verify(commit) }
+            if snapshots.first == commit.version {
+                snapshots.removeFirst()
+                // A start skips a damaged snapshot, too. A running server may have dropped this one since the list was read.
+                if let saved = try reader.snapshot(commit.version) {
+                    try (reduced ?? patched).compare(saved: saved, after: commit)
+                }
+            }
+            if commit.version == migration { reduced = try begin(patched.bytes(), migration) }
         }
-        return JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
+        var span = JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
+        span.reducedAfter = reduced == nil ? nil : migration
+        return span
     }
 }

@@ -6,6 +6,8 @@ internal import StateStore
 /// A journal that is open, whatever keeps it, and what a store begins with.
 struct OpenedJournal {
     let journal: any Journal
+    /// Says whose history it is.
+    let setDomain: (HistoryDomain) throws -> Void
     /// The same journal, where it is in etcd.
     var cluster: ClusterJournal?
     let epoch: Epoch
@@ -20,6 +22,8 @@ struct OpenedJournal {
     /// The time from which the history goes on; nil for that of the wall clock.
     let historyTime: Timestamp?
     let patchesCount: Int
+    /// Whose history it is; nil for one of an earlier program, and for a new one.
+    var domain: HistoryDomain?
     /// The most bytes of a commit that the journal takes; nil for any.
     var commitBytesMax: Int?
     let warnings: [String]
@@ -45,10 +49,11 @@ struct OpenedJournal {
                     directory: directory, retention: settings.retention,
                     onDamage: policy == .refuse ? .refuse : .acceptLoss, at: now, report: { logger.log($0) },
                     initial: initial)
-                return OpenedJournal(
-                    journal: journal, epoch: journal.epoch, place: "in this data directory", state: recovery.state,
+                return try OpenedJournal(
+                    journal: journal, setDomain: journal.setDomain, epoch: journal.epoch,
+                    place: "in this data directory", state: recovery.state,
                     version: recovery.version, oldest: recovery.oldest, keys: recovery.keys,
-                    historyTime: recovery.historyTime, patchesCount: recovery.patchesCount,
+                    historyTime: recovery.historyTime, patchesCount: recovery.patchesCount, domain: journal.domain(),
                     warnings: recovery.warnings)
             }
         case .cluster(let address):
@@ -57,11 +62,12 @@ struct OpenedJournal {
                     address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
                     directory: settings.clusterDirectory == "none" ? nil : settings.clusterDirectory,
                     retention: settings.clusterRetention, report: { logger.log($0) }, initial: initial)
-                return OpenedJournal(
-                    journal: journal, cluster: journal, epoch: journal.epoch, place: address.description,
+                return try OpenedJournal(
+                    journal: journal, setDomain: journal.setDomain, cluster: journal, epoch: journal.epoch,
+                    place: address.description,
                     state: recovery.state,
                     version: recovery.version, oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
-                    patchesCount: recovery.patchesCount,
+                    patchesCount: recovery.patchesCount, domain: journal.whenReached { try journal.domain() },
                     commitBytesMax: ClusterJournal.commitBytesMax, warnings: recovery.warnings)
             }
         }

@@ -1,6 +1,7 @@
 internal import MicroHTTP
 internal import StateCluster
 internal import StateJournal
+internal import StateStore
 
 /// Why a server cannot start or go on, besides a wrong setting or declaration.
 ///
@@ -48,6 +49,8 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
     static func translating<Result>(_ work: () throws -> Result) throws -> Result {
         do {
             return try work()
+        } catch let refusal as DomainClaim.Refusal {
+            throw SettingsFault(description: refusal.description)
         } catch {
             throw ServerFault(error) ?? error
         }

@@ -24,13 +24,17 @@ extension StateServer {
     }
 
     /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
+    ///
+    /// - Parameter claim: by which name the journal knows the domain; nil takes a journal of any domain.
     static func origin<State>(
-        _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ logger: Logger, _ now: Timestamp
+        _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ claim: DomainClaim?, _ logger: Logger,
+        _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
         guard var opened else { return (.init(state: compiled.initial), nil) }
         for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
+        let record = try claim?.record(of: opened.domain, endingAt: opened.version, in: opened.place)
         // Such a domain would go on from the state of any other one, and leave a history that neither of them can replay.
-        if compiled.takesAnyState, let newest = try opened.newestCommit(),
+        if compiled.takesAnyState, claim == nil || opened.domain == nil, let newest = try opened.newestCommit(),
             let foreign = newest.types.first(where: { !compiled.handles($0) && $0 != Commit.upgradeType })
         {
             throw SettingsFault(
@@ -61,6 +65,8 @@ extension StateServer {
             }
             // Another server of the history has written first: the change is one of the state that it has left.
         } while true
+        // Only a state that fits makes the journal one of this domain. On a full disk, the next start does it.
+        if let record { try? opened.setDomain(record) }
         let version = opened.version
         logger.info(
             "journal recovered",

@@ -76,6 +76,16 @@ public struct StateServer: Service, Sendable {
         version: String? = nil, onDamage policy: DamagePolicy = .refuse,
         onReady: @escaping @Sendable (Address) throws -> Void = { _ in }
     ) throws {
+        try self.init(
+            domain, of: nil, settings: settings, logger: logger, middleware: middleware, version: version,
+            onDamage: policy, onReady: onReady)
+    }
+
+    /// - Parameter claim: by which name the journal knows the domain; nil takes a journal of any domain.
+    init<D: Domain>(
+        _ domain: D, of claim: DomainClaim?, settings: Settings, logger: Logger, middleware: [Middleware<D.State>],
+        version: String?, onDamage policy: DamagePolicy, onReady: @escaping @Sendable (Address) throws -> Void
+    ) throws {
         self.settings = settings
         self.logger = logger
         self.onReady = onReady
@@ -88,7 +98,7 @@ public struct StateServer: Service, Sendable {
         let journal = opened?.journal
         if let most = opened?.commitBytesMax { limits.commitBytesMax = most }
         quarantine = try opened.map { try $0.quarantine(settings, logger) }
-        let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, logger, now) }
+        let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, claim, logger, now) }
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(

@@ -60,7 +60,7 @@ enum ModelFile {
         } catch { throw Model.Fault("\(name): \(error)") }
     }
 
-    private static func name(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
+    static func name(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
 }
 
 extension Logger {

@@ -28,6 +28,28 @@ enum ServedDomain: String, CaseIterable {
         return try settings.domain.made(settings)
     }
 
+    /// The name by which a journal knows the domain of the settings: a model has that of its file.
+    static func name(_ settings: Settings) -> String {
+        settings.model == "none" ? settings.domain.rawValue : modelPrefix + ModelFile.name(settings.model)
+    }
+
+    private static let modelPrefix = "model "
+
+    /// Makes the settings those of the domain that a journal names, where nothing else names one.
+    ///
+    /// - Throws: `SettingsFault` for a model, whose file has to be named.
+    static func adopt(_ recorded: String, _ reading: inout SettingsReading) throws {
+        guard ["domain", "model"].allSatisfy({ reading.origins[$0] == "default" }) else { return }
+        if let domain = ServedDomain(rawValue: recorded) {
+            reading.settings.domain = domain
+        } else if recorded.hasPrefix(modelPrefix) {
+            throw SettingsFault(
+                description:
+                    "the journal in \(reading.settings.data) is of the \(recorded): name its file with --model, or name another domain"
+            )
+        }
+    }
+
     private func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
         switch self {
         case .canvas: Canvas()

@@ -11,7 +11,7 @@ struct Storekeeper {
                 \.filmsRetries,
             ],
             name: "storekeeper",
-            commands: [ModelCommand.self],
+            commands: [ModelCommand.self], domainName: ServedDomain.name, adopt: ServedDomain.adopt,
             anyDomain: { settings throws(SettingsFault) in try ServedDomain.made(settings) })
     }
 }

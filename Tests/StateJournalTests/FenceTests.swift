@@ -42,6 +42,36 @@ struct FenceTests: FenceSuite {
         #expect(try record().term == 2)
     }
 
+    @Test("a fence has the mode and the group of the one that it replaces", arguments: [0o660, 0o640, 0o600])
+    func group(mode: Int) throws {
+        _ = try make()
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: directory.fence)
+        let group = getuid() == 0 ? 4321 : getgid()
+        #expect(chown(directory.fence, uid_t.max, group) == 0)
+
+        try scratch.open().close(Array("0".utf8), version: 0)
+
+        let attributes = try FileManager.default.attributesOfItem(atPath: directory.fence)
+        #expect(attributes[.posixPermissions] as? Int == mode)
+        #expect(attributes[.groupOwnerAccountID] as? Int == Int(group))
+    }
+
+    @Test("a refusal names both users, where a file is of another one")
+    func users() throws {
+        errno = EACCES
+        let own = DataDirectory.failure("open", "/proc/self/stat").description
+        guard getuid() == 0 else { return }
+        let file = scratch.path + "/other"
+        try Data().write(to: URL(fileURLWithPath: file))
+        #expect(chown(file, 1234, 1234) == 0)
+        errno = EACCES
+
+        let fault = DataDirectory.failure("open", file).description
+
+        #expect(fault.hasSuffix("Permission denied; it belongs to the user 1234, and this process is of the user 0"))
+        #expect(own.hasSuffix("Permission denied"))
+    }
+
     @Test("one damaged record leaves the other one, and two leave none")
     func slots() throws {
         _ = try make()

@@ -82,7 +82,15 @@ struct DataDirectory: Sendable {
         guard descriptor >= 0, fsync(descriptor) == 0 else { throw Self.failure("write to the disk", file) }
     }
 
+    /// The fault of a call that has failed, with both users where one may not use the file of the other.
     static func failure(_ doing: String, _ file: String) -> JournalError {
-        JournalError("cannot \(doing) \(file): \(String(cString: strerror(errno)))")
+        let reason = errno
+        var status = stat()
+        let isOfAnother = [EACCES, EPERM].contains(reason) && stat(file, &status) == 0 && status.st_uid != geteuid()
+        let users =
+            isOfAnother ? "; it belongs to the user \(status.st_uid), and this process is of the user \(geteuid())" : ""
+        return JournalError(
+            "cannot \(doing) \(file): \(String(cString: strerror(reason)))\(users)",
+            kind: [ENOSPC, EDQUOT].contains(reason) ? .noRoom : .other)
     }
 }

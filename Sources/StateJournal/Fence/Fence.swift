@@ -21,8 +21,8 @@ final class Fence: Sendable {
     }
 
     private struct State {
-        /// The newest record that is written whole.
-        var record: FenceRecord
+        /// The file, and the newest record that is written whole to it; nil before ``begin(_:)``.
+        var file: (descriptor: Int32, record: FenceRecord)?
         /// The end of the journal, where it could not be written.
         var unwritten: ChainLink?
         var isSyncDue = false
@@ -36,10 +36,10 @@ final class Fence: Sendable {
     /// `pwrite` of a file, bytes, their number and the offset.
     typealias WriteFile = @Sendable (Int32, UnsafeRawPointer?, Int, off_t) -> Int
 
-    private let path: String
-    private let descriptor: Int32
+    private let directory: DataDirectory
+    private var path: String { directory.fence }
     private let writeFile: WriteFile
-    private let state: Mutex<State>
+    private let state = Mutex(State())
     /// Syncs the file; the queue of snapshots can be busy for longer than a second.
     private let queue = DispatchQueue(label: "storekeeper.fence", qos: .utility)
 
@@ -74,30 +74,55 @@ final class Fence: Sendable {
         case failure
     }
 
+    /// Makes a fence that leaves the file as it is until ``begin(_:)``.
+    ///
+    /// - Parameter writeFile: the system call that writes at an offset.
+    init(of directory: DataDirectory, by writeFile: @escaping WriteFile = pwrite) {
+        (self.directory, self.writeFile) = (directory, writeFile)
+    }
+
+    /// Makes a fence, and begins it.
+    convenience init(
+        _ directory: DataDirectory, _ record: FenceRecord, by writeFile: @escaping WriteFile = pwrite
+    ) throws(JournalError) {
+        self.init(of: directory, by: writeFile)
+        try begin(record)
+    }
+
     /// Writes a fence to the disk with a record in both slots, in place of any that is there, and opens it.
     ///
     /// A process that ends meanwhile leaves the fence as it was.
-    ///
-    /// - Parameter writeFile: the system call that writes at an offset.
-    init(
-        _ directory: DataDirectory, _ record: FenceRecord, by writeFile: @escaping WriteFile = pwrite
-    ) throws(JournalError) {
-        self.writeFile = writeFile
-        path = directory.fence
+    func begin(_ record: FenceRecord) throws(JournalError) {
         let new = path + ".new"
         try directory.remove(new)
-        descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        let descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw Self.failure("make", new) }
-        state = Mutex(State(record: record))
-        try write(record, slot: 0)
-        try write(record, slot: 1)
-        guard fsync(descriptor) == 0 else { throw Self.failure("sync", new) }
-        try directory.rename(new, to: path)
-        try directory.sync(directory.path)
+        do throws(JournalError) {
+            Self.keepGroup(of: path, for: descriptor)
+            for slot in 0..<2 { try write(record, slot: slot, descriptor) }
+            guard fsync(descriptor) == 0 else { throw Self.failure("sync", new) }
+            try directory.rename(new, to: path)
+            try directory.sync(directory.path)
+        } catch {
+            Glibc.close(descriptor)
+            throw error
+        }
+        let old = state.withLock { exchange(&$0.file, with: (descriptor: descriptor, record: record)) }
+        if let old { Glibc.close(old.descriptor) }
     }
 
     deinit {
-        Glibc.close(descriptor)
+        if let file = state.withLock({ $0.file }) { Glibc.close(file.descriptor) }
+    }
+
+    /// Gives a new file the group and the mode of the one that it replaces: a process of another user may be the next writer,
+    /// where the group may write.
+    private static func keepGroup(of path: String, for descriptor: Int32) {
+        var (old, new) = (stat(), stat())
+        guard stat(path, &old) == 0, fstat(descriptor, &new) == 0 else { return }
+        // The rights of a group are not those of another one, so a file whose group cannot be kept is for its user alone.
+        guard old.st_gid == new.st_gid || fchown(descriptor, uid_t.max, old.st_gid) == 0 else { return }
+        fchmod(descriptor, old.st_mode & 0o777)
     }
 
     /// Notes the end of the newest segment that is on the disk; the cost is one `pwrite` of 96 bytes, about a microsecond.
@@ -133,16 +158,20 @@ final class Fence: Sendable {
 
     /// Waits until the newest record is on the disk.
     func sync() throws(JournalError) {
-        state.withLock { $0.isSyncDue = false }
-        guard fdatasync(descriptor) == 0 else { throw Self.failure("sync", path) }
+        let file = state.withLock { state in
+            state.isSyncDue = false
+            return state.file
+        }
+        guard let file else { return }
+        guard fdatasync(file.descriptor) == 0 else { throw Self.failure("sync", path) }
     }
 
     /// Writes to the disk that the writer has closed the journal.
     func close() throws(JournalError) {
         let result = state.withLock { state -> Result<Void, JournalError> in
-            guard !state.isGivenUp else { return .success(()) }
+            guard !state.isGivenUp, let file = state.file else { return .success(()) }
             do throws(JournalError) {
-                try write(state.unwritten ?? state.record.link, .closed, &state)
+                try write(state.unwritten ?? file.record.link, .closed, &state)
                 state.unwritten = nil
             } catch {
                 return .failure(error)
@@ -166,15 +195,16 @@ final class Fence: Sendable {
     private func write(
         _ link: ChainLink, _ stage: FenceRecord.Stage, _ state: inout State
     ) throws(JournalError) {
-        var record = state.record
+        guard let file = state.file else { preconditionFailure("a journal that is written to has a fence") }
+        var record = file.record
         record.link = link
         record.stage = stage
         record.sequence += 1
-        try write(record, slot: Int(record.sequence & 1))
-        state.record = record
+        try write(record, slot: Int(record.sequence & 1), file.descriptor)
+        state.file?.record = record
     }
 
-    private func write(_ record: FenceRecord, slot: Int) throws(JournalError) {
+    private func write(_ record: FenceRecord, slot: Int, _ descriptor: Int32) throws(JournalError) {
         let isWritten = record.withBytes {
             Self.write($0, at: slot * Self.slotSize) { writeFile(descriptor, $0, $1, $2) }
         }

@@ -83,6 +83,8 @@ struct DamageRecovery {
             let rows = SegmentRows(path: directory.journal, epoch: epoch)
             guard let run = newestRun(rows, db), let (state, _) = try rows.snapshot(db, run.start) else { return nil }
             let change = EpochChange(from: epoch, to: draft.epoch)
+            // A record that cannot be read is made anew at the next start.
+            draft.domain = try? JournalSchema.domain(db)
             try draft.begin(version: run.start, keys: keys(rows, db, before: run).map(change.key))
             try draft.save(state.text)
             var last = PatchedState(state, version: run.start)

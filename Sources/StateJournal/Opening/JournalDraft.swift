@@ -8,6 +8,7 @@ package import StateStore
 /// released before removes its file. Only one thread may use a draft.
 package final class JournalDraft: HistoryDraft {
     package let epoch: Epoch
+    package var domain: HistoryDomain?
     private let directory: DataDirectory
     private let lock: DirectoryLock
     private let database: DatabaseQueue
@@ -61,6 +62,7 @@ package final class JournalDraft: HistoryDraft {
         tip = ChainLink(beginning: epoch, version: version)
         try writing { db in
             try SQLiteJournal.begin(db, epoch, version: version)
+            if let domain { try JournalSchema.setDomain(db, domain) }
             try writer.insert(keys, db)
         }
     }

@@ -1,11 +1,28 @@
 internal import GRDB
+internal import Glibc
 internal import Segments
 internal import StateStore
 
 /// The steps in which a journal is opened for writing.
 extension SQLiteJournal {
-    /// Opens the database with the settings on which durability depends.
+    /// Opens the database, also on a full disk.
     static func open(_ path: String) throws -> DatabasePool {
+        var status = stat()
+        let isEmpty = stat(path + "-wal", &status) != 0 || status.st_size == 0
+        do {
+            return try openPool(path)
+        } catch let error as DatabaseError where isEmpty && error.resultCode == .SQLITE_FULL {
+            // GRDB writes to a WAL that is empty. One byte, which takes no room on the disk, is no frame, and keeps it from that.
+            let descriptor = Glibc.open(
+                path + "-wal", O_RDWR | O_CREAT | O_CLOEXEC, stat(path, &status) == 0 ? status.st_mode & 0o777 : 0o600)
+            defer { if descriptor >= 0 { Glibc.close(descriptor) } }
+            guard descriptor >= 0, ftruncate(descriptor, 1) == 0 else { throw error }
+            return try openPool(path)
+        }
+    }
+
+    /// Opens the database with the settings on which durability depends.
+    private static func openPool(_ path: String) throws -> DatabasePool {
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
         configuration.maximumReaderCount = 4

@@ -13,6 +13,7 @@ package final class JournalReader: RecordedHistory, Sendable {
     package let epoch: Epoch
     /// The newest version when the reader was opened.
     package let latest: Version
+    package let domain: HistoryDomain?
     let directory: DataDirectory
     let database: DatabaseQueue
     let rows: SegmentRows
@@ -29,9 +30,9 @@ package final class JournalReader: RecordedHistory, Sendable {
         path = directory.journal
         do {
             database = try Inspection.open(path)
-            (rows, latest) = try database.read { [path] db in
+            (rows, latest, domain) = try database.read { [path] db in
                 let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
-                return (rows, try rows.latestVersion(db))
+                return (rows, try rows.latestVersion(db), try JournalSchema.domain(db))
             }
             epoch = rows.epoch
         } catch {

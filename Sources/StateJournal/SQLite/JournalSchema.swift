@@ -50,6 +50,19 @@ enum JournalSchema {
             sql: "INSERT OR REPLACE INTO meta VALUES ('term', ?)", arguments: [Int64(clamping: term)])
     }
 
+    /// Whose history it is; nil in a journal of an earlier program.
+    static func domain(_ db: Database) throws -> HistoryDomain? {
+        let name = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain'")
+        let since = try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain_since'")
+        return name.map { HistoryDomain(name: $0, since: since.flatMap { Version($0, "value") } ?? 0) }
+    }
+
+    static func setDomain(_ db: Database, _ domain: HistoryDomain) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO meta VALUES ('domain', ?), ('domain_since', ?)",
+            arguments: [domain.name, Int64(clamping: domain.since)])
+    }
+
     /// Makes the table that a journal of an earlier program lacks.
     ///
     /// It has the bytes of the segments from one snapshot to the next, also where the snapshots are gone.

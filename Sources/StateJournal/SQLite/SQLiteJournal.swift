@@ -50,6 +50,9 @@ package final class SQLiteJournal: Journal {
     private let lock: DirectoryLock
     private let writer: SegmentWriter
     private let condition: Mutex<Condition>
+    private let directory: DataDirectory
+    /// The term of the writer before, as long as this one has not taken the journal over.
+    private let termBefore: Mutex<UInt64?>
 
     private struct Condition {
         /// The end of the newest segment, behind which the next append builds.
@@ -91,6 +94,7 @@ package final class SQLiteJournal: Journal {
     ) throws {
         let directory = DataDirectory(path: directory)
         path = directory.journal
+        self.directory = directory
         lock = try DirectoryLock(directory)
         self.retention = retention
         self.report = report
@@ -104,8 +108,9 @@ package final class SQLiteJournal: Journal {
             database = try Self.open(path)
             epoch = try Self.prepare(database, path, new, report, initial: initial)
             let rows = SegmentRows(path: path, epoch: epoch)
-            let (term, tip) = try Self.takeOver(database, rows, directory, after: inspection.term)
-            fence = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: tip, stage: .open))
+            let tip = try database.read { try rows.tip($0) }
+            fence = Fence(of: directory)
+            termBefore = Mutex(inspection.term)
             self.rows = rows
             if let newest = inspection.newest, newest.tip == tip {
                 ids = Mutex(newest.ids)
@@ -116,11 +121,38 @@ package final class SQLiteJournal: Journal {
                 Condition(
                     tip: tip,
                     snapshots: SnapshotSchedule(bytesMax: retention.bytesMax, secondsMax: retention.secondsMax)))
-            writer = SegmentWriter(epoch: epoch, path: path, term: term)
+            writer = SegmentWriter(epoch: epoch, path: path, term: nil)
+            do {
+                try takeOver()
+            } catch let error where !inspection.isNew && JournalError("write to", path, error).kind == .noRoom {
+                let failure = JournalError("write to", path, error).description
+                condition.withLock { $0.failure = failure }
+                report(.appendFailed(reason: failure, isOpen: false))
+            }
         } catch {
             throw JournalError("open", path, error)
         }
     }
+
+    /// Takes the journal over, once, as the start does it.
+    ///
+    /// Where the start has no room for that, what is there can be read, and each append and probe tries again.
+    private func takeOver() throws {
+        // The lock is held for so long, because an append and a probe must not both do it.
+        try termBefore.withLock { termBefore in
+            guard let known = termBefore else { return }
+            let (term, tip) = try Self.takeOver(database, rows, directory, after: known)
+            try fence.begin(FenceRecord(epoch: epoch, term: term, link: tip, stage: .open))
+            database.writeWithoutTransaction { _ in writer.begin(term: term) }
+            termBefore = nil
+        }
+    }
+
+    /// Whose history it is; nil for one of an earlier program.
+    package func domain() throws -> HistoryDomain? { try reading { try JournalSchema.domain($0) } }
+
+    /// Says whose history it is.
+    package func setDomain(_ domain: HistoryDomain) throws { try writing { try JournalSchema.setDomain($0, domain) } }
 
     /// Why the last attempt to record failed; nil when it succeeded.
     package var failure: String? { condition.withLock { $0.failure } }
@@ -177,6 +209,7 @@ package final class SQLiteJournal: Journal {
             throw AppendFailure(cause: superseded, isOpen: false)
         }
         do {
+            try takeOver()
             // At most one append lands that the fence does not know.
             try fence.repair()
             try database.writeWithoutTransaction { db in try append(commits, db) }
@@ -233,6 +266,7 @@ package final class SQLiteJournal: Journal {
         let isDue = condition.withLock { $0.failure != nil && $0.superseded == nil }
         guard isDue else { return }
         do {
+            try takeOver()
             try fence.repair()
             try database.writeWithoutTransaction { db in
                 var (tip, remains, bytes) = condition.withLock { ($0.tip, $0.remains, $0.failedBytes) }

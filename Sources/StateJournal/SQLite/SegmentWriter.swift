@@ -23,8 +23,8 @@ final class SegmentWriter: @unchecked Sendable {
 
     private let epoch: Epoch
     private let path: String
-    /// The term that the journal has as long as no other process has opened it for writing.
-    private let term: UInt64
+    /// The term that the journal has as long as no other process has opened it for writing; nil before ``begin(term:)``.
+    private var term: UInt64?
     /// How many segments of failed appends are looked for; older ones are written over by newer ones.
     private static let remainsMax = 1024
     private var encoder: SegmentEncoder
@@ -48,9 +48,15 @@ final class SegmentWriter: @unchecked Sendable {
         }
     }
 
-    init(epoch: Epoch, path: String, term: UInt64 = 0) {
+    init(epoch: Epoch, path: String, term: UInt64? = 0) {
         self.epoch = epoch
         self.path = path
+        self.term = term
+        encoder = SegmentEncoder(epoch: epoch, fence: term ?? 0)
+    }
+
+    /// Begins to write as the writer with a term.
+    func begin(term: UInt64) {
         self.term = term
         encoder = SegmentEncoder(epoch: epoch, fence: term)
     }
@@ -144,6 +150,9 @@ final class SegmentWriter: @unchecked Sendable {
     func verifyTerm(_ db: Database) throws { try verifyTerm(prepared(db)) }
 
     private func verifyTerm(_ statements: Statements) throws {
+        guard let term else {
+            throw JournalError("cannot write to the journal \(path): the disk was full at the start", kind: .noRoom)
+        }
         let found = try statements.term.row { number, _ in number }
         guard found != Int64(bitPattern: term) else { return }
         throw JournalError(

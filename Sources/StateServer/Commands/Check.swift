@@ -8,7 +8,7 @@ struct Check: SettingsCommand {
     @OptionGroup var options: SettingsOptions
 
     func run(_ reading: SettingsReading) async throws {
-        _ = try Program.current.served(reading.settings)
+        _ = try Program.current.served(Program.current.settings(of: reading))
         print("# traits: \(StateServer.traits.isEmpty ? "none" : StateServer.traits.joined(separator: ", "))")
         print("# journal: \(try JournalPlace(reading.settings.data, reading.settings)?.finding ?? "none")")
         for setting in reading.declared {

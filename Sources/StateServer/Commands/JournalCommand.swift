@@ -56,9 +56,9 @@ struct JournalReplay: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let input = StandardInput()
-        let span = try JournalTool(settings: reading.settings).replay(Program.current.served(reading.settings).domain) {
-            try input.nextLine()
-        }
+        let settings = try Program.current.settings(of: reading)
+        let (domain, name) = (try Program.current.served(settings).domain, Program.current.domainName(settings))
+        let span = try JournalTool(settings: settings).replay(domain, named: name) { try input.nextLine() }
         print("replayed: \(span.sentence)")
     }
 }
@@ -138,10 +138,32 @@ struct JournalVerify: SettingsCommand {
     @Flag(help: "Verify each snapshot, the index of IDs and the table of idempotency keys, too.")
     var deep = false
 
+    @Flag(help: "Verify the chain of the commits and their patches alone, which takes no domain.")
+    var chain = false
+
     func run(_ reading: SettingsReading) async throws {
-        let span = try JournalTool(settings: reading.settings).verify(
-            Program.current.served(reading.settings).domain, deep ? .deep : .plain)
+        let tool = try JournalTool(settings: reading.settings)
+        let domain: (any Domain)? =
+            try chain ? nil : Program.current.served(Program.current.settings(of: reading)).domain
+        // A journal that cannot be read is one of another error.
+        let saysWhose = (try? tool.place.domain) != nil
+        let span: JournalSpan
+        do {
+            span = try tool.verify(domain, deep ? .deep : .plain)
+        } catch let fault as HistoryFault where !chain && !saysWhose {
+            throw Failure(
+                "\(fault); this journal does not say whose it is: is this its domain? --domain, --model or --config name another one, and --chain needs none"
+            )
+        }
         print("verified: \(span.sentence)")
+        switch span.reducedAfter {
+        case nil: print("only the chain and the patches: no reducer has run")
+        case let version? where version > span.start:
+            print(
+                "versions \(span.start) to \(version) are from before a migration: their chain and patches are right, and no reducer has run on them"
+            )
+        default: break
+        }
     }
 }
 

@@ -17,8 +17,30 @@ struct Program: Sendable {
     let settings: [DeclaredSetting]
     /// The program's own commands.
     var commands: [any ParsableCommand.Type] = []
+    /// Names the domain of some settings; nil where each has the name of the program.
+    var nameDomain: (@Sendable (Settings) -> String)?
+    /// Makes the settings those of the domain that a journal names, where nothing else names one; nil for one domain.
+    var adopt: (@Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void)?
     /// Makes the domain by the settings.
     let served: @Sendable (Settings) throws -> Served
+
+    /// The name by which a journal knows the domain of some settings.
+    func domainName(_ settings: Settings) -> String { nameDomain?(settings) ?? name }
+
+    /// The settings with the domain that the journal in `data` names, where nothing else names one.
+    ///
+    /// - Parameter takesOthers: whether a journal of another domain becomes one of this domain.
+    /// - Throws: ``SettingsFault`` for a journal of another domain.
+    func settings(of reading: SettingsReading, takesOthers: Bool = false) throws -> Settings {
+        // Where there is no journal, or it cannot be read, whoever opens it says so.
+        guard let place = try JournalPlace(reading.settings.data, reading.settings), let recorded = try? place.domain
+        else { return reading.settings }
+        var reading = reading
+        try adopt?(recorded.name, &reading)
+        let claim = DomainClaim(domainName(reading.settings), takesOthers: takesOthers)
+        try ServerFault.translating { _ = try claim.record(of: recorded, endingAt: 0, in: "in \(place)") }
+        return reading.settings
+    }
 
     /// A domain with its middleware.
     struct Served: Sendable {
@@ -28,16 +50,17 @@ struct Program: Sendable {
         /// Makes the server of the domain.
         let server:
             @Sendable (
-                Settings, Logger, StateServer.DamagePolicy, @escaping @Sendable (StateServer.Address) throws -> Void
+                Settings, DomainClaim, Logger, StateServer.DamagePolicy,
+                @escaping @Sendable (StateServer.Address) throws -> Void
             )
                 throws -> StateServer
 
         init<D: Domain>(_ domain: D, middleware: [Middleware<D.State>]) {
             self.domain = domain
             catalogue = { try CompiledDomain(domain).catalogue }
-            server = { settings, logger, policy, onReady in
+            server = { settings, claim, logger, policy, onReady in
                 try StateServer(
-                    domain, settings: settings, logger: logger, middleware: middleware,
+                    domain, of: claim, settings: settings, logger: logger, middleware: middleware,
                     version: Program.current.version,
                     onDamage: policy, onReady: onReady)
             }
@@ -51,7 +74,8 @@ struct Program: Sendable {
 
     /// The names of the options that are no settings, in any command.
     static let optionNames: Set<String> = [
-        "accept-loss", "all", "at-least", "at-most", "config", "deep", "dispatch", "equals", "fork", "from", "help",
+        "accept-loss", "all", "at-least", "at-most", "chain", "change-domain", "config", "deep", "dispatch", "equals",
+        "fork", "from", "help",
         "help-hidden", "json", "not", "open", "operate", "others", "path", "port-file", "read", "repeats", "same-epoch",
         "since", "subject", "to", "version",
     ]

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import FoundationEssentials
 internal import Glibc
 internal import Logging
+internal import StateStore
 
 /// `serve`: runs until SIGTERM or SIGINT.
 struct Serve: SettingsCommand {
@@ -19,8 +20,13 @@ struct Serve: SettingsCommand {
         ))
     var acceptLoss = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Make the journal one of the domain that is served.",
+            discussion: "A journal of another domain is refused otherwise. Its state has to fit this one."))
+    var changeDomain = false
+
     func run(_ reading: SettingsReading) async throws {
-        let settings = reading.settings
         // A process that ends runs the destructors of C++ while other threads still use its objects, and may abort there.
         on_exit(
             { status, _ in
@@ -28,6 +34,7 @@ struct Serve: SettingsCommand {
                 _exit(status)
             }, nil)
         if let portFile { try Self.checkPlace(of: portFile) }
+        let settings = try Program.current.settings(of: reading, takesOthers: changeDomain)
         try StateServer.checkAddress(in: settings)
         let logger = Self.logger(settings)
         if !reading.ignoredVariables.isEmpty {
@@ -36,7 +43,8 @@ struct Serve: SettingsCommand {
                 metadata: ["names": .string(reading.ignoredVariables.joined(separator: " "))])
         }
         let served = try Program.current.served(settings)
-        let server = try served.server(settings, logger, acceptLoss ? .acceptLoss : .refuse) { address in
+        let claim = DomainClaim(Program.current.domainName(settings), takesOthers: changeDomain)
+        let server = try served.server(settings, claim, logger, acceptLoss ? .acceptLoss : .refuse) { address in
             guard let portFile else { return }
             // The write is atomic, because a process that waits for the file may read it at any time.
             try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)

@@ -52,25 +52,36 @@ public enum ServerCommand {
 
     /// Runs the command that the command line names on one of several domains, or one of the program's own, and ends the
     /// program.
+    ///
+    /// - Parameters:
+    ///   - domainName: the name by which a journal knows the domain of some settings.
+    ///   - adopt: makes the settings those of the domain that a journal names, where nothing else names one.
     package static func main(
         settings: [PartialKeyPath<SettingKeys>], name: String, commands: [any ParsableCommand.Type],
+        domainName: @escaping @Sendable (Settings) -> String,
+        adopt: @escaping @Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void,
         anyDomain: @escaping @Sendable (Settings) throws -> any Domain
     ) async {
-        await run(settings, name, StateServer.version, commands) { settings in
+        await run(settings, name, StateServer.version) { settings in
             func served(_ domain: some Domain) -> Program.Served { Program.Served(domain, middleware: []) }
             return served(try anyDomain(settings))
+        } completing: { program in
+            program.commands = commands
+            program.nameDomain = domainName
+            program.adopt = adopt
         }
     }
 
     private static func run(
         _ settings: [PartialKeyPath<SettingKeys>], _ name: String?, _ version: String?,
-        _ commands: [any ParsableCommand.Type] = [],
-        _ served: @escaping @Sendable (Settings) throws -> Program.Served
+        _ served: @escaping @Sendable (Settings) throws -> Program.Served,
+        completing complete: (inout Program) -> Void = { _ in }
     ) async {
         do {
-            let program = Program(
+            var program = Program(
                 name: name ?? Program.executableName, version: version,
-                settings: try DeclaredSetting.all(with: settings), commands: commands, served: served)
+                settings: try DeclaredSetting.all(with: settings), served: served)
+            complete(&program)
             try program.checkOptionNames()
             await Program.$current.withValue(program) { await RootCommand.main() }
         } catch {

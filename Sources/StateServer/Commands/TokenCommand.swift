@@ -71,7 +71,7 @@ struct TokenCreate: SettingsCommand {
         let token = Token()
         let entry = TokenFile.Entry(token, subject: subject, grant)
         // A token needs no domain. Where that cannot be made, the start of the server says why.
-        let catalogue = try? Program.current.served(settings).catalogue()
+        let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
         var warnings = catalogue.map { grant.warnings(in: $0) } ?? []
         let file = try settings.namedTokenFile()
         let readers = settings.readers(of: file)

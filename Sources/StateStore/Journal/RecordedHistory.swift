@@ -8,6 +8,9 @@ package protocol RecordedHistory {
     /// The newest version when the history was opened.
     var latest: Version { get }
 
+    /// Whose history it is; nil for one of an earlier program.
+    var domain: HistoryDomain? { get }
+
     /// The oldest version after which every commit is kept.
     func oldest() throws -> Version
 
@@ -66,6 +69,9 @@ package protocol HistoryDraft: AnyObject {
     /// The name of the new history.
     var epoch: Epoch { get }
 
+    /// Says whose history it is; before its beginning.
+    var domain: HistoryDomain? { get set }
+
     /// Begins the history behind a version, with the unexpired keys of commits up to that version.
     func begin(version: Version, keys: [KeyRecord]) throws
 
@@ -86,6 +92,8 @@ package struct JournalSpan: Sendable {
     package let start: Version
     /// The version of the last commit.
     package let end: Version
+    /// The version after which reducers have run on the actions, in a verification.
+    package var reducedAfter: Version?
 
     package init(epoch: Epoch, start: Version, end: Version) {
         (self.epoch, self.start, self.end) = (epoch, start, end)
@@ -105,6 +113,7 @@ extension RecordedHistory {
             let change = EpochChange(from: epoch, to: draft.epoch)
             let oldest = try oldest()
             var saved = try snapshots().drop { $0 < oldest }
+            draft.domain = domain
             try draft.begin(version: oldest, keys: keys(through: oldest).map(change.key))
             var isSaved = false
             func save(at version: Version) throws {

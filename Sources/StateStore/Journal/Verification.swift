@@ -1,7 +1,33 @@
 internal import StateJSON
 
+/// What is compared with a recorded history, commit by commit.
+package protocol HistoryVerification {
+    /// Applies the next commit.
+    ///
+    /// - Throws: ``HistoryFault`` where it cannot be applied, or makes another state.
+    mutating func verify(_ commit: Commit) throws(HistoryFault)
+
+    /// Compares a saved state with the state that the recorded patches have made up to a commit; O(n) in its size.
+    ///
+    /// - Throws: ``HistoryFault`` where the states differ.
+    func compare(saved: [UInt8], after commit: Commit) throws(HistoryFault)
+}
+
+extension PatchedState: HistoryVerification {
+    package mutating func verify(_ commit: Commit) throws(HistoryFault) { _ = try take(commit) }
+
+    package func compare(saved: [UInt8], after commit: Commit) throws(HistoryFault) {
+        let difference: JSONPointer?
+        do throws(JSONFault) {
+            difference = value.firstDifference(from: try JSONValue(parsing: saved, depthMax: 1000))
+        } catch { throw HistoryFault(commit, "the snapshot cannot be read: \(error.detail)") }
+        guard let difference else { return }
+        throw HistoryFault(commit, at: difference, "the snapshot differs from what the commits make")
+    }
+}
+
 /// Applies a history by its recorded patches and by today's reducers, to find the first commit at which they differ.
-package struct Verification<State: StateType>: Sendable {
+package struct Verification<State: StateType>: HistoryVerification, Sendable {
     private let domain: CompiledDomain<State>
     private var recorded: PatchedState
     private var replay: Replay<State>
@@ -27,7 +53,7 @@ package struct Verification<State: StateType>: Sendable {
     /// cost is O(n) in the size of these values.
     ///
     /// - Throws: ``HistoryFault`` where the states differ, or where the commit cannot be applied to one of them.
-    package mutating func take(_ commit: Commit) throws(HistoryFault) {
+    package mutating func verify(_ commit: Commit) throws(HistoryFault) {
         let recordedCommit = try recorded.take(commit)
         let reducedCommit = try replay.take(commit)
         guard reducedCommit.patch != recordedCommit.patch else { return }

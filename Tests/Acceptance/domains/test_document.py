@@ -1,9 +1,12 @@
 """`--domain document`: one JSON document without a program of one's own, beside jsonpatch of PyPI."""
 
+import contextlib
 import copy
 import json
 import pathlib
 import random
+import sqlite3
+import time
 
 import jsonpatch
 import jsonpointer
@@ -11,7 +14,7 @@ import pytest
 
 from harness.actions import action
 from harness.expectations import expect, expect_equal
-from harness.server import start_refusal
+from harness.server import log_when_ready, start_refusal
 
 
 def codes(answer):
@@ -180,12 +183,60 @@ def test_places_are_set_counted_and_guarded(workspace):
         expect_equal(client.get("/v1/state/x").status, 404, "what a refused batch leaves")
 
 
+def test_a_large_set_costs_no_later_action_of_anybody(workspace, figures):
+    """20,000 pairs of whole numbers that have one nearest double."""
+    path = pathlib.Path(workspace.path("schema.json"))
+    path.write_text(json.dumps({"properties": {"set": {"uniqueItems": True}}}))
+    server = workspace.server(domain="document", schema=path)
+    pairs = [[2**63 + number // 1000, 2**63 + number % 1000] for number in range(20_000)]
+    with server.client() as client:
+        start = time.monotonic()
+        client.commit(action("document/set", {"path": "/set", "value": pairs}))
+        for number in range(10):
+            client.commit(action("document/set", {"path": "/other", "value": number}))
+        seconds = time.monotonic() - start
+        twice = client.post(action("document/add", {"path": "/set/-", "value": pairs[7]}))
+        expect_equal(codes(twice), (422, "document.misfit"), "one of them again")
+    expect(seconds < 5, f"eleven actions took {seconds:.1f} s")
+    figures(f"11 actions in {seconds:.2f} s")
+
+
+def test_formats_are_checked_in_what_comes(workspace):
+    """What was recorded before may break a format, and stays as long as it is not changed."""
+    path = pathlib.Path(workspace.path("schema.json"))
+    member = {"email": {"type": "string", "format": "email"}, "host": {"format": "hostname"}, "day": {"format": "date"}}
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/people", "value": [{"email": "nobody"}, {"email": "a@b.example"}]}))
+    server.stop()
+    path.write_text(json.dumps({"properties": {"people": {"items": {"properties": member}}}}))
+    server.settings["schema"] = path
+    server.start()
+    log = log_when_ready(server)
+    expect("formats are not checked" in log and "hostname" in log, "no warning of an unknown format:", log)
+    cases = [
+        ("/people/0/day", "2030-01-31", 200), ("/people/0/day", "31.1.2030", 422), ("/people/1/email", "nobody", 422),
+        ("/people/0/email", "somebody", 422), ("/people/0/host", "-", 200), ("/people/2", {"email": "@"}, 422),
+        ("/people/0/email", "c@d.example", 200), ("/people/0/email", "nobody", 422), ("/free", "x", 200),
+    ]
+    with server.client() as client:
+        for place, value, status in cases:
+            answer = client.post(action("document/set", {"path": place, "value": value}))
+            expect_equal(answer.status, status, f"{value} at {place}, {answer.body}")
+            if status == 422:
+                expect(f"{place}" in answer.json["detail"] and "expected a" in answer.json["detail"], answer.json["detail"])
+
+
 def test_a_journal_of_another_domain_is_refused_and_stays_as_it_is(workspace):
     data = workspace.path("data")
     server = workspace.server(data=data, domain="counter")
     with server.client() as client:
         client.commit(action("counter/add", {"amount": 1}))
     server.stop()
+    start_refusal(workspace, data, "is of the domain counter, and the domain document is to be served", domain="document")
+    # A journal of an earlier program does not say whose it is; its newest action does.
+    with contextlib.closing(sqlite3.connect(f"{data}/journal.sqlite")) as journal, journal:
+        journal.execute("DELETE FROM meta WHERE name LIKE 'domain%'")
     start_refusal(workspace, data, "is of another domain: its newest action is counter/add", domain="document")
     server = workspace.server(data=data, domain="counter")
     with server.client() as client:

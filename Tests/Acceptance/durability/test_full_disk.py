@@ -11,6 +11,7 @@ import pytest
 from harness.actions import action
 from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import judge_history
+from harness.journal import journal_output
 from harness.refusals import Case, judge_problem
 
 
@@ -35,13 +36,19 @@ def test_actions_get_503_while_the_journal_file_cannot_grow_and_the_server_recov
 
 def test_actions_get_503_while_the_disk_is_full_and_the_server_recovers(workspace, figures):
     """A small tmpfs; the state stays as it was."""
+    place, fill, make_room = small_disk(workspace)
+    server = workspace.server(data=place + "/data")
+    figures(fill_up(server, fill, make_room))
+
+
+def small_disk(workspace):
+    """A tmpfs of 3 MB, with what fills it and makes room again."""
     place = workspace.path("small")
     os.mkdir(place)
     c = ctypes.CDLL(None, use_errno=True)
     if c.mount(b"none", place.encode(), b"tmpfs", 0, b"size=3m") != 0:
         pytest.skip(f"this user may not mount: {os.strerror(ctypes.get_errno())}")
     workspace.at_close.append(lambda: c.umount2(place.encode(), 2))
-    server = workspace.server(data=place + "/data")
     ballast = place + "/ballast"
 
     def fill():
@@ -52,7 +59,51 @@ def test_actions_get_503_while_the_disk_is_full_and_the_server_recovers(workspac
             except OSError:
                 pass  # this is what it is for
 
-    figures(fill_up(server, fill, lambda: os.remove(ballast)))
+    return place, fill, lambda: os.remove(ballast)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill", "full stop"])
+def test_a_server_starts_on_a_full_disk_and_behaves_as_one_whose_disk_fills_while_it_runs(workspace, end):
+    """After a stop, a kill, and a stop on the full disk; then a second start without room, and one more with it."""
+    place, fill, make_room = small_disk(workspace)
+    server = workspace.server(data=place + "/data")
+    with server.client() as client:
+        for number in range(20):
+            expect_equal(client.post(action("tasks/add", {"id": number, "title": "x" * 8000})).status, 200, "an action")
+        state = client.get("/v1/state")
+    if end == "full stop":
+        fill()
+    server.kill() if end == "kill" else server.stop()
+    if end != "full stop":
+        fill()
+    refused = action("tasks/add", {"id": 100, "title": "y" * 8000}, id="later")
+    for _ in range(2):
+        server.start()
+        with server.client() as client:
+            read = client.get("/v1/state")
+            expect_equal((read.version, read.body == state.body), (20, True), "the state of a start without room")
+            expect_equal(len(client.get("/v1/changes?since=oldest").json["changes"]), 20, "its history")
+            judge_problem(client.get("/readyz"), Case("", b"", 503, "not-durable"))
+            expect_equal(client.get("/livez").status, 200, "/livez")
+            expect("the disk is full" in client.get("/readyz?verbose").body.decode(), "no word about the disk")
+            judge_problem(client.post(refused), Case("", b"", 503, "not-durable", says="nothing was committed"))
+            expect_equal(client.get("/v1/state").version, 20, "the version after a refused action")
+        server.stop()
+    server.start()
+    with server.client() as client:
+        make_room()
+        wait_until(lambda: client.get("/readyz").status == 200, "/readyz is 200 again after there is room", 5)
+        expect_equal(client.post(refused).json["version"], 21, "the version of an action after there is room")
+        state = client.get("/v1/state")
+    server.kill()
+    server.start()
+    with server.client() as client:
+        read = client.get("/v1/state")
+        expect_equal((read.version, read.body == state.body), (21, True), "the state after a kill")
+    server.stop()
+    expect_equal(
+        journal_output(workspace, "verify", server.data), b"verified: versions 0 to 21, 21 commits\n", "what verify says"
+    )
 
 
 def fill_up(server, make_full, make_room):

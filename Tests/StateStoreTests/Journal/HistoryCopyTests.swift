@@ -9,6 +9,7 @@ struct HistoryCopyTests {
         var epoch = Epoch.random()
         var start: Version = 3
         var latest: Version = 9
+        var domain: HistoryDomain? = HistoryDomain(name: "numbers", since: 4)
         /// The versions of the saved states, and whether each is undamaged.
         var saved: [Version: Bool] = [3: true, 6: true, 9: true]
 
@@ -41,13 +42,14 @@ struct HistoryCopyTests {
     /// A draft that writes down what it is told.
     final class Draft: HistoryDraft {
         let epoch: Epoch
+        var domain: HistoryDomain?
         var events: [String] = []
         var keys: [KeyRecord] = []
 
         init(_ epoch: Epoch) { self.epoch = epoch }
 
         func begin(version: Version, keys: [KeyRecord]) {
-            events.append("begin \(version)")
+            events.append("begin \(version) of \(domain?.name ?? "no domain")")
             self.keys += keys
         }
         func append(_ commit: Commit) {
@@ -68,7 +70,7 @@ struct HistoryCopyTests {
         #expect((span.epoch, span.start, span.end) == (recorded.epoch, 3, 9))
         #expect(
             draft.events == [
-                "begin 3", "saved 3", "4", "5", "6", "saved 6", "7", "8", "9", "saved 9", "finish",
+                "begin 3 of numbers", "saved 3", "4", "5", "6", "saved 6", "7", "8", "9", "saved 9", "finish",
             ])
         #expect(draft.keys.map(\.version) == [2, 4, 5, 6, 7, 8, 9])
     }
@@ -81,7 +83,7 @@ struct HistoryCopyTests {
 
         _ = try Recorded(saved: saved).copy(to: draft)
 
-        #expect(draft.events == ["begin 3", "saved 3", "4", "5", "6", "7", "8", "9", "made 9", "finish"])
+        #expect(draft.events == ["begin 3 of numbers", "saved 3", "4", "5", "6", "7", "8", "9", "made 9", "finish"])
     }
 
     @Test("under another epoch the cursors are those of the new history, and the keys keep their names")

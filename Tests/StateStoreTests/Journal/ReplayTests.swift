@@ -194,7 +194,7 @@ struct ReplayTests {
         var verification = try Verification(model, from: recorded, version: 0)
 
         let taken = try replay.take(upgrade)
-        try verification.take(upgrade)
+        try verification.verify(upgrade)
 
         #expect(text(taken.patch) == "[]")
         #expect(text(try replay.bytes()) == #"{"value":0,"names":[]}"#)
@@ -226,7 +226,7 @@ struct VerificationTests {
         let (start, commits) = try history(Tally(), transactions)
         var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
 
-        for commit in commits { try verification.take(commit) }
+        for commit in commits { try verification.verify(commit) }
 
         #expect(verification.version == 4)
     }
@@ -237,10 +237,10 @@ struct VerificationTests {
         let doubling = Tally { value, amount in value + 2 * amount }
         var verification = try Verification(try CompiledDomain(doubling), from: start, version: 0)
         // The second commit adds zero, which both reducers do alike.
-        try verification.take(commits[0])
-        try verification.take(commits[1])
+        try verification.verify(commits[0])
+        try verification.verify(commits[1])
 
-        let fault = #expect(throws: HistoryFault.self) { try verification.take(commits[2]) }
+        let fault = #expect(throws: HistoryFault.self) { try verification.verify(commits[2]) }
 
         #expect(fault?.version == 3)
         #expect(fault?.pointer == "/value")
@@ -253,8 +253,8 @@ struct VerificationTests {
         var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
         let whole = commits[0].patched(#"[{"op":"replace","path":"","value":{"names":["a"],"value":0.0}}]"#)
 
-        try verification.take(whole)
-        try verification.take(commits[1])
+        try verification.verify(whole)
+        try verification.verify(commits[1])
 
         #expect(verification.version == 2)
     }
@@ -269,7 +269,7 @@ struct VerificationTests {
         let (start, commits) = try history(Tally(), transactions)
         var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
 
-        let fault = #expect(throws: HistoryFault.self) { try verification.take(commits[0].patched(patch)) }
+        let fault = #expect(throws: HistoryFault.self) { try verification.verify(commits[0].patched(patch)) }
 
         #expect(fault?.pointer?.description == place)
     }
@@ -278,7 +278,7 @@ struct VerificationTests {
     func snapshot() throws {
         let (start, commits) = try history(Tally(), transactions)
         var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
-        try verification.take(commits[0])
+        try verification.verify(commits[0])
         // An earlier build may have saved the state without this part, which has its initial value.
         try verification.compare(saved: Array(#"{"names":["a"]}"#.utf8), after: commits[0])
 
