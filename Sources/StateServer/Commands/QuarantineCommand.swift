@@ -4,7 +4,8 @@ internal import StateJournal
 /// `journal quarantine`: the actions and views that a server has set aside because they end it.
 struct QuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "quarantine", abstract: "List the actions and views that a server has set aside, or let them pass.",
+        commandName: "quarantine",
+        abstract: "List the actions and views that a server has set aside, or let them pass.",
         subcommands: [QuarantineList.self, QuarantineDrop.self, QuarantineRetry.self])
 }
 
