@@ -88,8 +88,9 @@ final class Quarantine: Sendable {
         self.file = WatchedFile(file.file, decode: file.entries)
         changes = QuarantineChanges(file, logger)
         if let server, directory != nil {
-            // Where the page names another action or none, the end before was no fault of what this server tried then.
-            for entry in entries where entry.tried == server {
+            // Where the page names another action or none, the end before was no fault of what this server tried then. Of a
+            // load it names a line, which the list does not know.
+            for entry in entries where entry.tried == server && entry.by != "content" {
                 guard let identity = entry.identity, !identities.contains(identity) else { continue }
                 changes.change { $0.endTrial(of: identity, by: server) }
             }
