@@ -61,6 +61,7 @@ struct FenceTests: FenceSuite {
         errno = EACCES
         let own = DataDirectory.failure("open", "/proc/self/stat").description
         guard getuid() == 0 else { return }
+        try directory.make()
         let file = scratch.path + "/other"
         try Data().write(to: URL(fileURLWithPath: file))
         #expect(chown(file, 1234, 1234) == 0)
