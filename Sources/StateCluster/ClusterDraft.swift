@@ -91,11 +91,7 @@ package final class ClusterDraft: HistoryDraft {
         tip = ChainLink(beginning: epoch, version: version)
         tipKey = version
         self.records = records
-        let record: Etcd.Operation =
-            if let domain {
-                .init(request_put: .init(keys.domain, try JSON.encode(domain)))
-            } else { .init(request_delete_range: .init(keys.domain)) }
-        try carryOut([.init(request_put: .init(keys.turn(version), tip.hash.bytes)), record])
+        try carryOut([.init(request_put: .init(keys.turn(version), tip.hash.bytes))])
     }
 
     /// Adds the next commit; puts 1,024 commits, or four megabytes, at a time.
@@ -128,10 +124,14 @@ package final class ClusterDraft: HistoryDraft {
     package func finish() throws {
         try flush()
         let meta = ClusterMeta(beginning: epoch)
+        let record: Etcd.Operation =
+            if let domain {
+                .init(request_put: .init(keys.domain, try JSON.encode(domain)))
+            } else { .init(request_delete_range: .init(keys.domain)) }
         let transaction = Etcd.Transaction(
             compare: [isOurs, .absent(keys.meta)],
             success: [
-                .init(request_put: .init(keys.meta, try JSON.encode(meta))),
+                .init(request_put: .init(keys.meta, try JSON.encode(meta))), record,
                 .init(request_delete_range: .init(keys.draft)),
             ])
         let answer: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction, patience: Self.patience)

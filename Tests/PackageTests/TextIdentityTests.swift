@@ -69,7 +69,8 @@ struct TextIdentityTests {
         ),
         (
             "StateServer/Quarantine/Quarantine.swift",
-            "for entry in entries where entry.tried == server && entry.by != \"content\" {", "a word of the server's own"
+            "for entry in entries where entry.tried == server && entry.by != \"content\" {",
+            "a word of the server's own"
         ),
     ]
 

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Glibc
 internal import Segments
 internal import StateStore
 
@@ -92,6 +93,11 @@ struct Inspection {
 
     /// Opens a journal for reading, in a way that changes neither the journal nor its WAL.
     static func open(_ path: String) throws -> DatabaseQueue {
+        var status = stat()
+        // SQLite removes the WAL beside an empty file.
+        guard stat(path, &status) != 0 || status.st_size > 0 else {
+            throw JournalError("the journal \(path) is empty: \(JournalError.advice)", kind: .damage)
+        }
         var configuration = Configuration()
         configuration.readonly = true
         configuration.busyMode = .timeout(5)

@@ -17,12 +17,13 @@ TODO = ROOT / "config/models/todo.js"
 
 
 def led(workspace, name, settings):
-    """Servers of these settings on one history, one of which writes for all."""
+    """Servers of these settings, and options, on one history, one of which writes for all."""
     etcds, servers = Etcds(workspace, 1), []
     for each in settings:
         port = free_port()
+        options, each = each.get("options", []), {key: value for key, value in each.items() if key != "options"}
         server = Server(workspace, etcds.address(name), each | {"cluster_address": f"http://127.0.0.1:{port}"})
-        server.fixed_port = port
+        server.fixed_port, server.arguments = port, options
         servers.append(server.start())
     return servers
 
@@ -51,7 +52,7 @@ def test_servers_that_share_a_history_reduce_one_model_to_one_state(workspace):
 
 
 def test_a_server_whose_domain_a_commit_does_not_fit_turns_red_and_serves_nothing_newer(workspace):
-    servers = led(workspace, "domains", [{"domain": "counter"}, {"domain": "document"}])
+    servers = led(workspace, "domains", [{"domain": "counter"}, {"domain": "document", "options": ["--change-domain"]}])
     with servers[0].client() as old, servers[1].client() as new:
         wait_until(lambda: servers[0].metric(old, "cluster_writer") == 1, "the older one writes")
         cursor = old.commit(action("counter/add", {"amount": 5}))["cursor"]

@@ -76,42 +76,41 @@ def beside(workspace, server, attack, request, part, is_long):
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", DOCUMENT)
 def test_a_costly_change_of_a_document_is_refused_at_once(workspace, figures, request, kind):
-    with workspace.server(domain="document", data="none") as server:
-        with server.client() as client:
-            value = {f"k{number}": 1 for number in range(100_000)}
-            for path, value in [("/o", value), ("/s", {}), ("/m", {}), ("/n", 0)]:
-                expect_equal(client.post(action("document/set", {"path": path, "value": value})).status, 200, path)
-            before = client.get("/v1/state").fields["etag"]
-            client.send(DOCUMENT[kind]())
-            answer = client.receive("POST")
-            expect_equal((answer.status, answer.json["code"]), (422, "document.too-large"), "the answer")
-            expect_equal(client.get("/v1/state").fields["etag"], before, "the state behind it")
-        quiet = encode_request("POST", "/v1/actions", action("document/increment", {"path": "/n"}))
-        attack = bombs(DOCUMENT[kind]())
-        figures(beside(workspace, server, attack, quiet, "/v1/state/n", request.config.getoption("--long")))
+    server = workspace.server(domain="document", data="none")
+    with server.client() as client:
+        value = {f"k{number}": 1 for number in range(100_000)}
+        for path, value in [("/o", value), ("/s", {}), ("/m", {}), ("/n", 0)]:
+            expect_equal(client.post(action("document/set", {"path": path, "value": value})).status, 200, path)
+        before = client.get("/v1/state").fields["etag"]
+        client.send(DOCUMENT[kind]())
+        answer = client.receive("POST")
+        expect_equal((answer.status, answer.json["code"]), (422, "document.too-large"), "the answer")
+        expect_equal(client.get("/v1/state").fields["etag"], before, "the state behind it")
+    quiet = encode_request("POST", "/v1/actions", action("document/increment", {"path": "/n"}))
+    attack = bombs(DOCUMENT[kind]())
+    figures(beside(workspace, server, attack, quiet, "/v1/state/n", request.config.getoption("--long")))
 
 
 @pytest.mark.alone
 def test_a_slow_view_holds_nobody_up(workspace, figures, request):
-    with workspace.server(model=model_of(workspace), data="none") as server:
-        quiet = encode_request("POST", "/v1/actions", action("s/inc"))
-        attack = floods(encode_request("GET", "/v1/views/slow"))
-        figures(beside(workspace, server, attack, quiet, "/v1/state/s", request.config.getoption("--long")))
+    server = workspace.server(model=model_of(workspace), data="none")
+    quiet = encode_request("POST", "/v1/actions", action("s/inc"))
+    attack = floods(encode_request("GET", "/v1/views/slow"))
+    figures(beside(workspace, server, attack, quiet, "/v1/state/s", request.config.getoption("--long")))
 
 
 @pytest.mark.alone
 def test_forks_that_run_slow_reducers_hold_nobody_up(workspace, figures, request):
-    with workspace.server(model=model_of(workspace), data="none") as server:
-        with server.client() as client:
-            client.post(action("s/inc"))
-            cursor = client.get("/v1").json["cursor"]
+    server = workspace.server(model=model_of(workspace), data="none")
+    with server.client() as client:
+        client.post(action("s/inc"))
+        cursor = client.get("/v1").json["cursor"]
         insertion = {"after": cursor, "action": {"type": "s/slow", "payload": {"n": 1_000_000}}}
         order = json.dumps({"insert": [insertion] * 2000}).encode()
         quiet = encode_request("POST", "/v1/actions", action("s/inc"))
         attack = floods(post(order, target="/v1/forks"))
         figures(beside(workspace, server, attack, quiet, "/v1/state/s", request.config.getoption("--long")))
-        with server.client() as client:
-            wait_until(lambda: client.get("/v1/operations").json["memory"]["usedBytes"] == 0, "the memory is given back")
+        wait_until(lambda: client.get("/v1/operations").json["memory"]["usedBytes"] == 0, "the memory is given back")
 
 
 def test_a_fork_ends_with_its_client_and_counts_what_is_inserted(workspace):
@@ -126,7 +125,8 @@ def test_a_fork_ends_with_its_client_and_counts_what_is_inserted(workspace):
         expect_equal((answer.status, answer.json["code"]), (503, "memory-exhausted"), "a fork of 1.5 GB")
         wait_until(lambda: client.get("/v1/operations").json["memory"]["usedBytes"] == 0, "its memory is given back")
 
-    with workspace.server(model=model_of(workspace), data="none") as server, server.client() as client:
+    server = workspace.server(model=model_of(workspace), data="none")
+    with server.client() as client:
         client.post(action("s/inc"))
         cursor = client.get("/v1").json["cursor"]
         insertion = {"after": cursor, "action": {"type": "s/slow", "payload": {"n": 1_000_000}}}
@@ -140,7 +140,8 @@ def test_a_fork_ends_with_its_client_and_counts_what_is_inserted(workspace):
 
 
 def test_a_client_has_a_share_of_the_forks(workspace):
-    with workspace.server(forks_max=4, data="none") as server, server.client() as client:
+    server = workspace.server(forks_max=4, data="none")
+    with server.client() as client:
         for _ in range(3):
             expect_equal(client.request("POST", "/v1/forks", b"{}", JSON).status, 201, "a fork within the share")
         answer = client.request("POST", "/v1/forks", b"{}", JSON)
@@ -160,9 +161,11 @@ def test_a_state_stays_within_its_bytes(workspace):
         expect_equal(client.get("/v1/state/s/v").json, 1, "what is counted")
 
     data = workspace.path("data")
-    with workspace.server(data=data).client() as client:
+    server = workspace.server(data=data)
+    with server.client() as client:
         for number in range(4):
             client.post(action("tasks/add", {"id": number, "title": "x" * 400_000}))
+    server.stop()
     with workspace.server(data=data, state_bytes_max=1 << 20).client() as client:
         answer = client.post(action("tasks/add", {"id": 9, "title": "x"}))
         expect_equal((answer.status, answer.json["code"]), (413, "state-too-large"), "a task more")

@@ -73,6 +73,7 @@ def test_a_new_member_of_an_initial_state_is_told_until_a_version_adds_it(worksp
     expect_equal(server.log_text().count(told), 1, "how often the reload says it")
     server.stop()
     server.start()
+    wait_until(lambda: told in server.log_text(), "the start says it")
     lines = [json.loads(line) for line in server.log_text().splitlines() if told in line]
     expect_equal(
         [(line["level"], line["slice"], line["members"]) for line in lines], [("warning", "a", "label, size")], "a start's warning")
