@@ -10,6 +10,8 @@ struct DocumentEdit {
     private let work: WorkMeter?
     /// An operation takes as long as four members of a merge, which are merged in one walk.
     private static let operationPlaces = 4
+    /// How many bytes are moved in the time that one is tested: a test parses and compares the value.
+    private static let testFactor = 16
 
     init(_ tree: JSONTree, _ work: WorkMeter?) { (self.tree, self.work) = (tree, work) }
 
@@ -72,7 +74,7 @@ struct DocumentEdit {
             try apply("add", at: place, value)
         case .test:
             let found = tree.tree(at: place.tokens)
-            try count(at: place, bytes: found?.bytesCount ?? 0)
+            try count(at: place, bytes: Self.testFactor * (found?.bytesCount ?? 0))
             guard found?.value == operation.value else {
                 throw place.rejection("document.test-failed", "the value is another one")
             }
@@ -112,7 +114,7 @@ struct DocumentEdit {
         guard let work, !work.spend(places: places, bytes: bytes) else { return }
         throw Rejection(
             "document.too-large",
-            "one request has at most \(WorkMeter.placesMax / Self.operationPlaces) operations, merges at most \(WorkMeter.placesMax) members, and moves, copies and tests at most \(WorkMeter.bytesMax) bytes of the document; send it in parts",
+            "one request has at most \(WorkMeter.placesMax / Self.operationPlaces) operations, merges at most \(WorkMeter.placesMax) members, moves and copies at most \(WorkMeter.bytesMax) bytes of the document, and tests at most \(WorkMeter.bytesMax / Self.testFactor); send it in parts",
             kind: .invalid, pointer: place.name)
     }
 }

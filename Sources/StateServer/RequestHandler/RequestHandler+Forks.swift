@@ -82,10 +82,13 @@ extension RequestHandler {
         schedule.slow(.fork, exchange.client) { [self] in
             let response: Response
             do {
-                guard let fork = try draft.advance(schedule.now, isOver: { exchange.isOver }) else {
-                    if !exchange.isOver { return advance(draft, forks, exchange, requestID, style) }
+                let isOver = { exchange.isOver || exchange.hasHungUp }
+                guard let fork = try draft.advance(schedule.now, isOver: isOver) else {
+                    guard isOver() else { return advance(draft, forks, exchange, requestID, style) }
                     slowReads.end(exchange)
-                    return forks.abandon(draft.place)
+                    forks.abandon(draft.place)
+                    // Nobody gets it, but the transport waits for an answer to a request with a long body.
+                    return answer(exchange, Response(status: .ok))
                 }
                 let description = forks.add(fork, from: draft.from, to: draft.to, at: draft.place) { store, name in
                     handler(of: store, named: name)

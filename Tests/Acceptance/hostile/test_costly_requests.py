@@ -45,6 +45,8 @@ def patch(operations):
     return post(action("document/patch", {"patch": operations}))
 
 
+LARGE = {f"k{number}": 1 for number in range(100_000)}
+
 DOCUMENT = {
     "moves of an object of 100,000 members": lambda: patch(moves(1000)),
     "moves into a short object": lambda: patch(
@@ -53,7 +55,7 @@ DOCUMENT = {
             for number in range(1000)
         ]
     ),
-    "tests of an object of 100,000 members": lambda: patch([{"op": "test", "path": "/o", "value": {}}] * 1000),
+    "tests of an object of 100,000 members": lambda: patch([{"op": "test", "path": "/o", "value": LARGE}]),
     "a merge of 300,000 members": lambda: post(
         action("document/merge", {"path": "/m", "value": {f"k{number}": number for number in range(300_000)}})
     ),
@@ -78,8 +80,7 @@ def beside(workspace, server, attack, request, part, is_long):
 def test_a_costly_change_of_a_document_is_refused_at_once(workspace, figures, request, kind):
     server = workspace.server(domain="document", data="none")
     with server.client() as client:
-        value = {f"k{number}": 1 for number in range(100_000)}
-        for path, value in [("/o", value), ("/s", {}), ("/m", {}), ("/n", 0)]:
+        for path, value in [("/o", LARGE), ("/s", {}), ("/m", {}), ("/n", 0)]:
             expect_equal(client.post(action("document/set", {"path": path, "value": value})).status, 200, path)
         before = client.get("/v1/state").fields["etag"]
         client.send(DOCUMENT[kind]())
@@ -137,6 +138,10 @@ def test_a_fork_ends_with_its_client_and_counts_what_is_inserted(workspace):
         begun = time.monotonic()
         expect_equal(client.request("POST", "/v1/forks", b"{}", JSON).status, 201, "a fork of another client")
         expect(time.monotonic() - begun < 2, "it waits for the client that has gone")
+        expect_equal(len(client.get("/v1/forks").json["forks"]), 1, "the forks")
+        begun = server.cpu_seconds()
+        time.sleep(1)
+        expect(server.cpu_seconds() - begun < 0.3, "the fork of the client that has gone goes on")
 
 
 def test_a_client_has_a_share_of_the_forks(workspace):
