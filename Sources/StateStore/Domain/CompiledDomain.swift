@@ -221,6 +221,12 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
     }
 
+    /// Whether a selection is a view whose last evaluation has taken long.
+    func isSlow(_ selection: Selection, in snapshot: Snapshot<State>) -> Bool {
+        guard case .view(let name) = selection else { return false }
+        return views[name]?.isSlow(in: snapshot) ?? false
+    }
+
     /// The value of a view; nil when the domain has no view of this name.
     func view(_ name: String, in snapshot: Snapshot<State>) -> (any Sendable)? {
         views[name].map { $0.value(in: snapshot, marking: viewMark.withLock(\.self)).value }

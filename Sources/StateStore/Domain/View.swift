@@ -171,6 +171,8 @@ final class ViewMemo<State: StateType>: Sendable {
         var underWay: UnderWay?
         /// How many of the last evaluations, one after the other, have each taken less than ``quickTime``.
         var quickCount = 0
+        /// Whether the last evaluation has taken ``slowTime`` or longer.
+        var isSlow = false
     }
 
     private enum Step {
@@ -181,6 +183,8 @@ final class ViewMemo<State: StateType>: Sendable {
 
     /// The time within which a thread that serves other clients may evaluate a view.
     private static var quickTime: Duration { .microseconds(100) }
+    /// The time from which on a view is not evaluated in a pass of the watches, where others wait.
+    private static var slowTime: Duration { .milliseconds(5) }
     /// The number of quick evaluations after which the next one counts as quick, too.
     private static var quickCountMin: Int { 4 }
 
@@ -244,12 +248,22 @@ final class ViewMemo<State: StateType>: Sendable {
         }
     }
 
-    /// Notes how long an evaluation, or the encoding of its value, has taken.
+    /// Whether the bytes are not there, and the last evaluation has taken long.
+    func isSlow(in snapshot: Snapshot<State>) -> Bool {
+        let change = snapshot.change(ofView: number)
+        return memo.withLock { memo in
+            if let known = memo.known, known.change == change, known.bytes != nil { return false }
+            return memo.isSlow
+        }
+    }
+
+    /// Notes how long an evaluation has taken.
     ///
     /// The time decides which thread evaluates the view next, and nothing that a client can see.
     private func noteTime(_ time: Duration) {
         memo.withLock { memo in
             memo.quickCount = time < Self.quickTime ? min(memo.quickCount + 1, Self.quickCountMin) : 0
+            memo.isSlow = time >= Self.slowTime
         }
     }
 
@@ -288,7 +302,9 @@ final class ViewMemo<State: StateType>: Sendable {
             let bytes = try value.write()
             let time = ContinuousClock.now - begun
             // A quick encoding says nothing about the evaluation.
-            if time >= Self.quickTime { noteTime(time) }
+            if time >= Self.quickTime {
+                memo.withLock { ($0.quickCount, $0.isSlow) = (0, $0.isSlow || time >= Self.slowTime) }
+            }
             memo.withLock { if $0.known?.change == change { $0.known?.bytes = bytes } }
             return bytes
         }

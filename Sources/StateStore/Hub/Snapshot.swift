@@ -12,6 +12,9 @@ package protocol AnySnapshot: AnyObject, Sendable {
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue
+
+    /// Whether the selection is a view that is not computed yet, and whose last evaluation has taken long.
+    func isSlow(_ selection: Selection) -> Bool
 }
 
 extension AnySnapshot {
@@ -84,6 +87,8 @@ final class Snapshot<State: StateType>: AnySnapshot {
     func noteViewVersions(by entry: ActionEntry) {
         for reads in entry.reads { viewVersions[reads.view] = version }
     }
+
+    func isSlow(_ selection: Selection) -> Bool { domain.isSlow(selection, in: self) }
 
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         try domain.select(selection, in: self, countMax: countMax)

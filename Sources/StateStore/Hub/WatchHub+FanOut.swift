@@ -65,7 +65,7 @@ extension WatchHub {
             let wanted = storage.withLock { $0.wantedValues(at: selection) }
             // A view that cannot be encoded has no value for its watches.
             guard !wanted.isEmpty,
-                let selected = try? snapshot.selected(selection.selection, countMax: Self.quickCountMax),
+                let selected = try? selected(selection.selection, in: snapshot),
                 let encoded = selected.bytes.map(Encoded.init)
             else { continue }
             wokenCount += compare(wanted.map(\.id), wanted, Reading(cursor: snapshot.cursor, encoded: encoded))
@@ -78,7 +78,7 @@ extension WatchHub {
         let now = now()
         guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now) }) else { return 0 }
         do {
-            let selected = try snapshot.selected(selection.selection, countMax: Self.quickCountMax)
+            let selected = try selected(selection.selection, in: snapshot)
             if case .overBudget = selected {
                 encodeLater(selection)
                 return 0
@@ -88,6 +88,12 @@ extension WatchHub {
             // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
             return compare(selection, with: Reading(cursor: snapshot.cursor, encoded: nil))
         }
+    }
+
+    /// The value of a selection, unless it takes long; a view is computed here until it has taken long.
+    private func selected(_ selection: Selection, in snapshot: any AnySnapshot) throws -> SelectedValue {
+        guard case .view = selection else { return try snapshot.selected(selection, countMax: Self.quickCountMax) }
+        return snapshot.isSlow(selection) ? .overBudget : try snapshot.selected(selection, countMax: .max)
     }
 
     /// Has a large selection encoded on the encoding queue, unless it waits there already.
