@@ -27,6 +27,8 @@ final class Forks: Sendable {
         let transport: InProcessTransport
         let handler: RequestHandler
         let place: Place
+        /// When the fork ends, on the clock that no operator sets.
+        let end: Instant
     }
 
     /// The place of a fork that is being made, or that is there, with the memory that it holds.
@@ -117,7 +119,9 @@ final class Forks: Sendable {
             name: name, from: from, to: to, latest: handler.latest,
             expiry: schedule.time().advanced(by: limits.lifetime), fork: fork)
         let transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.after)
-        let entry = Entry(description: description, transport: transport, handler: handler, place: place)
+        let entry = Entry(
+            description: description, transport: transport, handler: handler, place: place,
+            end: schedule.now() + limits.lifetime)
         let mustSetTimer = state.withLock { state in
             state.making.removeAll { $0 === place }
             state.entries.append((name, entry))
@@ -131,15 +135,15 @@ final class Forks: Sendable {
     private func endExpired(after time: Duration) {
         schedule.after(time) { [weak self] in
             guard let self else { return }
-            let now = schedule.time()
+            let now = schedule.now()
             let (expired, next) = state.withLock { state in
-                let expired = state.entries.prefix { $0.entry.description.expiry <= now }.map(\.name)
-                let next = state.entries.dropFirst(expired.count).first?.entry.description.expiry
+                let expired = state.entries.prefix { $0.entry.end <= now }.map(\.name)
+                let next = state.entries.dropFirst(expired.count).first?.entry.end
                 state.hasTimer = next != nil
                 return (expired, next)
             }
             for name in expired { _ = remove(name) }
-            if let next { endExpired(after: .milliseconds(max(1, next.milliseconds - now.milliseconds))) }
+            if let next { endExpired(after: next - now) }
         }
     }
 

@@ -82,13 +82,15 @@ extension RequestHandler {
         schedule.slow(.fork, exchange.client) { [self] in
             let response: Response
             do {
-                let isOver = { exchange.isOver || exchange.hasHungUp }
+                let isOver = { [self] in
+                    exchange.isOver || exchange.hasHungUp || isDraining.load(ordering: .relaxed)
+                }
                 guard let fork = try draft.advance(schedule.now, isOver: isOver) else {
                     guard isOver() else { return advance(draft, forks, exchange, requestID, style) }
                     slowReads.end(exchange)
                     forks.abandon(draft.place)
-                    // Nobody gets it, but the transport waits for an answer to a request with a long body.
-                    return answer(exchange, Response(status: .ok))
+                    // Where the client has gone nobody gets it, but the transport waits for an answer.
+                    return answer(exchange, respond(.draining, requestID))
                 }
                 let description = forks.add(fork, from: draft.from, to: draft.to, at: draft.place) { store, name in
                     handler(of: store, named: name)
