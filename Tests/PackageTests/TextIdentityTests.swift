@@ -67,11 +67,6 @@ struct TextIdentityTests {
             "StateHTTP/AllowedHosts.swift",
             "host.hasPrefix(\"127.\") || host == \"::1\" || host.lowercased() == \"localhost\"", "a setting"
         ),
-        (
-            "StateServer/Quarantine/Quarantine.swift",
-            "for entry in entries where entry.tried == server && entry.by != \"content\" {",
-            "a word of the server's own"
-        ),
     ]
 
     /// The sources of the server itself: a client trusts what it says.

@@ -13,7 +13,7 @@ struct QuarantineRulesTests {
     }
 
     func states(_ entries: [Entry]) -> [String] {
-        entries.map { "\($0.name ?? "") \($0.state.rawValue) \($0.crashes) \($0.tried ?? "-")" }
+        entries.map { "\($0.name ?? "") \($0.state.rawValue) \($0.crashes) \($0.tried?.server ?? "-")" }
     }
 
     @Test("what a lost server carried out is suspected, and what was under way at two losses is not set aside")
@@ -24,41 +24,63 @@ struct QuarantineRulesTests {
         #expect(states(entries) == ["a suspected 1 -"])
     }
 
+    func trial(by server: String, _ process: String = "1", isOnPage: Bool = false) -> QuarantineFile.Trial {
+        .init(server: server, process: process, isOnPage: isOnPage)
+    }
+
     @Test("a suspected action whose trial is lost is set aside, by whoever sees it, once")
-    func trial() {
+    func lostTrial() {
         var entries: [Entry] = []
         entries.recordLoss(of: "w", during: record())
 
-        #expect(entries.beginTrial(of: record(), by: "v") == .passes)
+        #expect(entries.begin(trial(by: "v"), of: record()) == .passes)
         entries.recordLoss(of: "x", during: record())
         #expect(states(entries) == ["a suspected 1 v"])
-        #expect(entries.beginTrial(of: record(), by: "x") == .isTried)
+        #expect(entries.begin(trial(by: "x"), of: record()) == .isTried)
         entries.recordLoss(of: "v", during: record())
         entries.recordLoss(of: "v", during: record())
 
         #expect(states(entries) == ["a quarantined 2 -"])
-        #expect(entries.beginTrial(of: record(), by: "x") == .refused(entries[0].id))
+        #expect(entries.begin(trial(by: "x"), of: record()) == .refused(entries[0].id))
     }
 
-    @Test("a server that begins the same trial again has ended during the one before")
+    @Test("a lost trial of a server with a page is left to that page")
+    func lostTrialOnPage() {
+        var entries: [Entry] = []
+        _ = entries.begin(trial(by: "v", isOnPage: true), of: record())
+        entries.recordLoss(of: "v", during: record())
+
+        #expect(states(entries) == ["a suspected 1 v"])
+        #expect(entries.begin(trial(by: "x"), of: record()) == .isTried)
+        #expect(entries.recordEnd(during: record(), of: "v", isSuspected: false) == true)
+        #expect(states(entries) == ["a quarantined 2 -"])
+    }
+
+    @Test("a later process of the server that tries has ended in the trial, unless its page says otherwise")
     func again() {
         var entries: [Entry] = []
-        #expect(entries.beginTrial(of: record(), by: "v") == .passes)
+        for name in ["a", "b"] { #expect(entries.begin(trial(by: "v"), of: record(name)) == .passes) }
+        #expect(entries.begin(trial(by: "v", isOnPage: true), of: record("c")) == .passes)
 
-        #expect(entries.beginTrial(of: record(), by: "v") == .refused(entries[0].id))
+        #expect(entries.begin(trial(by: "v"), of: record("a")) == .passes)
+        #expect(entries.begin(trial(by: "v", "2", isOnPage: true), of: record("c")) == .passes)
+        #expect(entries.begin(trial(by: "v", "2"), of: record("b")) == .refused(entries[2].id))
     }
 
     @Test("a trial without an end sets the action aside, and one that did not come to the reducers leaves it suspected")
     func ends() throws {
         var entries: [Entry] = []
-        for name in ["a", "b", "c"] { _ = entries.beginTrial(of: record(name), by: "v") }
+        for name in ["a", "b", "c", "d"] { _ = entries.begin(trial(by: "v"), of: record(name)) }
 
-        entries.endTrial(of: record("a").identity, by: "v")
-        entries.endTrial(of: record("b").identity, by: "w")
-        entries.setAside(record("a").identity)
-        entries.setAside(record("c").identity)
+        entries.endTrial(of: record("a").identity, by: "v", process: "1")
+        entries.endTrial(of: record("b").identity, by: "w", process: "1")
+        entries.endTrial(of: record("d").identity, by: "v", process: "2")
+        entries.endTrial(of: record("d").identity, by: "v", process: nil)
+        entries.setAside(record("a").identity, triedIn: trial(by: "v"))
+        entries.setAside(record("c").identity, triedIn: trial(by: "v"))
+        entries.setAside(record("d").identity, triedIn: trial(by: "v", "2"))
 
-        #expect(states(entries) == ["a suspected 1 -", "b suspected 1 v", "c quarantined 2 -"])
+        #expect(states(entries) == ["a suspected 1 -", "b suspected 1 v", "d suspected 1 v", "c quarantined 2 -"])
     }
 
     @Test(
@@ -78,7 +100,7 @@ struct QuarantineRulesTests {
             var entries: [Entry] = []
             _ = entries.recordEnd(during: record(), of: nil, isSuspected: true)
             entries[0].state = .retry
-            #expect(entries.beginTrial(of: record(), by: "v") == .passes)
+            #expect(entries.begin(trial(by: "v"), of: record()) == .passes)
 
             if isSeen {
                 entries.recordLoss(of: "v", during: record())

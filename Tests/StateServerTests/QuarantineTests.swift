@@ -3,6 +3,7 @@ import HTTPMessages
 import HTTPTypes
 import Logging
 import StateJSON
+import Synchronization
 import Testing
 
 @testable import StateServer
@@ -93,7 +94,9 @@ struct QuarantineTests {
         for (key, crashes) in [("a", true), ("b", false)] {
             let identity = TransactionIdentity(.key, ContentHash(Array(key.utf8)))
             try file.change { entries in
-                _ = entries.beginTrial(of: .init(identity: identity, type: "boom", name: key), by: "http://h:1")
+                _ = entries.begin(
+                    .init(server: "http://h:1", process: "1", isOnPage: true),
+                    of: .init(identity: identity, type: "boom", name: key))
             }
             if crashes { try crash(key) }
         }
@@ -106,6 +109,28 @@ struct QuarantineTests {
         #expect(try file.read().map(\.name) == ["b", "a"])
         #expect(try file.read().map(\.state) == [.suspected, .quarantined])
         #expect(try file.read().map(\.tried) == [nil, nil])
+    }
+
+    @Test("the list forgets what was computed without harm, however long it cannot be changed")
+    func unreachableList() async throws {
+        let list = UnreachableDocument(SharedFile(path: scratch.path + "/quarantine.json", name: QuarantineFile.name))
+        let quarantine = try Quarantine(
+            directory: scratch.path, QuarantineFile(list), isShared: true, server: "http://h:1", logger: logger)
+        let record = MarkPage.Record(
+            identity: TransactionIdentity(.key, ContentHash(Array("a".utf8))), type: "boom", name: "a")
+        try file.change { $0.recordLoss(of: "http://h:2", during: record) }
+
+        list.isReachable.store(false, ordering: .relaxed)
+        quarantine.changes.release(record.identity)
+        let isChanged = await withCheckedContinuation { done in
+            quarantine.changes.change({ _ in }) { done.resume(returning: $0) }
+        }
+        #expect(!isChanged)
+        #expect(try file.read().count == 1)
+        list.isReachable.store(true, ordering: .relaxed)
+        await withCheckedContinuation { done in quarantine.changes.change({ _ in }) { _ in done.resume() } }
+
+        #expect(try file.read().isEmpty)
     }
 
     @Test("/readyz?verbose names the actions that are set aside, and the server is ready all the same")
@@ -156,5 +181,23 @@ struct QuarantineTests {
 extension Response {
     fileprivate var lines: [String] {
         String(decoding: body, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+}
+
+/// A list that cannot be reached for a time, as one in an etcd.
+private final class UnreachableDocument: SharedDocument {
+    let file: SharedFile
+    let isReachable = Atomic(true)
+    var name: String { file.name }
+    var path: String { file.path }
+    var stamp: [Int]? { file.stamp }
+
+    init(_ file: SharedFile) { self.file = file }
+
+    func bytes() throws(SettingsFault) -> Data? { try file.bytes() }
+
+    func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault) {
+        guard isReachable.load(ordering: .relaxed) else { throw SettingsFault(description: "etcd is not reached") }
+        try file.change(change)
     }
 }

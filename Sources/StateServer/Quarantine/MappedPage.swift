@@ -50,6 +50,13 @@ final class MappedPage: Sendable {
         return ContentHash(Array(bytes.prefix(max(0, count))))
     }
 
+    /// The name of this machine.
+    static var host: String {
+        var bytes = [CChar](repeating: 0, count: 65)
+        guard gethostname(&bytes, bytes.count - 1) == 0 else { return "localhost" }
+        return String(decoding: bytes.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     private static func fault(_ path: String, _ code: Int32) -> SettingsFault {
         SettingsFault(description: "the file \(path) cannot be mapped: \(String(cString: strerror(code)))")
     }

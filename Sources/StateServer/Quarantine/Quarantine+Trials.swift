@@ -85,18 +85,25 @@ extension Quarantine {
 
     /// Begins the next trial, unless one goes on.
     private func beginTrial() {
-        guard let trial = trials.withLock({ $0.next() }) else { return }
-        let record = trial.record
+        guard let next = trials.withLock({ $0.next() }) else { return }
+        let record = next.record
         let found = Mutex(Verdict.unknown)
-        let since = entry(of: record.identity).triedSince
+        let (entry, since) = entry(of: record.identity)
         let isOver = since.map { $0.duration(to: .now) > trialTime } ?? false
-        changes.change { [name] entries in
-            if isOver { entries.setAside(record.identity) }
-            let verdict = entries.beginTrial(of: record, by: name)
+        // Of a load the page names a line, which the list does not know.
+        let trial = QuarantineFile.Trial(
+            server: server, process: process, isOnPage: hasPage && record.identity.kind != .content)
+        changes.change { entries in
+            if isOver { entries.setAside(record.identity, triedIn: entry?.tried) }
+            let verdict = entries.begin(trial, of: record)
             found.withLock { $0 = verdict }
         } then: { [self] isWritten in
             let verdict = isWritten ? found.withLock(\.self) : .unknown
-            trial.done(verdict)
+            // The list may have the trial all the same.
+            if !isWritten {
+                changes.change { $0.endTrial(of: record.identity, by: trial.server, process: trial.process) }
+            }
+            next.done(verdict)
             guard verdict != .passes else { return }
             // Where the list cannot be changed, the others need not wait for it either.
             let others = trials.withLock { trials in
@@ -118,7 +125,7 @@ extension Quarantine {
         if isReduced {
             changes.release(identity)
         } else {
-            changes.change { [name] in $0.endTrial(of: identity, by: name) }
+            changes.change { [server, process] in $0.endTrial(of: identity, by: server, process: process) }
         }
         beginTrial()
     }

@@ -19,7 +19,9 @@ final class Quarantine: Sendable {
             for entry in entries {
                 guard let identity = entry.identity else { continue }
                 byIdentity[identity] = entry
-                if entry.tried != nil { trialsSince[identity] = earlier?.trialsSince[identity] ?? .now }
+                guard let trial = entry.tried else { continue }
+                let isSame = earlier?.byIdentity[identity]?.tried == trial
+                trialsSince[identity] = isSame ? earlier?.trialsSince[identity] ?? .now : .now
             }
         }
     }
@@ -27,8 +29,11 @@ final class Quarantine: Sendable {
     /// What a turn and a view mark.
     let mark: ReductionMark
     let changes: QuarantineChanges
-    /// The name of this server in the list.
-    let name: String
+    /// The name of this server in the list, and the one of this process.
+    let server: String
+    let process = String(UInt64.random(in: 0 ... .max), radix: 16)
+    /// Whether the next process of this server can see what this one was computing when it ended.
+    let hasPage: Bool
     /// What this server tries now.
     let trials = Mutex(Trials())
     private let file: WatchedFile<[QuarantineFile.Entry]>
@@ -48,7 +53,8 @@ final class Quarantine: Sendable {
         directory: String?, _ file: QuarantineFile, isShared: Bool, server: String? = nil, logger: Logger
     ) throws(SettingsFault) {
         self.logger = logger
-        name = server ?? "process \(String(UInt64.random(in: 0 ... .max), radix: 16))"
+        hasPage = directory != nil
+        self.server = server ?? directory.map { "\(MappedPage.host):\($0)" } ?? "process \(process)"
         let mapped = try MappedPage(directory: directory)
         let page = mapped.page
         page.prepare(boot: MappedPage.boot)
@@ -87,12 +93,11 @@ final class Quarantine: Sendable {
         }
         self.file = WatchedFile(file.file, decode: file.entries)
         changes = QuarantineChanges(file, logger)
-        if let server, directory != nil {
-            // Where the page names another action or none, the end before was no fault of what this server tried then. Of a
-            // load it names a line, which the list does not know.
-            for entry in entries where entry.tried == server && entry.by != "content" {
+        if hasPage {
+            // Where the page names another action or nothing, the end before was no fault of what this server tried then.
+            for entry in entries where entry.tried?.server == self.server {
                 guard let identity = entry.identity, !identities.contains(identity) else { continue }
-                changes.change { $0.endTrial(of: identity, by: server) }
+                changes.change { [server = self.server] in $0.endTrial(of: identity, by: server, process: nil) }
             }
         }
         state = Mutex(State(entries))

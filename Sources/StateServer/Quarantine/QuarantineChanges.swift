@@ -3,11 +3,12 @@ internal import Logging
 internal import StateStore
 internal import Synchronization
 
-/// Changes of the list while the server runs; those that come during a change are written together by the next one.
+/// Changes of the list while the server runs, in their order; the next one writes all that have come during it.
 final class QuarantineChanges: Sendable {
     private struct Change {
         let body: @Sendable (inout [QuarantineFile.Entry]) -> Void
-        let done: @Sendable (Bool) -> Void
+        /// Takes whether the list is changed; nil for a change that is tried until it is.
+        let done: (@Sendable (Bool) -> Void)?
     }
 
     private let file: QuarantineFile
@@ -21,10 +22,11 @@ final class QuarantineChanges: Sendable {
     ///
     /// - Parameters:
     ///   - body: may be called again where another server has been first.
-    ///   - done: takes whether the list is changed, on the thread that changes it.
+    ///   - done: takes whether the list is changed, on the thread that changes it; nil for a change that is tried until it
+    ///     is: what is harmless would be set aside if the list went on suspecting it.
     func change(
         _ body: @escaping @Sendable (inout [QuarantineFile.Entry]) -> Void,
-        then done: @escaping @Sendable (Bool) -> Void = { _ in }
+        then done: (@Sendable (Bool) -> Void)? = nil
     ) {
         let isFirst = waiting.withLock { waiting in
             waiting.append(Change(body: body, done: done))
@@ -38,13 +40,21 @@ final class QuarantineChanges: Sendable {
 
     private func write() {
         let changes = waiting.withLock { exchange(&$0, with: []) }
-        var isDone = true
+        guard !changes.isEmpty else { return }
         do throws(SettingsFault) {
             try file.change { entries in for change in changes { change.body(&entries) } }
+            for change in changes { change.done?(true) }
         } catch {
-            isDone = false
             logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
+            retry(changes.filter { $0.done == nil })
+            for change in changes { change.done?(false) }
         }
-        for change in changes { change.done(isDone) }
+    }
+
+    /// Tries changes again, before those that have come since.
+    private func retry(_ changes: [Change]) {
+        guard !changes.isEmpty else { return }
+        waiting.withLock { $0 = changes + $0 }
+        queue.asyncAfter(deadline: .now() + .milliseconds(500)) { self.write() }
     }
 }

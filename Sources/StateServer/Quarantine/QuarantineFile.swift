@@ -40,8 +40,18 @@ struct QuarantineFile: Sendable {
         var version: Version?
         /// The address of the server that has ended; nil where that is not known.
         var server: String?
-        /// The server that tries a suspected action; nil while none does.
-        var tried: String?
+        /// The trial of a suspected action, or nil.
+        var tried: Trial?
+    }
+
+    /// A server that is about to carry out a suspected action.
+    struct Trial: Sendable, Codable, Equatable {
+        /// The name of the server, which stays the same over its restarts.
+        var server: String
+        /// The name of the process, which is another one after a restart.
+        var process: String
+        /// Whether the page of the server tells its next process if the action has ended this one.
+        var isOnPage: Bool
     }
 
     private struct Content: Codable {

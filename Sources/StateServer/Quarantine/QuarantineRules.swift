@@ -52,44 +52,54 @@ extension [QuarantineFile.Entry] {
     /// Records that a server was lost while it carried out an action that another server had sent to it.
     ///
     /// Many actions are under way at such a moment, and at most a few of them are the reason: one that is suspected is set
-    /// aside only where the lost server had said that it tries it.
+    /// aside only where the lost server had said that it tries it, and has no page that tells more.
     mutating func recordLoss(of server: String, during record: MarkPage.Record) {
         guard let index = index(of: record) else {
             return add(record) { ($0.state, $0.crashes, $0.server) = (.suspected, 1, server) }
         }
-        if self[index].state == .retry || self[index].tried == server { setAside(index) }
+        let trial = self[index].tried
+        if self[index].state == .retry || trial?.server == server && trial?.isOnPage == false { setAside(index) }
     }
 
     /// Records that a server tries a suspected action, before it does.
     ///
-    mutating func beginTrial(of record: MarkPage.Record, by server: String) -> Quarantine.Verdict {
+    /// A trial of the same process that is still in the list has done no harm: an answer of the list was lost. One of an
+    /// earlier process of the same server has ended that process, unless its page has been read since.
+    mutating func begin(_ trial: QuarantineFile.Trial, of record: MarkPage.Record) -> Quarantine.Verdict {
         guard let index = index(of: record) else {
-            add(record) { ($0.state, $0.crashes, $0.tried) = (.suspected, 1, server) }
+            add(record) { ($0.state, $0.crashes, $0.tried) = (.suspected, 1, trial) }
             return .passes
         }
-        switch (self[index].state, self[index].tried) {
-        case (.quarantined, _): return .refused(self[index].id)
-        case (.retry, _): return .passes
-        case (.suspected, nil):
-            self[index].tried = server
-            return .passes
-        case (.suspected, server):
-            // This server does not try it now, so it has ended while it did.
-            setAside(index)
-            return .refused(self[count - 1].id)
-        case (.suspected, _): return .isTried
+        switch self[index].state {
+        case .quarantined: return .refused(self[index].id)
+        case .retry: return .passes
+        case .suspected: break
         }
+        if let earlier = self[index].tried {
+            guard earlier.server == trial.server else { return .isTried }
+            guard earlier.isOnPage || earlier.process == trial.process else {
+                setAside(index)
+                return .refused(self[count - 1].id)
+            }
+        }
+        self[index].tried = trial
+        return .passes
     }
 
-    /// Records that a server has not carried out the action that it was about to try.
-    mutating func endTrial(of identity: TransactionIdentity, by server: String) {
-        guard let index = firstIndex(where: { $0.identity == identity && $0.tried == server }) else { return }
-        self[index].tried = nil
+    /// Records that a trial is over without harm, or that its action was not carried out.
+    ///
+    /// - Parameter process: the process that has begun it, or nil for all trials of the server that are on its page.
+    mutating func endTrial(of identity: TransactionIdentity, by server: String, process: String?) {
+        let index = firstIndex { entry in
+            guard entry.identity == identity, let trial = entry.tried, trial.server == server else { return false }
+            return process.map { trial.process == $0 } ?? trial.isOnPage
+        }
+        if let index { self[index].tried = nil }
     }
 
     /// Sets an action aside whose trial has no end.
-    mutating func setAside(_ identity: TransactionIdentity) {
-        guard let index = firstIndex(where: { $0.identity == identity && $0.tried != nil }) else { return }
+    mutating func setAside(_ identity: TransactionIdentity, triedIn trial: QuarantineFile.Trial?) {
+        guard let trial, let index = firstIndex(where: { $0.identity == identity && $0.tried == trial }) else { return }
         setAside(index)
     }
 }
