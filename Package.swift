@@ -148,7 +148,7 @@ let package = Package(
                 "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
                 "StateHTTP",
                 "StateJSON",
-                "StateJournal", "StateStore",
+                "StateJournal", "StateStore", "Threads",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),

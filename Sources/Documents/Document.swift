@@ -31,7 +31,7 @@ package struct Document: Domain {
     struct Set: ValidatedAction {
         static let type = "document/set"
         var path: String
-        var value: JSONValue
+        var value: JSONTree
 
         func validate() throws(Rejection) { _ = try Place(path) }
     }
@@ -54,15 +54,15 @@ package struct Document: Domain {
             var op: Name
             var path: String
             var from: String?
-            var value: JSONValue?
+            var value: JSONTree?
 
             init(from decoder: any Decoder) throws {
                 let members = try decoder.container(keyedBy: CodingKeys.self)
                 op = try members.decode(Name.self, forKey: .op)
                 path = try members.decode(String.self, forKey: .path)
                 from = try members.decodeIfPresent(String.self, forKey: .from)
-                // A value that is null is not a missing one; `nil` alone would be such a value.
-                value = members.contains(.value) ? try members.decode(JSONValue.self, forKey: .value) : JSONValue?.none
+                // A value that is null is not a missing one.
+                value = members.contains(.value) ? try members.decode(JSONTree.self, forKey: .value) : nil
             }
 
             enum Name: String, Codable, CaseIterable, Sendable { case add, remove, replace, move, copy, test }
@@ -90,7 +90,7 @@ package struct Document: Domain {
     struct Add: ValidatedAction {
         static let type = "document/add"
         var path: String
-        var value: JSONValue
+        var value: JSONTree
 
         func validate() throws(Rejection) { _ = try Place(path) }
     }
@@ -128,7 +128,7 @@ package struct Document: Domain {
                 return recorded
             }, reload: reload)
         on(Set.self) { edit, action throws(Rejection) in
-            try edit.set(JSONTree(action.value), at: Place(action.path))
+            try edit.set(action.value, at: Place(action.path))
         }
         on(Merge.self) { edit, action throws(Rejection) in
             try edit.merge(action.value, at: Place(action.path ?? ""))
@@ -137,7 +137,7 @@ package struct Document: Domain {
             for (index, operation) in action.patch.enumerated() { try edit.apply(operation, number: index) }
         }
         on(Add.self) { edit, action throws(Rejection) in
-            try edit.apply("add", at: Place(action.path), JSONTree(action.value))
+            try edit.apply("add", at: Place(action.path), action.value)
         }
         on(Remove.self) { edit, action throws(Rejection) in try edit.apply("remove", at: Place(action.path), nil) }
         on(Increment.self) { edit, action throws(Rejection) in

@@ -61,7 +61,7 @@ struct DocumentEdit {
         let name = "/patch/\(number)"
         let place = try Place(operation.path, "\(name)/path")
         switch operation.op {
-        case .add, .replace: try apply(operation.op.rawValue, at: place, operation.value.map { JSONTree($0) })
+        case .add, .replace: try apply(operation.op.rawValue, at: place, operation.value)
         case .remove: try apply("remove", at: place, nil)
         case .copy: try apply("add", at: place, try source(of: operation, name).value)
         case .move:
@@ -75,7 +75,7 @@ struct DocumentEdit {
         case .test:
             let found = tree.tree(at: place.tokens)
             try count(at: place, bytes: Self.testFactor * (found?.bytesCount ?? 0))
-            guard found?.value == operation.value else {
+            guard found?.value == operation.value?.value else {
                 throw place.rejection("document.test-failed", "the value is another one")
             }
         }

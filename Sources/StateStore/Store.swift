@@ -74,6 +74,8 @@ public final class Store<State: StateType>: Sendable {
     /// Records what a dry run reduces; only code on the queue of dry runs owns it.
     let dryRunMark: Owned<ReductionMark?>
     let dryRunQueue = DispatchQueue(label: "storekeeper.dry-run")
+    /// Frees what takes long to free.
+    let disposal = DispatchQueue(label: "storekeeper.disposal", qos: .utility)
     /// The newest time of the history that the journal has, in milliseconds.
     private let notedMilliseconds = Atomic(Int64.min)
     /// The time for which the current thread has had a processor.

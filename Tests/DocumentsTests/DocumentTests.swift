@@ -87,10 +87,10 @@ struct DocumentTests {
     func depth() throws {
         let store = try Self.store("{}")
         let path = String(repeating: "/a", count: 399)
-        try store.dispatch(Document.Set(path: path, value: [:]))
+        try store.dispatch(Document.Set(path: path, value: JSONTree([:])))
 
         let error = #expect(throws: DispatchError.self) {
-            try store.dispatch(Document.Set(path: path + "/a", value: [:]))
+            try store.dispatch(Document.Set(path: path + "/a", value: JSONTree([:])))
         }
 
         #expect(error?.code == "document.too-deep")
@@ -155,10 +155,10 @@ struct DocumentTests {
             Document(check: { text, _ in
                 text.count > 20 ? JSONFault(.mismatch, at: JSONPointer(["a"]), "is too long") : nil
             }))
-        try store.dispatch(Document.Set(path: "/a", value: 1))
+        try store.dispatch(Document.Set(path: "/a", value: JSONTree(1)))
 
         let error = #expect(throws: DispatchError.self) {
-            try store.dispatch(Document.Set(path: "/a", value: .string(String(repeating: "x", count: 20))))
+            try store.dispatch(Document.Set(path: "/a", value: JSONTree(.string(String(repeating: "x", count: 20)))))
         }
 
         #expect(error?.code == "document.misfit")

@@ -84,7 +84,7 @@ struct ImportTests {
                 "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
                 "StateHTTP",
                 "StateJSON",
-                "StateJournal", "StateStore",
+                "StateJournal", "StateStore", "Threads",
             ],
             ["GRDB"]
         ),

@@ -10,7 +10,7 @@ import Testing
 struct SlowWorkTests {
     @Test("each client has its turn, however much another has asked for before")
     func fair() {
-        let work = SlowWork(label: "test", width: 1)
+        let work = SlowWork(width: 1)
         let order = Mutex<[String]>([])
         let (begun, go, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         work.run(for: "a") {
@@ -32,7 +32,7 @@ struct SlowWorkTests {
 
     @Test("no more works run at once than there is width, and later work runs after a pause")
     func width() {
-        let work = SlowWork(label: "test", width: 2)
+        let work = SlowWork(width: 2)
         let running = Mutex((now: 0, most: 0))
         for _ in 0..<3 {
             let done = DispatchSemaphore(value: 0)

@@ -52,7 +52,7 @@ struct Schedule: Sendable {
         let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
         let works = Dictionary(
             uniqueKeysWithValues: SlowWork.Kind.allCases.map { kind in
-                (kind, SlowWork(label: "storekeeper.\(kind)", width: kind == .read ? width : 1))
+                (kind, SlowWork(width: kind == .read ? width : 1))
             })
         let timers = DispatchQueue(label: "storekeeper.timers")
         let start = ContinuousClock.now

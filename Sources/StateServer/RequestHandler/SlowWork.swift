@@ -1,11 +1,12 @@
 internal import Dispatch
 internal import MicroHTTP
 internal import Synchronization
+internal import Threads
 
 /// The slow work of requests, on a bounded number of threads, one client after the other.
 ///
 /// A client that asks for much waits for itself: each free thread takes the next work of the client whose last one is the
-/// longest ago. Any thread may call any method.
+/// longest ago. Where processors are few, the threads of the loops and of the turns go first. Any thread may call any method.
 final class SlowWork: Sendable {
     /// What the work does; each kind has threads of its own, so that no kind waits for another.
     enum Kind: CaseIterable {
@@ -27,14 +28,11 @@ final class SlowWork: Sendable {
     }
 
     private let state = Mutex(State())
-    private let queue: DispatchQueue
     private let width: Int
+    private static let niceness: Int32 = 10
 
     /// - Parameter width: how many works may run at once.
-    init(label: String, width: Int) {
-        queue = DispatchQueue(label: label, qos: .utility, attributes: .concurrent)
-        self.width = width
-    }
+    init(width: Int) { self.width = width }
 
     /// Runs work behind the earlier work of the client, and in turn with that of other clients.
     func run(for client: String, _ work: @escaping @Sendable () -> Void) {
@@ -44,7 +42,14 @@ final class SlowWork: Sendable {
             state.runningCount += 1
             return true
         }
-        if mustStart { queue.async { [self] in while let work = next() { work() } } }
+        guard mustStart else { return }
+        let works = { @Sendable [self] in while let work = next() { work() } }
+        do {
+            try SystemThread(niceness: Self.niceness, works).detach()
+        } catch {
+            // The system has no more threads; Dispatch has some.
+            DispatchQueue.global(qos: .utility).async(execute: works)
+        }
     }
 
     /// The next work; nil where there is none, and then one thread less is running.

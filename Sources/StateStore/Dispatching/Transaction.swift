@@ -95,6 +95,13 @@ package final class Transaction: Sendable {
         }
     }
 
+    /// Whether the actions have more than 64 KiB.
+    var isLong: Bool {
+        var count = 0
+        for index in items.indices { count += items[index].sent?.count ?? 0 }
+        return count > 65_536
+    }
+
     /// Whether the transaction has preconditions.
     package var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
 

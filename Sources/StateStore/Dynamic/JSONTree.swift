@@ -181,6 +181,18 @@ package final class JSONTree: Sendable {
     }
 }
 
+/// A payload that has a tree is made where it is decoded, and not in the turn.
+extension JSONTree: Codable {
+    package convenience init(from decoder: any Decoder) throws {
+        self.init(try decoder.singleValueContainer().decode(JSONValue.self))
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(value)
+    }
+}
+
 extension JSONTree {
     /// The value at some tokens; nil where there is none.
     package func tree(at tokens: ArraySlice<String>) -> JSONTree? {

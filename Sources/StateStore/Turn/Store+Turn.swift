@@ -11,8 +11,16 @@ extension Store {
     /// Takes the waiting transactions, applies them to the newest computed state, and lands the turn or leaves it to the
     /// landing thread.
     func turn() {
+        let long = computeTurn()
+        // The members of a long payload are freed one by one, which takes as long as the turn did.
+        if !long.isEmpty { disposal.async { withExtendedLifetime(long) {} } }
+    }
+
+    /// - Returns: the transactions with long payloads.
+    private func computeTurn() -> [PendingTransaction] {
         let (pending, isMeasured) = takePending()
-        guard !pending.isEmpty else { return }
+        let long = pending.filter(\.transaction.isLong)
+        guard !pending.isEmpty else { return long }
         let begun = observer?.clock()
         let turn = compute(pending)
         if let observer, let begun {
@@ -30,11 +38,15 @@ extension Store {
         }
         guard let journal,
             !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) || journal.isShared && turn.refusesSome
-        else { return land([turn]) }
+        else {
+            land([turn])
+            return long
+        }
         if inFlight.withLock({ $0.append(turn) }) {
             landings.enter()
             onLandingThread { self.landAll(in: journal) }
         }
+        return long
     }
 
     /// Appends the turns in flight to the journal, all that wait at a time, until none is left; on the landing thread.
