@@ -54,7 +54,7 @@ package struct Document: Domain {
             var op: Name
             var path: String
             var from: String?
-            var value: JSONTree?
+            var value: Operand?
 
             init(from decoder: any Decoder) throws {
                 let members = try decoder.container(keyedBy: CodingKeys.self)
@@ -62,10 +62,27 @@ package struct Document: Domain {
                 path = try members.decode(String.self, forKey: .path)
                 from = try members.decodeIfPresent(String.self, forKey: .from)
                 // A value that is null is not a missing one.
-                value = members.contains(.value) ? try members.decode(JSONTree.self, forKey: .value) : nil
+                guard members.contains(.value) else { return }
+                value =
+                    op == .test
+                    ? .compared(try members.decode(JSONValue.self, forKey: .value))
+                    : .stored(try members.decode(JSONTree.self, forKey: .value))
             }
 
             enum Name: String, Codable, CaseIterable, Sendable { case add, remove, replace, move, copy, test }
+        }
+
+        /// A value of an operation: one that is only compared needs no tree.
+        enum Operand: Encodable, Sendable {
+            case stored(JSONTree)
+            case compared(JSONValue)
+
+            func encode(to encoder: any Encoder) throws {
+                switch self {
+                case .stored(let tree): try tree.encode(to: encoder)
+                case .compared(let value): try value.encode(to: encoder)
+                }
+            }
         }
 
         func validate() throws(Rejection) {

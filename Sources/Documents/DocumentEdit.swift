@@ -61,7 +61,11 @@ struct DocumentEdit {
         let name = "/patch/\(number)"
         let place = try Place(operation.path, "\(name)/path")
         switch operation.op {
-        case .add, .replace: try apply(operation.op.rawValue, at: place, operation.value)
+        case .add, .replace:
+            guard case .stored(let value)? = operation.value else {
+                throw Place.missing("\(name)/value", "expected a value")
+            }
+            try apply(operation.op.rawValue, at: place, value)
         case .remove: try apply("remove", at: place, nil)
         case .copy: try apply("add", at: place, try source(of: operation, name).value)
         case .move:
@@ -75,7 +79,7 @@ struct DocumentEdit {
         case .test:
             let found = tree.tree(at: place.tokens)
             try count(at: place, bytes: Self.testFactor * (found?.bytesCount ?? 0))
-            guard found?.value == operation.value?.value else {
+            guard let found, case .compared(let value)? = operation.value, found.value == value else {
                 throw place.rejection("document.test-failed", "the value is another one")
             }
         }
