@@ -190,8 +190,8 @@ package.targets.append(
 let resources: [String: [Resource]] = [
     // The transcripts of the contract.
     "StateServer": [.copy("Contract/Transcripts")],
-    // A journal of the first format, and its export by the program that wrote it.
-    "StateJournal": [.copy("Format1"), .copy("Format2")],
+    // A journal that 2487a34 wrote.
+    "StateJournal": [.copy("Format2")],
 ]
 let further: [String: [Target.Dependency]] = [
     // The example domains do not import StateJSON; their tests compare JSON.

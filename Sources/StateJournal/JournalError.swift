@@ -5,7 +5,7 @@ internal import StateStore
 ///
 /// The description is a sentence for the operator.
 package struct JournalError: Error, Sendable, CustomStringConvertible {
-    /// What an error means for the journal.
+    /// The meaning of an error for the journal.
     package enum Kind: Sendable {
         /// The journal has not what was recorded: a start can only go on with the loss accepted.
         case damage
@@ -17,11 +17,11 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
         case other
     }
 
-    /// What happened, to what, and what can be done.
+    /// The event, its object, and a remedy, in a sentence.
     package let description: String
     package let kind: Kind
 
-    /// What an operator can do about damage.
+    /// The remedy of an operator for damage.
     static let advice =
         "restore the whole data directory from a backup, or go on from the last good version under a new epoch with the option --accept-loss of serve"
 
@@ -30,19 +30,16 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
         self.kind = kind
     }
 
-    /// Names a commit that is missing between others.
     init(lacking version: Version, _ path: String) {
         self.init("the journal \(path) lacks the commit of version \(version): \(Self.advice)", kind: .damage)
     }
 
-    /// Names a fence that is missing beside a journal that has one.
     init(lackingFence path: String) {
         self.init(
             "the fence \(path) is missing, although the journal beside it says that there is one, so nothing tells whether the journal is as long as it was: \(Self.advice)",
             kind: .damage)
     }
 
-    /// Names commits that are not what was recorded.
     init(damagedFrom first: Version, through last: Version, _ path: String) {
         let commits =
             first == last ? "the commit of version \(first)" : "one of the commits of versions \(first) to \(last)"
@@ -50,16 +47,12 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
             damaged: path, "\(commits) is not what was recorded, or does not follow the commit before it")
     }
 
-    /// Names damage that is not in a commit.
     init(damaged path: String, _ detail: String) {
         self.init("the journal \(path) is damaged: \(detail): \(Self.advice)", kind: .damage)
     }
 
-    /// Says why a format is not read.
     init(format: Int, _ path: String) {
-        let advice =
-            format < JournalSchema.version
-            ? "start the server once, which upgrades it" : "use a newer program"
+        let advice = format < JournalSchema.version ? "use the program that wrote it" : "use a newer program"
         self.init(
             "the journal \(path) is of format \(format), this program reads format \(JournalSchema.version): \(advice)")
     }
@@ -109,6 +102,4 @@ package enum JournalEvent: Sendable {
     case snapshotNotSaved(reason: String)
     /// The index of the clients' IDs could not be extended. No commit is lost; more of the index stays in memory.
     case idsNotIndexed(reason: String)
-    /// An upgrade of the file's format is going on, and has rewritten so many of its commits.
-    case upgrading(commits: Int, of: Int)
 }

@@ -3,9 +3,7 @@ internal import StateCluster
 internal import StateJournal
 internal import StateStore
 
-/// The events of the store and of the journal as log lines.
 extension Logger {
-    /// Logs an action, for the logging middleware.
     func log(_ record: LogRecord) {
         var metadata: Logger.Metadata = [
             "action.type": .string(record.actionType), "version": .stringConvertible(record.version),
@@ -15,7 +13,6 @@ extension Logger {
         debug(record.rejection == nil ? "action" : "action rejected", metadata: metadata)
     }
 
-    /// Logs an event of the store that belongs to no request.
     func log(_ event: StoreEvent) {
         switch event {
         case .followUpRefused(let refused, let root):
@@ -42,7 +39,6 @@ extension Logger {
         }
     }
 
-    /// Logs what a start has lost with the operator's consent.
     func log(_ loss: Loss) {
         var metadata: Metadata = [
             "reason": .string(loss.reason), "epoch": .string(loss.epoch.text),
@@ -60,7 +56,6 @@ extension Logger {
         error("loss accepted", metadata: metadata)
     }
 
-    /// Logs an event of a journal in etcd.
     func log(_ event: ClusterEvent) {
         switch event {
         case .appendFailed(let reason, let isOpen): log(JournalEvent.appendFailed(reason: reason, isOpen: isOpen))
@@ -81,7 +76,6 @@ extension Logger {
         }
     }
 
-    /// Logs an event of the journal.
     func log(_ event: JournalEvent) {
         switch event {
         case .appendFailed(let reason, let isOpen):
@@ -105,8 +99,6 @@ extension Logger {
         case .lossAccepted(let loss): log(loss)
         case .snapshotNotSaved(let reason): warning("snapshot not saved", metadata: ["reason": .string(reason)])
         case .idsNotIndexed(let reason): warning("ids not indexed", metadata: ["reason": .string(reason)])
-        case .upgrading(let commits, let total):
-            notice("upgrading the journal", metadata: ["commits": "\(commits)", "of": "\(total)"])
         }
     }
 }

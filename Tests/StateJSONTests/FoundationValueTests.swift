@@ -20,9 +20,9 @@ struct FoundationValueTests {
     }
 
     private func decode<Value: Decodable>(
-        _ type: Value.Type, _ text: String, from origin: JSONDocument.Origin = .client
+        _ type: Value.Type, _ text: String
     ) throws -> Value {
-        try JSONNode(JSONDocument(Array(text.utf8), from: origin)).decode(type)
+        try JSONNode(JSONDocument(Array(text.utf8))).decode(type)
     }
 
     @Test("a date, bytes, a URL and a decimal number are text, base64, text and a number, wherever they stand")
@@ -156,20 +156,5 @@ struct FoundationValueTests {
         tree = try JSONValue(parsing: JSON.encode(old))
         try tree.apply(patch: JSONValue(parsing: patch.text))
         #expect(tree.text == Array(#"{"amount":\#(number)}"#.utf8))
-    }
-
-    @Test("a journal may hold the spelling of Foundation's own coding, and a client may not send it")
-    func former() throws {
-        let former =
-            #"{"date":86400.5,"data":[1,2,255],"url":{"relative":"b","base":{"relative":"https://a.example/"}},"decimal":{"exponent":-2,"length":1,"isNegative":true,"isCompact":true,"mantissa":[125,0,0,0,0,0,0,0]},"dates":[0],"byDate":[0,{"exponent":0,"length":1,"isNegative":false,"isCompact":true,"mantissa":[2,0,0,0,0,0,0,0]}]}"#
-
-        let value = try decode(Everything.self, former, from: .journal)
-
-        #expect(
-            try json(value)
-                == #"{"date":"2001-01-02T00:00:00.5Z","data":"AQL/","url":"https://a.example/b","decimal":-1.25,"dates":["2001-01-01T00:00:00Z"],"byDate":["2001-01-01T00:00:00Z",2]}"#
-        )
-        #expect(try decode(Everything.self, json(value), from: .journal).decimal == value.decimal)
-        #expect(throws: JSONFault.self) { try decode(Everything.self, former) }
     }
 }

@@ -197,23 +197,6 @@ struct FenceTests: FenceSuite {
         #expect(try record().link.version == 5)
     }
 
-    @Test("a journal of an earlier program gets its fence at the first start")
-    func earlier() throws {
-        let epoch = try make()
-        let journal = try DatabaseQueue(path: directory.journal)
-        try journal.write { try $0.execute(sql: "DELETE FROM meta WHERE name = 'term'; DROP TABLE sizes") }
-        try journal.close()
-        try FileManager.default.removeItem(atPath: directory.fence)
-
-        let again = try scratch.open()
-
-        #expect(again.epoch == epoch)
-        #expect(try again.recover(at: start).version == 5)
-        #expect(try record().link.version == 5)
-        try FileManager.default.removeItem(atPath: directory.fence)
-        #expect(throws: JournalError.self) { try Inspection(directory) }
-    }
-
     @Test("a process that is killed while it makes a journal leaves a directory in which another one begins")
     func beginning() throws {
         let epoch = Epoch.random()

@@ -265,16 +265,18 @@ struct JournalTests {
         #expect(!journal.claimSnapshot())
     }
 
-    @Test("a journal of a newer format is refused, with both numbers")
-    func newer() throws {
+    @Test(
+        "a journal of another format is refused, with both numbers",
+        arguments: [(1, "the program that wrote it"), (99, "a newer program")])
+    func otherFormat(_ format: Int, _ program: String) throws {
         var journal: SQLiteJournal? = try scratch.open()
-        try journal?.database.write { try $0.execute(sql: "PRAGMA user_version = 99") }
+        try journal?.database.write { try $0.execute(sql: "PRAGMA user_version = \(format)") }
         journal = nil
 
         let error = #expect(throws: JournalError.self) { _ = try scratch.open() }
 
         #expect(
-            error?.description.hasSuffix("is of format 99, this program reads format 2: use a newer program") == true)
+            error?.description.hasSuffix("is of format \(format), this program reads format 2: use \(program)") == true)
     }
 
     @Test("a file that is no journal is refused as damaged")

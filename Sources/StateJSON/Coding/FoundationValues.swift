@@ -49,9 +49,6 @@ package enum FoundationValue: CaseIterable, Sendable {
 
 extension JSONEncodingSession {
     /// Encodes a value that has a spelling of its own.
-    ///
-    /// - Returns: false for a value of any other type.
-    /// - Throws: `EncodingError` for a date beyond the year 999999, and for a `Decimal` that is no number.
     @inline(__always)
     func encodeFoundation<Value>(_ value: Value) throws -> Bool {
         guard let kind = FoundationValue(Value.self) else { return false }
@@ -78,18 +75,9 @@ extension JSONEncodingSession {
 }
 
 extension JSONValueDecoder {
-    /// Decodes a value that has a spelling of its own.
-    ///
-    /// In a journal, it can also have the spelling of Foundation.
     func decode<Value: Decodable>(_ type: Value.Type, as kind: FoundationValue) throws -> Value {
-        if session.document.origin == .journal, !isPresent(as: kind) { return try Value(from: self) }
         guard let value = try value(of: kind) as? Value else { throw mismatch(kind.expectation) }
         return value
-    }
-
-    private func isPresent(as kind: FoundationValue) -> Bool {
-        let isText = session.document.kind(index) == UInt8(ascii: "\"")
-        return kind == .decimal ? session.document.kind(index) != UInt8(ascii: "{") : isText
     }
 
     private func value(of kind: FoundationValue) throws -> Any? {

@@ -2,7 +2,7 @@
 package enum JSON {}
 
 extension JSON {
-    /// What becomes of fields that a type does not know.
+    /// The treatment of fields that a type does not know.
     package enum UnknownFields {
         /// They are a fault, unlike in Foundation's decoder: to ignore them would lose data.
         case refused
@@ -233,12 +233,10 @@ final class JSONDecodingSession {
     /// The object whose fields are noted, and the fields that the type has asked it for; nil outside a fault.
     var asked: (object: Int, fields: [String])?
 
-    /// The index of the value that is decoded.
     let outermost: Int
     /// Where a container looks for the next member of that value, where it is an object.
     var hint: Int
 
-    /// - Parameter outermost: the index of the value to decode.
     init(_ document: JSONDocument, _ outermost: Int) {
         self.document = document
         self.outermost = outermost

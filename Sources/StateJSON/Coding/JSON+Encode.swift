@@ -46,7 +46,6 @@ final class JSONEncodingSession {
         swap(&writer, &other)
     }
 
-    /// Ends the encoding.
     func giveBack(_ other: inout JSONWriter) { swap(&writer, &other) }
 
     var depth: Int { open.count }
@@ -118,7 +117,6 @@ final class JSONEncodingSession {
         open.count > depth && open[depth].id == id ? open[depth].count : 0
     }
 
-    /// Closes the containers beyond a depth.
     func close(to depth: Int) {
         while open.count > depth {
             fillDueValue()

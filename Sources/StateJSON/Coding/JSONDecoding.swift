@@ -126,7 +126,6 @@ extension JSONValueDecoder: Decoder, SingleValueDecodingContainer {
     func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
 }
 
-/// A coding key made of a string.
 struct JSONCodingKey: CodingKey {
     var stringValue: String
     var intValue: Int?

@@ -8,7 +8,6 @@ private final class MemberHint {
     init(_ index: Int) { self.index = index }
 }
 
-/// The keyed container: the members of an object.
 struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let session: JSONDecodingSession
     let object: Int
@@ -90,7 +89,6 @@ struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder(forKey key: Key) throws -> any Decoder { try value(key, Never.self) }
 }
 
-/// The unkeyed container: the elements of an array.
 struct JSONUnkeyedDecoding: UnkeyedDecodingContainer {
     let session: JSONDecodingSession
     let array: Int

@@ -32,7 +32,7 @@ extension JSONDocument {
         }
     }
 
-    /// The index of the second of two equal keys; nil where all keys differ.
+    /// The index of the second of two equal keys, or nil.
     private func duplicateKey(_ object: Int, count: Int) -> Int? {
         if count > 12 {
             var seen = Set<[UInt8]>(minimumCapacity: count)

@@ -10,24 +10,15 @@ package final class JSONDocument {
     @usableFromInline let tape: UnsafePointer<UInt64>
     @usableFromInline let strings: UnsafePointer<UInt8>
     private let bytes: [UInt8]
-    /// Who has written the text.
-    let origin: Origin
     /// Where the numbers that are doubles lie in the text, by their indices; nil until the first question.
     private var doubles: [Int: Range<Int>]?
-
-    /// Who has written a text: that decides about the spellings that its types may have.
-    package enum Origin: Sendable {
-        case client
-        /// A journal, in which the types of Foundation can also have the spelling of Foundation.
-        case journal
-    }
 
     /// Parses a whole JSON text.
     ///
     /// O(n), about 0.3 us for a small action.
     ///
     /// - Throws: ``JSONFault`` of kind `malformed`, `numberOutOfRange`, `duplicateKey` or `tooDeep`.
-    package init(_ bytes: [UInt8], depthMax: Int = 64, from origin: Origin = .client) throws(JSONFault) {
+    package init(_ bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
         let parser = JSONParserPool.take()
         var status = bytes.withUnsafeBufferPointer { storekeeper_json_parse(parser.handle, $0.baseAddress, $0.count) }
         if status == STOREKEEPER_JSON_NUMBER_OUT_OF_RANGE || status == STOREKEEPER_JSON_MALFORMED,
@@ -42,7 +33,6 @@ package final class JSONDocument {
             throw JSONFault(status, bytes, depthMax: depthMax)
         }
         self.bytes = bytes
-        self.origin = origin
         self.parser = parser
         self.tape = tape
         self.strings = strings
@@ -67,7 +57,6 @@ package final class JSONDocument {
         tape[index] & 0x00FF_FFFF_FFFF_FFFF
     }
 
-    /// The bytes of the text.
     var textCount: Int { bytes.count }
 
     /// The index of the value after this one.
@@ -135,7 +124,6 @@ package final class JSONDocument {
         }
     }
 
-    /// Appends a value as compact JSON.
     func write(_ index: Int, to writer: inout JSONWriter) {
         switch kind(index) {
         case UInt8(ascii: "{"):

@@ -21,7 +21,7 @@ package struct JSONFault: Error, Sendable, Equatable {
     package var kind: Kind
     /// The pointer to the fault.
     package var pointer: JSONPointer
-    /// What was found and what was expected, as a sentence without the pointer.
+    /// The found and the expected value, as a sentence without the pointer.
     package var detail: String
 
     /// Makes a fault.

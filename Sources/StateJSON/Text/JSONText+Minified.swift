@@ -1,5 +1,5 @@
 extension JSONText {
-    /// The next number in a JSON text at an offset or behind it, strings left out; nil where there is none.
+    /// The next number in a JSON text at an offset or behind it, outside strings, or nil.
     static func nextNumber(in bytes: [UInt8], from start: Int) -> Range<Int>? {
         var index = start
         while index < bytes.count {

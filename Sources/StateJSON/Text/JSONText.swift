@@ -62,7 +62,6 @@ package struct JSONText {
         bytes[span.lowerBound]
     }
 
-    /// The index behind the string that begins at `start`.
     private func endOfString(_ start: Int) -> Int {
         var index = start + 1
         while bytes[index] != UInt8(ascii: "\"") {
@@ -71,7 +70,6 @@ package struct JSONText {
         return index + 1
     }
 
-    /// The index behind the value that begins at `start`.
     private func endOfValue(_ start: Int) -> Int {
         switch bytes[start] {
         case UInt8(ascii: "\""): return endOfString(start)
@@ -120,10 +118,8 @@ package struct JSONText {
 
     func memberIterator(_ object: Span) -> MemberIterator { MemberIterator(text: self, index: object.lowerBound + 1) }
 
-    /// The members of an object, in the order of the text.
     func members(_ object: Span) -> [Member] { Array(IteratorSequence(memberIterator(object))) }
 
-    /// The elements of an array.
     func elements(_ array: Span) -> [Span] {
         var found: [Span] = []
         var index = array.lowerBound + 1
@@ -135,7 +131,7 @@ package struct JSONText {
         return found
     }
 
-    /// The value at the tokens of a pointer below a value, or nil where there is none.
+    /// The value at the tokens of a pointer below a value, or nil.
     package func find(_ tokens: ArraySlice<String>, in span: Span) -> Span? {
         guard let token = tokens.first else { return span }
         switch kind(span) {
@@ -157,14 +153,14 @@ package struct JSONText {
 }
 
 extension JSONText {
-    /// The part of an encoded value at the tokens of a pointer, or nil where there is none.
+    /// The part of an encoded value at the tokens of a pointer, or nil.
     ///
     /// O(n) in the bytes.
     package static func select(_ tokens: ArraySlice<String>, in bytes: [UInt8]) -> [UInt8]? {
         tokens.isEmpty ? bytes : place(of: tokens, in: bytes).map { Array(bytes[$0]) }
     }
 
-    /// Where in an encoded value the part at the tokens of a pointer is; nil where there is none.
+    /// The range of the part at the tokens of a pointer in an encoded value, or nil.
     ///
     /// O(n) in the bytes.
     package static func place(of tokens: ArraySlice<String>, in bytes: [UInt8]) -> Range<Int>? {

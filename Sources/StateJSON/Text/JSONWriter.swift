@@ -69,7 +69,6 @@ package struct JSONWriter {
         }
     }
 
-    /// Appends an array of whole numbers.
     mutating func integers(_ values: [Int]) {
         // A comma, a sign and nineteen digits.
         let longest = 21

@@ -15,7 +15,6 @@ package enum NearestNames {
         of(name, among: names).first.map { "; did you mean \($0)?" } ?? ""
     }
 
-    /// The Levenshtein distance in bytes.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var row = Array(0...right.count)
         for (i, a) in left.enumerated() {

@@ -2,8 +2,8 @@
 ///
 /// JavaScript writes 1e20 as `100000000000000000000`, so they are floating-point numbers, spelled as whole ones.
 enum WideNumbers {
-    /// The text with an exponent behind each of them, so that simdjson reads them as floating-point numbers; nil where
-    /// there are none.
+    /// The text with an exponent behind each of them, so that simdjson reads them as floating-point numbers; nil
+    /// without such a number.
     ///
     /// The cost is O(n); only texts that simdjson has refused come here.
     static func asFloatingPoint(_ bytes: [UInt8]) -> [UInt8]? {

@@ -65,8 +65,6 @@ package struct JSONPatch: Sendable {
     }
 
     /// Runs a comparison of a member of the object at the current pointer.
-    ///
-    /// - Parameter key: the key as the content of a JSON string.
     private mutating func descend(_ text: JSONText, _ key: JSONText.Span, _ compare: (inout JSONPatch) -> Void) {
         let bytes = text.slice(key)
         if Self.isPlain(bytes) { push(plain: bytes) } else { push(text.string(key)) }
@@ -74,7 +72,6 @@ package struct JSONPatch: Sendable {
         pop()
     }
 
-    /// Adds the current pointer to the changed ones.
     private mutating func noteChange() {
         let index = changedPointers.count
         if index >= places.count || places[index].spelling != place {
@@ -117,7 +114,6 @@ package struct JSONPatch: Sendable {
         place.removeLast(place.count - lengths.removeLast())
     }
 
-    /// - Parameter head: the operation up to the content of its path.
     private mutating func begin(_ head: StaticString) {
         if !operations.isEmpty { operations.append(UInt8(ascii: ",")) }
         operations.append(contentsOf: UnsafeBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))

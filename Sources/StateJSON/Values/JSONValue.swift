@@ -190,7 +190,7 @@ extension JSONValue {
         }
     }
 
-    /// The value at a pointer, or nil where there is none.
+    /// The value at a pointer, or nil.
     package subscript(pointer pointer: JSONPointer) -> JSONValue? {
         var value = self
         for token in pointer.tokens {

@@ -8,15 +8,12 @@ package struct KnownTexts: Sendable {
     /// Makes an empty collection.
     package init() {}
 
-    /// The index of the part at a pointer, if its encoding is known.
     func index(of place: [UInt8]) -> Int? { parts.firstIndex { $0.place == place } }
 
-    /// The encoding of the part at an index.
     subscript(index: Int) -> [UInt8] {
         get { parts[index].text }
         set { parts[index].text = newValue }
     }
 
-    /// Adds the encoding of a part.
     mutating func append(_ text: [UInt8], of place: [UInt8]) { parts.append((place, text)) }
 }

@@ -2,11 +2,10 @@
 internal import Foundation
 internal import Glibc
 
-/// The files of a data directory, and what makes, renames and syncs them.
+/// The files of a data directory, with the calls that make, rename and sync them.
 struct DataDirectory: Sendable {
     let path: String
 
-    /// The journal.
     var journal: String { path + "/journal.sqlite" }
     /// A journal that is being made; a process that is killed leaves it, and the next draft removes it.
     var draft: String { path + "/draft.sqlite" }
@@ -18,11 +17,9 @@ struct DataDirectory: Sendable {
     /// The files that SQLite keeps beside a database.
     static let companions = ["-wal", "-shm"]
 
-    /// Makes the directory where there is none, for this user only, and syncs its entry.
+    /// Makes a missing directory, for this user only, and syncs its entry.
     ///
     /// A directory that exists keeps its permissions.
-    ///
-    /// - Returns: the directories that were made, the innermost first.
     @discardableResult
     func make() throws(JournalError) -> [String] {
         var missing: [String] = []
@@ -49,18 +46,16 @@ struct DataDirectory: Sendable {
         Glibc.close(descriptor)
     }
 
-    /// Removes what a killed process has left of a draft.
     func removeDraft() throws(JournalError) {
         for suffix in ["-journal"] + Self.companions + [""] { try remove(draft + suffix) }
     }
 
-    /// The size of a file in bytes; nil where there is none.
     func size(_ file: String) -> Int? {
         var status = stat()
         return stat(file, &status) == 0 ? Int(status.st_size) : nil
     }
 
-    /// How many bytes the file system has for this user; nil where that is unknown.
+    /// The bytes that the file system has for this user, if they are known.
     var room: Int? {
         var status = statvfs()
         return statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : nil
@@ -70,7 +65,6 @@ struct DataDirectory: Sendable {
         guard Glibc.rename(file, other) == 0 else { throw Self.failure("rename", file) }
     }
 
-    /// Removes a file, if there is one.
     func remove(_ file: String) throws(JournalError) {
         guard unlink(file) == 0 || errno == ENOENT else { throw Self.failure("remove", file) }
     }

@@ -11,12 +11,11 @@ internal import Synchronization
 /// goes to the page cache, where it survives the end of the process; the disk has it at most a second later. The records go to
 /// two slots by turns, so that a write that is cut short leaves the one before. Any thread may call any method.
 final class Fence: Sendable {
-    /// What a data directory has of a fence.
     enum Content: Equatable {
         case missing
         /// There is a file without a whole record.
         case damaged
-        /// The newest record; `isPartial` where the other slot has none.
+        /// The newest record; `isPartial` if the other slot has none.
         case record(FenceRecord, isPartial: Bool)
     }
 
@@ -44,8 +43,6 @@ final class Fence: Sendable {
     private let queue = DispatchQueue(label: "storekeeper.fence", qos: .utility)
 
     /// Reads the fence of a directory.
-    ///
-    /// - Throws: ``JournalError`` when the file cannot be read.
     static func read(_ directory: DataDirectory) throws(JournalError) -> Content {
         let descriptor = open(directory.fence, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -75,13 +72,10 @@ final class Fence: Sendable {
     }
 
     /// Makes a fence that leaves the file as it is until ``begin(_:)``.
-    ///
-    /// - Parameter writeFile: the system call that writes at an offset.
     init(of directory: DataDirectory, by writeFile: @escaping WriteFile = pwrite) {
         (self.directory, self.writeFile) = (directory, writeFile)
     }
 
-    /// Makes a fence, and begins it.
     convenience init(
         _ directory: DataDirectory, _ record: FenceRecord, by writeFile: @escaping WriteFile = pwrite
     ) throws(JournalError) {
@@ -149,14 +143,11 @@ final class Fence: Sendable {
     }
 
     /// Writes the record again that could not be written.
-    ///
-    /// - Throws: ``JournalError`` while it cannot be written.
     func repair() throws(JournalError) {
         guard let link = state.withLock({ $0.unwritten }) else { return }
         try raise(to: link)
     }
 
-    /// Waits until the newest record is on the disk.
     func sync() throws(JournalError) {
         let file = state.withLock { state in
             state.isSyncDue = false
@@ -166,7 +157,6 @@ final class Fence: Sendable {
         guard fdatasync(file.descriptor) == 0 else { throw Self.failure("sync", path) }
     }
 
-    /// Writes to the disk that the writer has closed the journal.
     func close() throws(JournalError) {
         let result = state.withLock { state -> Result<Void, JournalError> in
             guard !state.isGivenUp, let file = state.file else { return .success(()) }
@@ -182,7 +172,6 @@ final class Fence: Sendable {
         try sync()
     }
 
-    /// Leaves the file to another writer.
     func giveUp() { state.withLock { $0.isGivenUp = true } }
 
     private static func failure(_ doing: String, _ path: String) -> JournalError {
@@ -213,7 +202,6 @@ final class Fence: Sendable {
 
     /// Writes all bytes: it goes on behind a part that was written, and tries again after a signal.
     ///
-    /// - Parameter pwrite: the system call on the file.
     /// - Returns: whether all bytes are written; where they are not, `errno` says why.
     static func write(
         _ bytes: UnsafeRawBufferPointer, at offset: Int, by pwrite: (UnsafeRawPointer?, Int, off_t) -> Int

@@ -2,31 +2,27 @@ internal import Segments
 internal import StateJSON
 internal import StateStore
 
-/// What a fence says of its journal: its history, its newest writer, and the end of what that writer has acknowledged.
+/// The record that a fence has of its journal: its history, its newest writer, and the end of what that writer has
+/// acknowledged.
 ///
 /// As bytes it is twelve little-endian numbers of 64 bits: a mark, the number of this form, the sequence, the term, the
 /// version, the stage, the hash of the segment, the epoch's sixteen characters, and the XXH3-128 hash of all that.
 struct FenceRecord: Hashable, Sendable {
-    /// How far the journal's life has come.
     enum Stage: UInt64 {
         /// The journal is being made: it may be missing, and has acknowledged nothing.
         case beginning = 0
         /// A writer has it open, or has ended without closing it.
         case open = 1
-        /// The last writer has closed it.
         case closed = 2
     }
 
-    /// The number of this form.
     static let form: UInt64 = 1
-    /// How many bytes a record has.
     static let size = 96
     private static let mark: UInt64 = 0x3145_434E_4546_4B53  // SKFENCE1
 
     var epoch: Epoch
     /// The number of the writer: each opening for writing has a higher one than the one before.
     var term: UInt64
-    /// The end of the newest segment that the writer has acknowledged.
     var link: ChainLink
     var stage: Stage
     /// How many records the file has had before.
@@ -36,7 +32,6 @@ struct FenceRecord: Hashable, Sendable {
         UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64
     )
 
-    /// Calls `body` with the bytes.
     func withBytes<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
         let hash = link.hash.withBytes { ($0.word(0), $0.word(1)) }
         var text = epoch.text
@@ -50,7 +45,6 @@ struct FenceRecord: Hashable, Sendable {
         return try withUnsafeBytes(of: words, body)
     }
 
-    /// Reads a record; nil for bytes that are none.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.size else { return nil }
         let check = ContentHash(UnsafeRawBufferPointer(rebasing: bytes[..<80]))
@@ -74,7 +68,6 @@ struct FenceRecord: Hashable, Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The eight bytes at an index, in the order of the memory.
     fileprivate func word(_ index: Int) -> UInt64 { loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self) }
 
     fileprivate var words: (UInt64, UInt64) { (word(0), word(1)) }

@@ -4,17 +4,17 @@ internal import Segments
 internal import StateJSON
 package import StateStore
 
-/// What a start has lost, and what it goes on with, because the operator has accepted the loss.
+/// The loss of a start, and the version that it goes on from, because the operator has accepted the loss.
 package struct Loss: Sendable {
     /// The sentence with which the start was refused.
     package var reason: String
     /// The epoch of the new history.
     package var epoch: Epoch
-    /// The last good version, which the new history goes on from; nil where nothing could be read, and it begins empty.
+    /// The last good version, which the new history goes on from, or nil if nothing could be read, and it begins empty.
     package var version: Version?
     /// The version after which the new history has every commit.
     package var start: Version
-    /// The highest version that is known to have been acknowledged; nil where nothing says it.
+    /// The highest version that is known to have been acknowledged.
     package var acknowledged: Version?
     /// How many rows of idempotency keys could not be read: a retry with such a key may commit again.
     package var unreadableKeys: Int
@@ -27,17 +27,12 @@ struct DamageRecovery {
     private let directory: DataDirectory
     private var unreadableKeys = 0
 
-    /// A state and the commits behind it that are all good.
     private struct Run {
         var start: Version
         var end: Version
     }
 
     /// Replaces the journal of a directory that the caller has locked.
-    ///
-    /// - Parameters:
-    ///   - reason: why the journal is refused.
-    ///   - initial: returns the state of a new history as UTF-8 JSON, for a journal of which nothing can be read.
     static func replace(
         _ directory: DataDirectory, _ lock: DirectoryLock, because reason: String, initial: () throws -> [UInt8]
     ) throws -> Loss {
@@ -63,7 +58,6 @@ struct DamageRecovery {
 
     private init(directory: DataDirectory) { self.directory = directory }
 
-    /// Copies the newest run to a draft and finishes it; nil where there is none.
     private mutating func copy(to draft: JournalDraft, _ fence: FenceRecord?) throws -> Run? {
         guard directory.size(directory.journal) ?? 0 > 0 else { return nil }
         let database: DatabaseQueue

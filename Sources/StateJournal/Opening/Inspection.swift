@@ -3,28 +3,25 @@ internal import Glibc
 internal import Segments
 internal import StateStore
 
-/// What a start finds in a data directory, before it changes anything there.
+/// The findings of a start in a data directory, before it changes anything there.
 ///
-/// The journal is opened for reading only: SQLite drops the end of a WAL that does not fit when it closes a database that was
-/// opened for writing, and what this program refuses must stay as it is.
+/// The journal is opened for reading only: SQLite drops the end of a WAL that does not fit when it closes a database
+/// that was opened for writing, and what this program refuses must stay as it is.
 struct Inspection {
-    /// Whether there is no journal, so that a new history begins.
     var isNew = true
-    /// The highest term that a writer has had.
     var term: UInt64 = 0
-    /// Whether the last writer has closed the journal.
     var wasClosed = false
     /// Whether one of the two records of the fence is damaged.
     var isFencePartial = false
     var report: StartCheck.Report?
-    /// The end of the chain, and the clients' IDs that the index does not have; nil where a start makes or upgrades the file.
+    /// The end of the chain, and the clients' IDs that the index does not have; nil for a new journal.
     var newest: (tip: ChainLink, ids: RecentIDs)?
 
     /// Inspects a directory.
     ///
     /// - Parameter extent: how much of the journal is verified; nil for as much as the last stop calls for.
-    /// - Throws: ``JournalError`` of the kind `damage` where the journal is not, or not as, the fence says, or a commit is
-    ///   not what was recorded.
+    /// - Throws: ``JournalError`` of the kind `damage` for a missing journal, one that the fence does not fit, and a
+    ///   commit that is not what was recorded.
     init(_ directory: DataDirectory, extent: StartCheck.Extent? = nil) throws {
         let fence = try Fence.read(directory)
         var record: FenceRecord?
@@ -44,7 +41,6 @@ struct Inspection {
         }
     }
 
-    /// Returns whether there is a journal.
     private mutating func inspect(
         _ directory: DataDirectory, _ fence: FenceRecord?, _ extent: StartCheck.Extent?
     ) throws -> Bool {
@@ -67,22 +63,18 @@ struct Inspection {
         let database = try Self.open(path)
         return try database.read { db in
             let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-            guard format > 1 else {
+            guard format > 0 else {
                 if let fence, fence.stage != .beginning {
-                    let state = format == 0 ? "has no tables" : "is of format 1"
                     throw JournalError(
-                        "the journal \(path) \(state), although the fence beside it says that version \(fence.link.version) was acknowledged: \(JournalError.advice)",
+                        "the journal \(path) has no tables, although the fence beside it says that version \(fence.link.version) was acknowledged: \(JournalError.advice)",
                         kind: .damage)
                 }
-                return format == 1
+                return false
             }
             let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
-            let known = try JournalSchema.term(db)
-            guard fence != nil || known == nil else {
-                throw JournalError(lackingFence: directory.fence)
-            }
-            term = max(term, known ?? 0)
-            if let fence { try Self.compare(rows, with: fence, db) }
+            guard let fence else { throw JournalError(lackingFence: directory.fence) }
+            term = max(term, try JournalSchema.term(db))
+            try Self.compare(rows, with: fence, db)
             try rows.verifyBase(db)
             let extent = extent ?? (wasClosed ? .afterClose : .afterKill)
             report = try StartCheck.run(rows, db, extent)

@@ -20,7 +20,7 @@ package final class JournalDraft: HistoryDraft {
     private var waitingBytes = 0
     private var isFinished = false
 
-    /// Locks the directory, which it makes where there is none.
+    /// Locks the directory, and makes a missing one.
     ///
     /// - Parameter epoch: the name of the new history; two servers must not have the same one.
     /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
@@ -29,7 +29,6 @@ package final class JournalDraft: HistoryDraft {
         try self.init(in: place.directory, place.lock, epoch)
     }
 
-    /// Begins a draft in a directory that the caller has locked.
     init(in directory: DataDirectory, _ lock: DirectoryLock, _ epoch: Epoch = .random()) throws {
         self.epoch = epoch
         self.directory = directory
@@ -92,8 +91,6 @@ package final class JournalDraft: HistoryDraft {
     }
 
     /// Makes the draft the file that replaces the directory's journal.
-    ///
-    /// - Throws: ``JournalError``; the directory is then as it was.
     func finishReplacement() throws {
         try end()
         try directory.rename(directory.draft, to: directory.replacement)

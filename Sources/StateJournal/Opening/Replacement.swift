@@ -8,8 +8,6 @@ enum Replacement {
     /// Completes a replacement, if one is due.
     ///
     /// The damaged files stay in the directory as `damaged-1.sqlite`, with the next free number.
-    ///
-    /// - Returns: the names of the files that were set aside.
     @discardableResult
     static func complete(_ directory: DataDirectory) throws -> [String] {
         guard directory.size(directory.replacement) != nil else { return [] }

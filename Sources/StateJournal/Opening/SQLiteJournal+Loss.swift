@@ -3,7 +3,7 @@ internal import StateJSON
 package import StateStore
 
 extension SQLiteJournal {
-    /// What a start does with a journal that is damaged or shorter than its fence says.
+    /// The policy of a start for a journal that is damaged or shorter than its fence says.
     package enum DamagePolicy: Sendable {
         /// It ends with a sentence, and changes nothing.
         case refuse

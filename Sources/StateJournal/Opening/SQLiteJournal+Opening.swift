@@ -3,7 +3,6 @@ internal import Glibc
 internal import Segments
 internal import StateStore
 
-/// The steps in which a journal is opened for writing.
 extension SQLiteJournal {
     /// Opens the database, also on a full disk.
     static func open(_ path: String) throws -> DatabasePool {
@@ -21,7 +20,6 @@ extension SQLiteJournal {
         }
     }
 
-    /// Opens the database with the settings on which durability depends.
     private static func openPool(_ path: String) throws -> DatabasePool {
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
@@ -44,36 +42,14 @@ extension SQLiteJournal {
         try directory.touch(directory.journal)
     }
 
-    /// Begins or upgrades the history in a file, and returns its epoch.
-    ///
-    /// - Parameter new: the epoch of a history that begins; nil for a journal that is there.
-    static func prepare(
-        _ database: DatabasePool, _ path: String, _ new: Epoch?, _ report: (JournalEvent) -> Void,
-        initial: () throws -> [UInt8]
-    ) throws -> Epoch {
-        try database.write { db in
-            if let new {
-                try begin(db, path, new, version: 0, state: initial())
-            } else if try Int.fetchOne(db, sql: "PRAGMA user_version") == 1 {
-                try upgrade(db, path, report)
-            }
-            return try SegmentRows.epoch(db, path)
-        }
-    }
-
     /// Takes the next term, after which no other writer can append, and returns it with the newest segment.
     ///
-    /// What a failed sync of an earlier process has left is in the page cache only. The checkpoint writes it to the disk
-    /// before anything is published, if there is room.
+    /// A failed sync of an earlier process has left its bytes in the page cache only. The checkpoint writes them to the
+    /// disk before anything is published, if there is room.
     static func takeOver(
         _ database: DatabasePool, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
     ) throws -> (term: UInt64, tip: ChainLink) {
-        if try database.read({ try JournalSchema.term($0) }) == nil {
-            // A journal of an earlier program: its mark says that it has a fence, so the fence comes first.
-            let tip = try database.read { try rows.tip($0) }
-            _ = try Fence(directory, FenceRecord(epoch: rows.epoch, term: known, link: tip, stage: .open))
-        }
-        return try database.writeWithoutTransaction { db in
+        try database.writeWithoutTransaction { db in
             do {
                 _ = try db.checkpoint(.truncate)
             } catch let error as DatabaseError {
@@ -83,7 +59,7 @@ extension SQLiteJournal {
             try directory.sync(directory.path)
             var term = known
             try db.inTransaction(.immediate) {
-                term = max(term, try JournalSchema.term(db) ?? 0) + 1
+                term = max(term, try JournalSchema.term(db)) + 1
                 try JournalSchema.setTerm(db, term)
                 try JournalSchema.addSizes(db)
                 return .commit
@@ -92,17 +68,6 @@ extension SQLiteJournal {
         }
     }
 
-    /// Upgrades the file, and reports the progress each second.
-    private static func upgrade(_ db: Database, _ path: String, _ report: (JournalEvent) -> Void) throws {
-        var reported = ContinuousClock.now
-        try FormatUpgrade.run(db, path) { done, total in
-            guard reported.duration(to: .now) >= .seconds(1) else { return }
-            reported = .now
-            report(.upgrading(commits: done, of: total))
-        }
-    }
-
-    /// Begins a history in an empty file.
     static func begin(_ db: Database, _ path: String, _ epoch: Epoch, version: Version, state: [UInt8]) throws {
         try begin(db, epoch, version: version)
         try SegmentRows(path: path, epoch: epoch).insertSnapshot(db, version: version, state: state)

@@ -4,7 +4,6 @@ package import StateStore
 
 /// The verification of a journal's newest segments, and of the whole file where it is small, before a start.
 package enum StartCheck {
-    /// How much is verified at most.
     struct Extent: Sendable {
         /// The bytes of segments, from the newest one back.
         var segmentBytesMax: Int
@@ -19,7 +18,7 @@ package enum StartCheck {
         static let whole = Extent(segmentBytesMax: .max, fileBytesMax: .max)
     }
 
-    /// What was verified.
+    /// The verified part.
     package struct Report: Sendable {
         /// The version after which every commit was verified.
         package var start: Version
@@ -34,8 +33,6 @@ package enum StartCheck {
     }
 
     /// Verifies the chain from the newest segment back, and the tables.
-    ///
-    /// - Throws: ``JournalError`` that names the commit that is missing or damaged.
     static func run(_ rows: SegmentRows, _ db: Database, _ extent: Extent) throws -> Report {
         let began = ContinuousClock.now
         let base = try rows.base(db)
@@ -76,7 +73,6 @@ package enum StartCheck {
         return try pages * (Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0)
     }
 
-    /// Lets SQLite verify the structure of all tables.
     static func verifyTables(_ db: Database, _ path: String) throws {
         let found = try String.fetchAll(db, sql: "PRAGMA quick_check(1)")
         guard found == ["ok"] else {

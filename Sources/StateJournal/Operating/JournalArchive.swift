@@ -61,7 +61,7 @@ package final class JournalArchive: Sendable {
         for file in files { close(file.descriptor) }
     }
 
-    /// What a copy leaves free on the disk, for the journal itself.
+    /// The bytes that a copy leaves free on the disk, for the journal itself.
     static let bytesToSpare = 64 << 20
 
     private static func place(in journal: String) -> String { journal + "/.outgoing" }

@@ -2,9 +2,9 @@ internal import GRDB
 internal import Segments
 package import StateStore
 
-/// What an operator asks about a journal first; `journal info` writes it as JSON.
+/// The facts about a journal that an operator asks for first; `journal info` writes them as JSON.
 package struct JournalFacts: Sendable, Encodable {
-    /// What the fence beside the journal says.
+    /// The content of the fence beside the journal.
     package struct FenceFacts: Sendable, Encodable {
         /// `open`, `closed`, `missing` or `damaged`; open is also the fence of a server that was killed.
         package var stage: String

@@ -7,9 +7,6 @@ internal import StateStore
 extension JournalReader {
     /// Verifies that each snapshot is what the commits make, that the index has each ID, and that the table of keys has each
     /// key.
-    ///
-    /// - Parameter time: the current time, at which keys may have expired.
-    /// - Throws: ``JournalError`` for the first fault.
     func verifyDeeply(_ db: Database, at time: Timestamp) throws {
         let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)")
         guard found == ["ok"] else {

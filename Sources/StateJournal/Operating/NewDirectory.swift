@@ -6,9 +6,7 @@ struct NewDirectory {
     let directory: DataDirectory
     let lock: DirectoryLock
 
-    /// Locks the directory, which it makes where there is none.
-    ///
-    /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
+    /// Locks the directory, and makes a missing one.
     init(_ path: String) throws {
         directory = DataDirectory(path: path)
         lock = try DirectoryLock(directory)

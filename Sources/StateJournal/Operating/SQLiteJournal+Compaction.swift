@@ -2,7 +2,7 @@ internal import GRDB
 package import StateStore
 
 extension SQLiteJournal {
-    /// What a compaction has done.
+    /// The result of a compaction.
     package struct Compaction: Sendable {
         /// The bytes of the file before and after.
         package var bytesBefore: Int
@@ -41,7 +41,6 @@ extension SQLiteJournal {
             oldestAfter: oldest)
     }
 
-    /// Prunes, and writes the file anew.
     private func shrink(latest: Version) throws -> Version {
         do {
             try fence.sync()

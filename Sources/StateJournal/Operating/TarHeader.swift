@@ -2,7 +2,6 @@
 struct TarHeader {
     static let blockBytes = 512
 
-    /// The head's bytes.
     let bytes: [UInt8]
 
     /// Makes the head of a file that only its owner can read and write.

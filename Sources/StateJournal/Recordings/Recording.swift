@@ -14,7 +14,7 @@ package enum Recording {
         package var epoch: Epoch
         /// The version of the first state.
         package var version: Version
-        /// The version of the last commit, by which a reader detects a recording that was cut off; nil where the header
+        /// The version of the last commit, by which a reader detects a recording that was cut off, or nil if the header
         /// has none.
         ///
         /// The JSON member is `head`.
@@ -84,7 +84,7 @@ package enum Recording {
 package struct RecordingFault: Error, Sendable, CustomStringConvertible {
     /// The line, counted from 1.
     package var line: Int
-    /// What is wrong with it.
+    /// The fault in it.
     package var detail: String
 
     /// Makes a fault from its line and detail.

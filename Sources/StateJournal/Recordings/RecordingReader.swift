@@ -117,7 +117,6 @@ package struct RecordingReader {
     }
 }
 
-/// The members of a line that have not been read yet.
 private struct Members {
     private var object: JSONObject
     private let line: Int

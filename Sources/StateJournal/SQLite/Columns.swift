@@ -4,7 +4,6 @@ internal import Segments
 internal import StateStore
 
 extension SegmentHash {
-    /// The 16 bytes, for a column.
     var data: Data { Data(bytes) }
 
     /// Reads a column; nil for anything but 16 bytes.

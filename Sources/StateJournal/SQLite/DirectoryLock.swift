@@ -11,9 +11,7 @@ final class DirectoryLock: Sendable {
     /// The directories that were made for the lock, the innermost first.
     private let madeDirectories: [String]
 
-    /// Makes the directory where there is none, and takes the lock.
-    ///
-    /// - Throws: ``JournalError`` when another process has the lock, or the directory cannot be made.
+    /// Takes the lock, and makes a missing directory.
     init(_ directory: DataDirectory) throws(JournalError) {
         self.directory = directory
         madeDirectories = try directory.make()
@@ -34,8 +32,8 @@ final class DirectoryLock: Sendable {
         self.descriptor = Mutex(descriptor)
     }
 
-    /// The ID of the process that has the lock of a directory; 0 where the kernel does not tell it, as outside of its
-    /// container; nil where no process has the lock.
+    /// The ID of the process that has the lock of a directory, or 0 if the kernel does not tell it, as outside of its
+    /// container; nil without such a process.
     static func holder(of directory: DataDirectory) -> Int32? {
         let descriptor = open(directory.lock, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

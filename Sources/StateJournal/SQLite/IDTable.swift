@@ -50,12 +50,11 @@ enum IDTable {
             sql: "INSERT OR REPLACE INTO meta VALUES ('ids_through', ?)", arguments: [Int64(version)])
     }
 
-    /// The version up to which the table has all IDs; nil where nothing was written yet.
+    /// The version up to which the table has all IDs, once something was written.
     static func indexed(_ db: Database) throws -> Version? {
         try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'ids_through'").flatMap { Version($0, "value") }
     }
 
-    /// The versions whose commits may have an ID, newest first.
     static func versions(_ db: Database, _ hash: Int64) throws -> [Version] {
         let statement = try db.cachedStatement(
             sql: "SELECT version FROM ids WHERE hash = ? ORDER BY version DESC")

@@ -21,8 +21,7 @@ package final class JournalReader: RecordedHistory, Sendable {
 
     /// Opens the journal in a directory, and changes nothing there.
     ///
-    /// - Throws: ``JournalError`` when there is no journal, or it is damaged or of another format: only a server
-    ///   upgrades a file.
+    /// - Throws: ``JournalError`` when there is no journal, or it is damaged or of another format.
     package init(directory: String) throws {
         try Self.check(directory)
         let directory = DataDirectory(path: directory)
@@ -47,7 +46,8 @@ package final class JournalReader: RecordedHistory, Sendable {
         }
     }
 
-    /// The ID of the process that serves or changes the journal in a directory, 0 where that is unknown; nil where none does.
+    /// The ID of the process that serves or changes the journal in a directory, or 0 if it is unknown; nil without such
+    /// a process.
     package static func user(of directory: String) -> Int32? {
         DirectoryLock.holder(of: DataDirectory(path: directory))
     }
@@ -78,7 +78,6 @@ package final class JournalReader: RecordedHistory, Sendable {
         return try result.get()
     }
 
-    /// Verifies the same and more, in one read transaction.
     func verify(with more: (Database) throws -> Void) throws {
         // A server that is running raises the fence after the journal, so the fence is read first.
         let fence = try Fence.read(directory)
@@ -95,14 +94,14 @@ package final class JournalReader: RecordedHistory, Sendable {
         switch fence {
         case .record(let record, _): try Inspection.compare(rows, with: record, db)
         case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
-        case .missing:
-            guard try JournalSchema.term(db) == nil else { throw JournalError(lackingFence: directory.fence) }
+        case .missing: throw JournalError(lackingFence: directory.fence)
         }
     }
 
     /// Returns the oldest undamaged state that the journal keeps with every commit after it.
     ///
-    /// - Throws: ``JournalError`` when there is none, a commit is missing after it, or the journal is not as its fence says.
+    /// - Throws: ``JournalError`` without such a state, for a missing commit after it, and for a journal that its fence
+    ///   does not fit.
     package func beginning() throws -> HistoryBeginning {
         let fence = try Fence.read(directory)
         return try reading { db in

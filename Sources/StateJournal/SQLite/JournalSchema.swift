@@ -2,12 +2,10 @@ internal import GRDB
 internal import Segments
 internal import StateStore
 
-/// The tables of a journal.
 enum JournalSchema {
     /// The number of this format; a program refuses journals of a newer one.
     static let version = 2
 
-    /// Makes the tables in an empty file.
     static func create(_ db: Database) throws {
         try db.execute(
             sql: """
@@ -39,18 +37,16 @@ enum JournalSchema {
         try setBase(db, ChainLink(beginning: epoch, version: version))
     }
 
-    /// The term of the newest writer, whose row also says that the journal has a fence; nil where it has none yet.
-    static func term(_ db: Database) throws -> UInt64? {
-        try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'term'").flatMap { Version($0, "value") }
+    static func term(_ db: Database) throws -> UInt64 {
+        try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'term'").flatMap { Version($0, "value") } ?? 0
     }
 
-    /// Names the newest writer.
     static func setTerm(_ db: Database, _ term: UInt64) throws {
         try db.execute(
             sql: "INSERT OR REPLACE INTO meta VALUES ('term', ?)", arguments: [Int64(clamping: term)])
     }
 
-    /// Whose history it is; nil in a journal of an earlier program.
+    /// The domain whose history it is, or nil if no server has named it.
     static func domain(_ db: Database) throws -> HistoryDomain? {
         let name = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain'")
         let since = try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain_since'")
@@ -63,15 +59,14 @@ enum JournalSchema {
             arguments: [domain.name, Int64(clamping: domain.since)])
     }
 
-    /// Makes the table that a journal of an earlier program lacks.
+    /// Makes the table of the bytes of segments from one snapshot to the next, also where the snapshots are gone.
     ///
-    /// It has the bytes of the segments from one snapshot to the next, also where the snapshots are gone.
+    /// An imported journal gets it at the first start.
     static func addSizes(_ db: Database) throws {
         try db.execute(
             sql: "CREATE TABLE IF NOT EXISTS sizes (version INTEGER PRIMARY KEY, bytes INTEGER NOT NULL)")
     }
 
-    /// Sets the link on which the oldest segment builds.
     static func setBase(_ db: Database, _ link: ChainLink) throws {
         try db.execute(
             sql: "INSERT OR REPLACE INTO meta VALUES ('base_version', ?), ('base_hash', ?)",

@@ -35,8 +35,6 @@ final class PreparedStatement {
     }
 
     /// Runs a statement that returns no row.
-    ///
-    /// - Returns: the number of rows that it has inserted or deleted.
     @discardableResult
     func run() throws -> Int {
         let code = sqlite3_step(statement)

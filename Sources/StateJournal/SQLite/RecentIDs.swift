@@ -20,7 +20,6 @@ struct RecentIDs {
     /// How many IDs, or commits, wait at most before the table takes them: it bounds memory, and the time of a start.
     static let waitingMax = 65_536
 
-    /// The version up to which the table has the IDs.
     private(set) var indexed: Version
     private var latest: Version
     private var newest: [Int64: Version] = [:]
@@ -35,17 +34,14 @@ struct RecentIDs {
         latest = indexed
     }
 
-    /// The hash by which the table finds an ID.
     static func hash(of id: String, by subject: String? = nil) -> Int64 {
         Int64(bitPattern: CommitName(id, by: subject).hash.low)
     }
 
-    /// The entries of a commit: one for each of its names.
     static func entries(of commit: Commit) -> [Entry] {
         commit.names.map { Entry(hash: Int64(bitPattern: $0.hash.low), version: commit.version) }
     }
 
-    /// Adds the IDs of commits.
     mutating func insert(_ commits: [Commit]) {
         for commit in commits {
             latest = commit.version
@@ -60,7 +56,6 @@ struct RecentIDs {
         older.append(Entry(hash: entry.hash, version: before))
     }
 
-    /// Takes note of commits without IDs.
     mutating func skip(to version: Version) { latest = version }
 
     /// Whether the table shall take the entries now; after a failure, when as many commits have come again.

@@ -4,17 +4,15 @@ internal import GRDB
 internal import Segments
 package import StateStore
 
-/// How far the time of the history has come, by which keys expire.
+/// The progress of the time of the history, by which keys expire.
 ///
-/// The file has it an hour late at most while the server is used, and exactly after a stop. What is lost makes keys live
+/// The file has it an hour late at most while the server is used, and exactly after a stop. A loss makes keys live
 /// longer, never shorter.
 struct NotedHistoryTime: Sendable {
     /// The newest time that the store has given; nil before ``SQLiteJournal/recover(at:)``.
     var latest: Timestamp?
-    /// The time that the file has.
     var written: Timestamp?
 
-    /// The newest time, where the file has another.
     var unwritten: Timestamp? { latest == written ? nil : latest }
 
     /// Takes a time, and returns whether the file should have it.
@@ -34,7 +32,6 @@ extension SQLiteJournal {
         }
     }
 
-    /// Writes the newest time to the file, where the file has another.
     func writeHistoryTime() throws {
         guard let time = withHistoryTime({ $0.unwritten }) else { return }
         try writing { try rows.setHistoryTime($0, time) }
@@ -45,9 +42,8 @@ extension SQLiteJournal {
 extension SegmentRows {
     private static let historyTimeName = "history_time"
 
-    /// The time of the history that the file has, with its hash: a wrong one could make a key expire early.
-    ///
-    /// nil where there is none, as in a journal of an earlier program, and where it is damaged.
+    /// The time of the history in the file, unless it is damaged: its hash guards against a wrong one, which could make
+    /// a key expire early.
     func historyTime(_ db: Database) throws -> Timestamp? {
         let row = try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = ?", arguments: [Self.historyTimeName])
         guard let row, let data = Data.fromDatabaseValue(row["value"] as DatabaseValue), data.count == 24 else {

@@ -45,7 +45,6 @@ extension SQLiteJournal {
 }
 
 extension SegmentRows {
-    /// Reads the IDs that the table does not have yet out of the segments.
     func recentIDs(_ db: Database) throws -> RecentIDs {
         let base = try base(db).version
         let indexed = max(try IDTable.indexed(db) ?? base, base)

@@ -4,7 +4,7 @@ internal import StateJSON
 package import StateStore
 
 extension SQLiteJournal {
-    /// What a journal has for a store that starts.
+    /// The contents of a journal for a store that starts.
     package struct Recovery: Sendable {
         /// The newest state, as UTF-8 JSON.
         package var state: [UInt8]
@@ -97,7 +97,7 @@ extension SQLiteJournal {
         }
     }
 
-    /// Returns a page of the commits that pass a filter, or nil where the journal has pruned the first commit.
+    /// Returns a page of the commits that pass a filter, or nil if the journal has pruned the first commit.
     ///
     /// The page ends before a damaged commit. O(n) in the number of commits that it examines.
     ///

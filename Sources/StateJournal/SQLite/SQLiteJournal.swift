@@ -12,8 +12,8 @@ internal import Synchronization
 package final class SQLiteJournal: Journal {
     /// How much of the history the journal keeps.
     package struct Retention: Sendable {
-        /// How many of the newest commits are kept, besides those after the oldest snapshot and those that share a
-        /// segment with a kept one.
+        /// How many of the newest commits are kept, besides the ones after the oldest snapshot and in the segment of a
+        /// kept one.
         package var commitsMax: Int
         /// How many snapshots are kept, at least 2; no state before the oldest can be read.
         package var snapshotsMax: Int
@@ -43,7 +43,6 @@ package final class SQLiteJournal: Journal {
     let database: DatabasePool
     let retention: Retention
     let report: @Sendable (JournalEvent) -> Void
-    /// The queue of snapshots and of the index of IDs.
     let background = DispatchQueue(label: "storekeeper.snapshots", qos: .utility)
     let ids: Mutex<RecentIDs>
     let fence: Fence
@@ -57,13 +56,10 @@ package final class SQLiteJournal: Journal {
     private struct Condition {
         /// The end of the newest segment, behind which the next append builds.
         var tip: ChainLink
-        /// Why the last attempt to record failed, or nil when it did not.
         var failure: String?
-        /// Segments of failed appends that may come into the file.
         var remains: [SegmentWriter.Remains] = []
         /// Whether a failed append may still come into the journal by a recovery of SQLite.
         var isOpen = false
-        /// The bytes of the commits of the last failed append.
         var failedBytes = 0
         /// Why nothing more is written: another process has taken the journal over.
         var superseded: JournalError?
@@ -72,8 +68,6 @@ package final class SQLiteJournal: Journal {
     }
 
     /// Opens the journal in a directory, or begins one there.
-    ///
-    /// A journal of format 1 is upgraded, at about 200,000 commits a second.
     ///
     /// - Parameters:
     ///   - extent: how much of the journal is verified before; nil for as much as the last stop calls for.
@@ -106,7 +100,10 @@ package final class SQLiteJournal: Journal {
             let new = inspection.isNew ? Epoch.random() : nil
             if let new { try Self.announce(new, directory, term: inspection.term) }
             database = try Self.open(path)
-            epoch = try Self.prepare(database, path, new, report, initial: initial)
+            epoch = try database.write { db in
+                if let new { try Self.begin(db, directory.journal, new, version: 0, state: initial()) }
+                return try SegmentRows.epoch(db, directory.journal)
+            }
             let rows = SegmentRows(path: path, epoch: epoch)
             let tip = try database.read { try rows.tip($0) }
             fence = Fence(of: directory)
@@ -183,7 +180,6 @@ package final class SQLiteJournal: Journal {
     /// Does nothing: the directory lock excludes other writers, so no other process appends.
     package func follow(_ appended: @escaping @Sendable () -> Void) {}
 
-    /// How many segments of failed appends may come into the file.
     var remainsCount: Int { condition.withLock { $0.remains.count } }
 
     /// Records all of the commits or none, and returns when they are on the disk.
@@ -298,7 +294,6 @@ package final class SQLiteJournal: Journal {
         condition.withLock { change(&$0.snapshots) }
     }
 
-    /// Reads or changes how far the time of the history has come.
     func withHistoryTime<Value: Sendable>(_ change: (inout NotedHistoryTime) -> Value) -> Value {
         condition.withLock { change(&$0.historyTime) }
     }

@@ -9,9 +9,7 @@ internal import StateStore
 struct SegmentCursor {
     /// A row, whose bytes are valid until the next one is read.
     struct Row {
-        /// The first version; nil where the column has no version.
         let first: Version?
-        /// The last version; nil where the column has no version.
         let last: Version?
         let hash: UnsafeRawBufferPointer
         let body: UnsafeRawBufferPointer
@@ -34,7 +32,6 @@ struct SegmentCursor {
     /// Ends the reading, so that the connection can end its transaction.
     func reset() { sqlite3_reset(statement.sqliteStatement) }
 
-    /// The next row; nil after the last.
     func next() throws -> Row? {
         let code = sqlite3_step(statement.sqliteStatement)
         guard code != SQLITE_DONE else { return nil }

@@ -11,8 +11,6 @@ extension SegmentRows {
     }
 
     /// Returns all keys, oldest first, also expired ones: by the index a damaged expiry would hide keys.
-    ///
-    /// - Throws: ``JournalError`` when the keys of a segment are damaged.
     func keys(_ db: Database) throws -> [KeyRecord] {
         var all: [KeyRecord] = []
         try readKeys(db) { first, keys in
@@ -25,7 +23,7 @@ extension SegmentRows {
         return all
     }
 
-    /// Calls `take` with the first version and the keys of each row, or nil where the row is not what was recorded.
+    /// Calls `take` with the first version and the keys of each row, or nil for a row that is not what was recorded.
     func readKeys(_ db: Database, _ take: (_ first: Version, _ keys: [KeyRecord]?) throws -> Void) throws {
         let rows = try Row.fetchCursor(db, sql: "SELECT first, expiry, hash, body FROM keys NOT INDEXED ORDER BY first")
         while let row = try rows.next() {

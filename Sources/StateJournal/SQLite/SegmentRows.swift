@@ -4,17 +4,13 @@ internal import StateStore
 
 /// The reading of a journal's segments, which the journal and a ``JournalReader`` share.
 ///
-/// Whatever it reads has been verified: a segment has the hash that its content and its predecessor's hash make, and
+/// Everything that it returns is verified: a segment has the hash that its content and its predecessor's hash make, and
 /// follows its predecessor without a gap.
 struct SegmentRows: Sendable {
-    /// The path of the file, for error descriptions.
     let path: String
     /// The epoch, from which the default ID of a commit is made.
     let epoch: Epoch
 
-    /// Returns the epoch of the history.
-    ///
-    /// - Throws: ``JournalError`` for a format that this program does not read.
     static func epoch(_ db: Database, _ path: String) throws -> Epoch {
         let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard format == JournalSchema.version else { throw JournalError(format: format, path) }
@@ -24,7 +20,6 @@ struct SegmentRows: Sendable {
         return epoch
     }
 
-    /// Returns the link on which the oldest segment builds.
     func base(_ db: Database) throws -> ChainLink {
         let row = try Row.fetchOne(
             db,
@@ -65,7 +60,6 @@ struct SegmentRows: Sendable {
         return ChainLink(version: last, hash: hash)
     }
 
-    /// Returns the end of the newest segment, or the base.
     func tip(_ db: Database) throws -> ChainLink { try link(db, before: .max) }
 
     /// Returns the end of the last segment that ends at a version or before, but not that of the newest segment.
@@ -88,7 +82,6 @@ struct SegmentRows: Sendable {
             arguments: [Int64(clamping: version)]) ?? 0
     }
 
-    /// Returns the newest version.
     func latestVersion(_ db: Database) throws -> Version {
         let snapshot = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM snapshots")
         return max(try tip(db).version, snapshot.flatMap { Version($0, "version") } ?? 0)
@@ -97,9 +90,6 @@ struct SegmentRows: Sendable {
     /// Reads the segments that have the commits after a version up to `last`, in order, until `take` returns false.
     ///
     /// It reads nothing where the first of these commits has been pruned.
-    ///
-    /// - Throws: ``JournalError`` when a commit is missing between two that the journal has, or a segment is damaged;
-    ///   or what `take` throws.
     func readSegments(
         _ db: Database, after version: Version, through last: Version,
         _ take: (_ decoder: inout SegmentDecoder, _ first: Version) throws -> Bool
@@ -155,8 +145,6 @@ extension SegmentRows {
     /// Returns the commits after a version, oldest first.
     ///
     /// It returns at most `limit` commits and about 16 megabytes, and none where the first of them has been pruned.
-    ///
-    /// - Throws: ``JournalError`` when a commit is missing or damaged.
     func commits(_ db: Database, after version: Version, through last: Version, limit: Int) throws -> [Commit] {
         var commits: [Commit] = []
         var bytes = 0
@@ -172,8 +160,6 @@ extension SegmentRows {
     /// Reads commits in order until `take` returns false.
     ///
     /// It reads none where the first of them has been pruned.
-    ///
-    /// - Throws: ``JournalError`` when a commit is missing or damaged, or what `take` throws.
     func read(
         _ db: Database, after version: Version, through last: Version, _ take: (Commit) throws -> Bool
     ) throws {
@@ -186,7 +172,6 @@ extension SegmentRows {
         }
     }
 
-    /// Returns the commit of a version, or nil when the journal lacks it.
     func commit(_ db: Database, _ version: Version) throws -> Commit? {
         guard version > 0 else { return nil }
         var found: Commit?

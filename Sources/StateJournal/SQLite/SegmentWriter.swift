@@ -55,7 +55,6 @@ final class SegmentWriter: @unchecked Sendable {
         encoder = SegmentEncoder(epoch: epoch, fence: term ?? 0)
     }
 
-    /// Begins to write as the writer with a term.
     func begin(term: UInt64) {
         self.term = term
         encoder = SegmentEncoder(epoch: epoch, fence: term)
@@ -68,7 +67,6 @@ final class SegmentWriter: @unchecked Sendable {
     ///
     /// - Parameter remains: the segments of failed appends, which are deleted first. After an error it has those of this append
     ///   too where they may have landed; after a success it is empty.
-    /// - Returns: the new tip.
     /// - Throws: ``Failure``, whose cause is a `DatabaseError`, or a ``JournalError`` when another process has written;
     ///   nothing of it is deleted.
     func append(
@@ -145,8 +143,6 @@ final class SegmentWriter: @unchecked Sendable {
     }
 
     /// Verifies that no other process has opened the journal for writing, within a transaction of the caller's.
-    ///
-    /// - Throws: ``JournalError`` of the kind `superseded` when one has.
     func verifyTerm(_ db: Database) throws { try verifyTerm(prepared(db)) }
 
     private func verifyTerm(_ statements: Statements) throws {

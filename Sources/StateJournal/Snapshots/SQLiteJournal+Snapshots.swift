@@ -36,7 +36,6 @@ extension SQLiteJournal {
         } catch { throw JournalError("write a snapshot to", path, error) }
     }
 
-    /// Notes how many bytes the segments since the last snapshot have.
     private func noteSize(_ db: Database, at version: Version) throws {
         let last = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM sizes").flatMap {
             Version($0, "version")

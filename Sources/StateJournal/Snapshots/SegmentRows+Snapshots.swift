@@ -8,9 +8,6 @@ extension SegmentRows {
     /// Returns the state at a version: the newest usable snapshot up to it, with the patches after that applied.
     ///
     /// The commits after the snapshot are verified, and that the snapshot belongs to their chain.
-    ///
-    /// - Parameter warnings: gets a sentence for each snapshot that is damaged.
-    /// - Throws: ``JournalError`` when no snapshot is usable, or a commit is missing or damaged.
     func state(
         _ db: Database, upTo version: Version, warnings: inout [String]
     ) throws -> (state: JSONValue, version: Version, patchesCount: Int, patchesBytes: Int) {
@@ -31,8 +28,6 @@ extension SegmentRows {
     }
 
     /// Returns the version of the snapshot that a recovery of the newest state begins with, as far as its hash tells.
-    ///
-    /// - Throws: ``JournalError`` where there is none, or it does not belong to the chain.
     func newestSnapshot(_ db: Database) throws -> Version {
         for candidate in try snapshotVersions(db, through: .max, isNewestFirst: true) {
             guard let (_, chain) = try snapshotBytes(db, candidate) else { continue }
@@ -42,7 +37,7 @@ extension SegmentRows {
         throw JournalError(damaged: path, "it has no snapshot that can be used for version \(try tip(db).version)")
     }
 
-    /// Returns a snapshot and the hash of the segment that has its version; nil where there is none or it is damaged.
+    /// Returns an undamaged snapshot and the hash of the segment that has its version.
     func snapshot(_ db: Database, _ version: Version) throws -> (state: JSONValue, chain: SegmentHash)? {
         // The hash is right, so bytes that are no JSON were never a state; an older snapshot serves instead.
         guard let (bytes, chain) = try snapshotBytes(db, version),
@@ -51,7 +46,6 @@ extension SegmentRows {
         return (value, chain)
     }
 
-    /// Returns the bytes of a snapshot, whose hash is right; nil where there is none or it is damaged.
     func snapshotBytes(_ db: Database, _ version: Version) throws -> (state: Data, chain: SegmentHash)? {
         let row: Row?
         do {
@@ -69,8 +63,6 @@ extension SegmentRows {
     }
 
     /// Saves the state at a version, which the segments have reached.
-    ///
-    /// - Throws: ``JournalError`` when the commit of the version is missing.
     func insertSnapshot(_ db: Database, version: Version, state: [UInt8]) throws {
         let link = try link(db, before: version + 1)
         guard link.version >= version else { throw JournalError(lacking: link.version + 1, path) }
@@ -82,7 +74,6 @@ extension SegmentRows {
             ])
     }
 
-    /// The versions of the snapshots up to a version.
     func snapshotVersions(
         _ db: Database, after start: Int64 = -1, through end: Version, isNewestFirst: Bool = false
     ) throws -> [Version] {
@@ -95,7 +86,6 @@ extension SegmentRows {
         ).compactMap { Version(exactly: $0) }
     }
 
-    /// The oldest version whose state can be read.
     func oldestState(_ db: Database) throws -> Version {
         try snapshotVersions(db, through: .max).first ?? 0
     }

@@ -1,12 +1,11 @@
 import StateStore
 
-/// Decides which snapshots a journal drops when it has too many.
+/// The choice of the snapshots that a journal drops when it has too many.
 ///
-/// The oldest snapshot that all kept commits follow stays, so that past versions, exports and verifications begin there,
-/// however often the server was stopped since. Between it and the two newest ones, those stay that divide the history most
-/// evenly.
+/// The oldest snapshot that all kept commits follow stays, so that past versions, exports and verifications begin
+/// there, however often the server was stopped since. Between it and the two newest ones, the snapshots stay that
+/// divide the history most evenly.
 struct SnapshotRetention {
-    /// How many snapshots the journal keeps; at least two.
     var countMax: Int
     /// The version up to which the commits exceed their number.
     var surplus: Version
@@ -14,8 +13,6 @@ struct SnapshotRetention {
     var heavy: Version
 
     /// The snapshots to drop.
-    ///
-    /// - Parameter versions: the versions of all snapshots, ascending.
     func dropped(of versions: [Version]) -> [Version] {
         var kept = versions.dropLast(2).filter { $0 >= heavy } + versions.suffix(2)
         while kept.count > max(countMax, 2) { kept.remove(at: leastUseful(of: kept)) }

@@ -5,13 +5,11 @@ internal import StateStore
 ///
 /// That bounds the time of a start, and the bytes of snapshots stay below those of the commits.
 struct SnapshotSchedule: Sendable {
-    /// How many bytes of commits the journal keeps.
     let bytesMax: Int
     /// For how many seconds the journal keeps a commit; 0 for no limit.
     let secondsMax: Int
     private var commits = 0
     private var patchBytes = 0
-    /// The bytes of actions and patches.
     private var bytes = 0
     private var snapshotBytes = 0
     private var isSaving = false
@@ -29,7 +27,6 @@ struct SnapshotSchedule: Sendable {
         self.snapshotBytes = snapshotBytes
     }
 
-    /// Counts recorded commits.
     mutating func count(_ commits: [Commit]) {
         self.commits += commits.count
         if secondsMax > 0, let first = commits.first, let last = commits.last {
@@ -41,7 +38,6 @@ struct SnapshotSchedule: Sendable {
         }
     }
 
-    /// Whether there are commits after the newest snapshot.
     var isBehind: Bool { commits > 0 }
 
     /// Returns whether a snapshot is due, and if so claims the right to save it.

@@ -11,18 +11,16 @@ public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
 package final class CompiledDomain<State: StateType>: Sendable {
     let layout: any LayoutNode<State>
     private let entries: [String: ActionEntry]
-    /// The entries by the identity of the action's type, for the lookup of each dispatched action.
     private let entriesByType: [ObjectIdentifier: ActionEntry]
     private let views: [String: ViewMemo<State>]
-    /// Records which view is being computed; nil where no crash concerns it.
+    /// Records which view is being computed, if a crash concerns it.
     private let viewMark = Mutex<ReductionMark?>(nil)
-    /// The last-changed versions of the views in an initial state: 0 for each.
     let initialViewVersions: [Version]
     package let catalogue: Catalogue
-    /// Reads again what the domain is made of, for the state that it has now; nil where it is made of Swift.
+    /// Reads the source of the domain again, for the state that it has now; nil for a domain of Swift types.
     let reload: (@Sendable (State) throws -> DomainReload)?
     private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
-    /// Why the domain can take no action now; nil where it can, as a domain of Swift types always does.
+    /// The reason for which the domain can take no action now, or nil, as always for a domain of Swift types.
     package let failure: @Sendable () -> DomainFailure?
     private let declines: (@Sendable (State) -> DomainFailure?)?
     /// Whether any JSON is a state of the domain, also what another domain has recorded.
@@ -137,13 +135,12 @@ package final class CompiledDomain<State: StateType>: Sendable {
         } catch { return "the initial state cannot be encoded: \(error)" }
     }
 
-    /// The entry of an action; nil when the domain does not declare its type.
     func entry(of action: any Action) -> ActionEntry? { entriesByType[action.typeIdentity] }
 
-    /// The entry of an action type; nil when the domain does not declare it.
     func entry(ofType type: String) -> ActionEntry? { entries[type] }
 
-    /// What makes actions of a type, also of the store's own types; nil when the domain does not declare it.
+    /// The maker of actions of a type, also of the store's own types, or nil for a type that the domain does not
+    /// declare.
     func actionType(of type: String) -> ActionType? { entries[type]?.actionType }
 
     /// Whether the domain declares an action type.
@@ -154,14 +151,12 @@ package final class CompiledDomain<State: StateType>: Sendable {
         entry(ofType: type).map { $0.handlers(in: self).effects.contains { $0.start != nil } } ?? false
     }
 
-    /// Runs an action's reducers, in the order of their declaration.
     func reduce(
         _ state: inout State, _ action: any Action, by entry: ActionEntry, _ context: ReducerContext
     ) throws(Rejection) {
         try entry.handlers(in: self).reduce(&state, action, context)
     }
 
-    /// The action that a command makes of the state; nil where it makes none.
     func create(_ command: any Action, by entry: ActionEntry, in state: State) throws(Rejection) -> (any Action)? {
         for create in entry.handlers(in: self).creators {
             if let action = try create(state, command) { return action }
@@ -169,7 +164,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
         return nil
     }
 
-    /// The effects that an action starts or cancels.
     func effects(of entry: ActionEntry) -> [Declaration<State>.EffectHandler] { entry.handlers(in: self).effects }
 
     static func unknown(_ action: any Action) -> Rejection {
@@ -184,7 +178,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
     ///   - patch: becomes the patch; its memory is used again.
     ///   - encodings: the known encodings of the old state; after the call, those of the new one. Where the call throws,
     ///     none is known.
-    /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
     func compare(
         _ old: State, with new: State, by entries: [ActionEntry], into patch: inout JSONPatch,
         knowing encodings: inout KnownTexts
@@ -208,7 +201,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// Has a mark record which view is being computed, in this domain's stores and their forks.
     func mark(by mark: ReductionMark) { viewMark.withLock { $0 = mark } }
 
-    /// The value of a selection, unless the value has more than `countMax` parts to encode.
     func select(_ selection: Selection, in snapshot: Snapshot<State>, countMax: Int) throws -> SelectedValue {
         let state = snapshot.state
         switch selection {
@@ -227,15 +219,13 @@ package final class CompiledDomain<State: StateType>: Sendable {
         return views[name]?.isSlow(in: snapshot) ?? false
     }
 
-    /// The value of a view; nil when the domain has no view of this name.
     func view(_ name: String, in snapshot: Snapshot<State>) -> (any Sendable)? {
         views[name].map { $0.value(in: snapshot, marking: viewMark.withLock(\.self)).value }
     }
 
-    /// The index of a view in ``Snapshot/viewVersions``; nil when the domain has no view of this name.
+    /// The index of a view in ``Snapshot/viewVersions``.
     func number(ofView name: String) -> Int? { views[name]?.number }
 
-    /// Sets the last-changed versions of all views that read something that a commit has changed.
     func noteViewVersions(_ viewVersions: inout [Version], changedPointers: [JSONPointer], at version: Version) {
         for memo in views.values
         where memo.view.reads.contains(where: { read in changedPointers.contains(where: read.overlaps) }) {
@@ -243,7 +233,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
     }
 
-    /// Sets the last-changed versions of the views that read something that a commit of these actions has changed.
     func noteViewVersions(
         _ viewVersions: inout [Version], changedPointers: [JSONPointer], by entries: [ActionEntry],
         at version: Version
@@ -256,8 +245,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     /// The state that the patch of a recorded commit makes of a state; the cost is that of what the patch touches.
-    ///
-    /// - Throws: ``JSONFault`` or ``PatchMismatch`` where the patch does not fit this domain's state.
     func state(_ state: State, patchedBy patch: [UInt8]) throws -> State {
         var state = state
         try layout.apply(try PatchOperation.operations(of: patch), to: &state)
@@ -265,8 +252,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     /// The state that a commit of another server makes of a state; the cost is that of what its patch touches.
-    ///
-    /// - Throws: ``DomainFailure`` where this domain cannot go on from it.
     func state(_ state: State, following commit: Commit) throws(DomainFailure) -> State {
         let next: State
         do {
@@ -306,12 +291,12 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     package func state(from bytes: [UInt8]) throws(JSONFault) -> State {
         var state = initial
-        try layout.read(JSONNode(JSONDocument(bytes, depthMax: 1000, from: .journal)), into: &state)
+        try layout.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
         return state
     }
 }
 
-/// What a client reads or watches: a part of the state, or a view.
+/// A part of the state, or a view, that a client reads or watches.
 package enum Selection: Hashable, Sendable {
     /// The value at a JSON Pointer.
     case pointer(JSONPointer)

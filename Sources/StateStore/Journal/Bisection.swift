@@ -2,7 +2,7 @@ package import StateJSON
 
 /// A test of the value at a place in the state.
 package struct ValueTest: Sendable {
-    /// What the value has to be like.
+    /// The condition on the value.
     package enum Kind: Sendable {
         /// It equals this one.
         case equals(JSONValue)
@@ -21,7 +21,7 @@ package struct ValueTest: Sendable {
 
     package init(_ pointer: JSONPointer, _ kind: Kind) { (self.pointer, self.kind) = (pointer, kind) }
 
-    /// Whether the test holds for a value, nil where there is none.
+    /// Tells whether the test holds for a value, or for nothing.
     package func holds(for value: JSONValue?) -> Bool {
         switch kind {
         case .exists(let exists): (value != nil) == exists
@@ -78,7 +78,7 @@ extension JSONValue {
         }
     }
 
-    /// Whether this number is above another one; nil where one of them is no number.
+    /// Tells whether this number is above another one, or nil if one of them is not a number.
     ///
     /// Whole numbers are compared exactly, and others as `Double`.
     fileprivate func isAbove(_ other: JSONValue) -> Bool? {

@@ -5,7 +5,7 @@ internal import StateJSON
 /// Today's reducers run on the recorded actions; middleware, follow-ups and effects do not, because what they dispatched is
 /// recorded. IDs that clients gave and times are those of the record; the epoch and the versions are the fork's own.
 package struct Fork: Sendable {
-    /// What a fork is made of.
+    /// The state and the commits of which a fork is made.
     package struct Source: Sendable {
         /// An action that was not recorded.
         package struct Insertion: Sendable {
@@ -55,7 +55,7 @@ package struct Fork: Sendable {
         /// The recorded version; nil for an insertion.
         package var version: Version?
         package var type: String
-        /// The code of the reducer's rejection; nil where the action does not fit the domain.
+        /// The code of the reducer's rejection, or nil if the action does not fit the domain.
         package var code: String?
         package var detail: String
     }
@@ -65,8 +65,9 @@ package struct Fork: Sendable {
 
     /// Runs a part of the history, as long as the function says that it may.
     ///
-    /// - Returns: the fork, or nil where there is more to run. One thread at a time calls it, and not again behind the end.
-    /// - Throws: ``NoRoom``, and what the reader of the commits throws.
+    /// - Returns: the fork, or nil if there is more to run. One thread at a time calls it, and not again after the end.
+    ///
+    /// - Throws: ``NoRoom``, and the errors of the reader of the commits.
     package typealias Advance = @Sendable (_ mayGoOn: () -> Bool) throws -> Fork?
 
     package let store: any AnyStore
@@ -77,7 +78,6 @@ package struct Fork: Sendable {
     package let refusalsCount: Int
 }
 
-/// Computes the commits of a fork, some at a time.
 private struct ForkMaking<State: StateType> {
     private var replay: Replay<State>
     private var result: (applied: Int, skipped: Int, refusals: [Fork.Refusal], refused: Int) = (0, 0, [], 0)
@@ -112,8 +112,6 @@ private struct ForkMaking<State: StateType> {
     }
 
     /// Runs recorded and inserted actions while it may.
-    ///
-    /// - Returns: whether all have run.
     mutating func advance(while mayGoOn: () -> Bool, _ read: (Version) throws -> [Commit]) throws -> Bool {
         while mayGoOn() {
             if let next = insertions.first, next.after <= position {
@@ -129,7 +127,6 @@ private struct ForkMaking<State: StateType> {
         return false
     }
 
-    /// The store with the commits that have run.
     func fork(of store: Store<State>) -> Fork {
         let version = source.cursor.version
         let journal = MemoryJournal(source.state, version: version, commits: commits, hasRoom: hasRoom)
@@ -140,7 +137,6 @@ private struct ForkMaking<State: StateType> {
             refusalsCount: result.refused)
     }
 
-    /// Runs a recorded commit, or leaves it out.
     private mutating func take(_ recorded: Commit) throws(Fork.NoRoom) {
         time = recorded.time
         let names = [recorded.id] + recorded.clientIDs + [recorded.cause].compactMap(\.self)

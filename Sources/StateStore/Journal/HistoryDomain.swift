@@ -8,7 +8,7 @@ package struct HistoryDomain: Codable, Equatable, Sendable {
     package init(name: String, since: Version) { (self.name, self.since) = (name, since) }
 }
 
-/// What a process that opens a history for writing says of its own domain.
+/// The claim of a process that opens a history for writing: its own domain.
 package struct DomainClaim: Sendable {
     /// The name of the domain that the process serves.
     package let name: String
@@ -22,9 +22,9 @@ package struct DomainClaim: Sendable {
         package let description: String
     }
 
-    /// The record that a history gets; nil where it has this one.
+    /// The record that a history gets, or nil if it has this one.
     ///
-    /// A history of an earlier program has no record, and is taken for one of this domain.
+    /// A history without a record is taken for one of this domain.
     ///
     /// - Throws: ``Refusal`` for a history of another domain, unless this one takes it.
     package func record(

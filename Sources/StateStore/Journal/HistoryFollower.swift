@@ -25,9 +25,9 @@ package struct HistoryFault: Error, Sendable, CustomStringConvertible {
     package let version: Version
     /// The types of its actions, or of the one action at fault.
     package let types: [String]
-    /// The JSON Pointer into the state; nil where the fault is not at one pointer.
+    /// The JSON Pointer into the state, or nil if the fault is not at one pointer.
     package let pointer: JSONPointer?
-    /// What is wrong, as a sentence without the version.
+    /// The fault, as a sentence without the version.
     package let detail: String
     /// The code of the reducer's rejection; nil for any other fault.
     package let rejectionCode: String?

@@ -2,7 +2,7 @@
 package struct HistoryVersions: Sendable, Encodable {
     /// The oldest version whose state can be read.
     package var oldestState: Version
-    /// The version of the oldest commit; one above `latest` where there is none.
+    /// The version of the oldest commit; one above `latest` without commits.
     package var oldestCommit: Version
     package var latest: Version
 

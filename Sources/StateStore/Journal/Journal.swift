@@ -16,20 +16,20 @@ package protocol Journal: AnyObject, Sendable {
     /// - Throws: an error that describes itself in a sentence, when the journal cannot be read.
     func commits(after version: Version, through last: Version, limit: Int) throws -> [Commit]
 
-    /// The page for a query; nil where the journal does not keep the commit after the query's version.
+    /// The page for a query, or nil if the journal does not keep the commit after the query's version.
     ///
     /// The cost is O(n) in the commits that the page examines.
     func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage?
 
-    /// The commit that made a version; nil where the journal does not keep it.
+    /// The commit that made a version, or nil if the journal does not keep it.
     func commit(version: Version) throws -> Commit?
 
-    /// The newest commit with an ID that a client gave; nil where the journal does not keep it.
+    /// The newest commit with an ID that a client gave, or nil if the journal does not keep it.
     ///
-    /// - Parameter subject: the subject that has dispatched it; nil for any.
+    /// - Parameter subject: the subject that has dispatched it, or nil for any.
     func commit(id: String, by subject: String?) throws -> Commit?
 
-    /// The state at a version as UTF-8 JSON; nil where the journal keeps no snapshot so old.
+    /// The state at a version as UTF-8 JSON, or nil if the journal keeps no snapshot so old.
     func state(at version: Version) throws -> [UInt8]?
 
     /// The oldest version for which ``state(at:)`` has a state.
@@ -55,7 +55,7 @@ package protocol Journal: AnyObject, Sendable {
     /// The reason why the last append failed, as a sentence; nil while the journal takes commits.
     var failure: String? { get }
 
-    /// How many bytes the journal has on the disk; nil where it does not know.
+    /// The bytes of the journal on the disk, if it knows.
     var bytesCount: Int? { get }
 
     /// Whether commits of a failed append may still come into the journal.

@@ -35,7 +35,7 @@ package protocol RecordedHistory {
     /// The versions of the saved states, oldest first.
     func snapshots() throws -> [Version]
 
-    /// A saved state as UTF-8 JSON; nil where it is damaged or gone.
+    /// A saved state as UTF-8 JSON, or nil if it is damaged or gone.
     func snapshot(_ version: Version) throws -> [UInt8]?
 
     /// The idempotency keys of the commits up to a version, at which a beginning is, that have outlived their commits.

@@ -6,7 +6,6 @@ package import StateJSON
 package struct Replay<State: StateType>: HistoryFollower {
     private let domain: CompiledDomain<State>
     private(set) var state: State
-    /// The encodings of parts of the state that are known.
     private var encodings = KnownTexts()
     package private(set) var version: Version
 
@@ -39,7 +38,6 @@ package struct Replay<State: StateType>: HistoryFollower {
 
     package func bytes() throws -> [UInt8] { try domain.bytes(of: state) }
 
-    /// The value at a pointer; nil where there is none.
     func value(at pointer: JSONPointer) throws -> JSONValue? {
         try domain.layout.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
     }
@@ -77,11 +75,10 @@ package struct Replay<State: StateType>: HistoryFollower {
         }
     }
 
-    /// The recorded actions with the IDs that clients gave to them.
     private func actions(of recorded: Commit) throws(HistoryFault) -> [(any Action, id: String?)] {
         let node: JSONNode
         do throws(JSONFault) {
-            node = JSONNode(try JSONDocument(recorded.action, depthMax: 1000, from: .journal))
+            node = JSONNode(try JSONDocument(recorded.action, depthMax: 1000))
         } catch {
             throw HistoryFault(recorded, "the action cannot be read: \(error.detail)")
         }

@@ -9,7 +9,6 @@ package struct LostHistory: Sendable {
     package var since: Instant
 }
 
-/// The adoption of commits that another writer has appended to the journal.
 extension Store {
     /// Adopts the commits of other writers later, on the store's queue: after the landing of the turns in flight, whose
     /// append such a commit refuses.
@@ -23,8 +22,6 @@ extension Store {
     ///
     /// No reducer, middleware or effect runs for these commits: the store that made them has run its own. Each commit
     /// costs what its patch touches. A caller must be on the store's queue.
-    ///
-    /// - Returns: whether the store has adopted any.
     func adoptForeignCommits() -> Bool {
         guard let journal else { return false }
         let start = latest.version

@@ -1,6 +1,6 @@
 internal import StateJSON
 
-/// What is compared with a recorded history, commit by commit.
+/// A comparison with a recorded history, commit by commit.
 package protocol HistoryVerification {
     /// Applies the next commit.
     ///
@@ -81,9 +81,8 @@ package struct Verification<State: StateType>: HistoryVerification, Sendable {
         }
     }
 
-    /// The recorded value at a pointer as today's domain spells it: an earlier program may have spelled it in another way.
-    ///
-    /// - Returns: nil where the domain cannot read it.
+    /// The recorded value at a pointer as today's domain spells it, which an earlier build may have done in another
+    /// way.
     private func respelled(at pointer: JSONPointer) -> JSONValue? {
         // A value can be read as a member of the part of the state that it lies in; of a table, one entity is enough.
         let part = domain.catalogue.parts.first { pointer.tokens.starts(with: $0.pointer.tokens) }

@@ -2,17 +2,12 @@ internal import StateJSON
 
 /// An operation of a recorded patch, on its way to the part that it changes.
 struct PatchOperation {
-    /// `add`, `remove` or `replace`.
     let name: String
     /// Where the operation applies, from the part that has it.
     private(set) var tokens: ArraySlice<String>
-    /// Absent for `remove`.
     let value: JSONValue?
     private let pointer: JSONPointer
 
-    /// Reads the operations of a patch.
-    ///
-    /// - Throws: ``JSONFault`` or ``PatchMismatch`` for bytes that are no patch.
     static func operations(of patch: [UInt8]) throws -> [PatchOperation] {
         guard case .array(let elements) = try JSONValue(parsing: patch, depthMax: 1000) else {
             throw PatchMismatch(detail: "a patch is an array")
@@ -35,16 +30,13 @@ struct PatchOperation {
         return inner
     }
 
-    /// The fault of an operation that does not fit.
     var mismatch: PatchMismatch { PatchMismatch(detail: "cannot \(name) at \(pointer): there is no such place") }
 
-    /// Carries the operation out on a value that has its tokens.
     func apply(to part: inout JSONValue) throws(PatchMismatch) {
         guard part.apply(name, at: tokens, value) else { throw mismatch }
     }
 
-    /// The value as a node that can be decoded.
     static func node(_ value: JSONValue) throws(JSONFault) -> JSONNode {
-        JSONNode(try JSONDocument(value.text, depthMax: 1000, from: .journal))
+        JSONNode(try JSONDocument(value.text, depthMax: 1000))
     }
 }
