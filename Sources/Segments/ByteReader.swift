@@ -8,7 +8,6 @@ struct ByteReader {
         self.offset = offset
     }
 
-    /// Whether everything has been read.
     var isAtEnd: Bool { offset == bytes.count }
 
     @inline(__always)
@@ -61,7 +60,7 @@ struct ByteReader {
 
     mutating func skipString() throws(SegmentFault) { _ = try raw(try count()) }
 
-    /// Skips a text that was written as what differs from a model.
+    /// Skips a text that was written as its difference from a model.
     mutating func skipText() throws(SegmentFault) {
         _ = try number()
         _ = try number()
@@ -74,7 +73,7 @@ struct ByteReader {
         return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
     }
 
-    /// Reads a text that was written as what differs from a model.
+    /// Reads a text that was written as its difference from a model.
     mutating func text(like model: [UInt8]) throws(SegmentFault) -> [UInt8] {
         let prefix = try count(upTo: model.count)
         let suffix = try count(upTo: model.count - prefix)

@@ -6,7 +6,6 @@ package struct ByteWriter {
 
     package init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
-    /// Drops the bytes and keeps the memory.
     mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
     @inline(__always)
@@ -31,11 +30,10 @@ package struct ByteWriter {
         bytes.append(UInt8(truncatingIfNeeded: rest))
     }
 
-    /// Writes a number that may be negative: those near zero are short.
+    /// Writes a number that may be negative; a number near zero is short.
     @inline(__always)
     mutating func signed(_ value: Int64) { number(UInt64(bitPattern: value << 1 ^ value >> 63)) }
 
-    /// Writes a string as its size and its UTF-8 bytes.
     mutating func string(_ text: String) {
         var text = text
         text.withUTF8 {
@@ -65,7 +63,7 @@ package struct ByteWriter {
         }
     }
 
-    /// Writes a text as what differs from another text, the model: how many bytes at its start and at its end are the
+    /// Writes a text as its difference from another text, the model: how many bytes at its start and at its end are the
     /// model's, and the bytes between.
     mutating func text(_ text: UnsafeBufferPointer<UInt8>, like model: UnsafeBufferPointer<UInt8>) {
         let shorter = min(text.count, model.count)

@@ -16,9 +16,9 @@ package enum KeyTable {
         static let all = Members(rawValue: (1 << 3) - 1)
     }
 
-    /// Replaces what a writer has by keys.
+    /// Replaces the content of a writer by keys.
     ///
-    /// - Returns: the time at which the last of them expires; nil where there are none, and nothing is written.
+    /// - Returns: the time at which the last of them expires, or nil without keys, for which nothing is written.
     package static func write(
         _ keys: some Sequence<KeyRecord>, _ epoch: Epoch, to writer: inout ByteWriter
     ) -> Timestamp? {

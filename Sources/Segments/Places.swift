@@ -64,7 +64,7 @@ extension UnsafeBufferPointer<UInt8> {
     /// How far after the last place a mark is looked for: it bounds the time for large texts.
     private static var searchMax: Int { 256 }
 
-    /// Where the first occurrence of a mark ends; nil where there is none near the offset.
+    /// The end of the first occurrence of a mark near the offset, or nil.
     fileprivate func end(of mark: StaticString, from offset: Int) -> Int? {
         let mark = UnsafeBufferPointer(start: mark.utf8Start, count: mark.utf8CodeUnitCount)
         let limit = Swift.min(count - mark.count, offset + Self.searchMax)

@@ -6,7 +6,7 @@ package import StateStore
 /// | --- | --- |
 /// | head | the number of this form; the algorithm of the hash; the fence, which is the term of the writer, or 0; the members that occur in any record; the number of commits; the time of the first commit |
 /// | sizes | the size of each record in bytes, from which a reader finds one record without reading the others; absent for one commit |
-/// | record | the members that it has; the number of its model, and its time; action, patch and changed pointers; IDs; causation; subject; trace; key |
+/// | record | the members that it has; the number of its model, and its time; action, patch and changed pointers; IDs; causation; subject; trace; key; named members, each with its size |
 ///
 /// A record whose commit has the types of an earlier one of the segment has that commit as its model: it takes the types
 /// from it, the changed pointers if they are equal, and of action and patch all that is equal at the start and at the end. A
@@ -36,7 +36,9 @@ package enum SegmentBody {
         static let key = Members(rawValue: 1 << 5)
         static let by = Members(rawValue: 1 << 6)
         static let trace = Members(rawValue: 1 << 7)
-        static let all = Members(rawValue: (1 << 8) - 1)
+        /// Members with a name and a size each, of which a reader passes over unknown ones.
+        static let named = Members(rawValue: 1 << 8)
+        static let all = Members(rawValue: (1 << 9) - 1)
     }
 
     /// The members that the record of a key may have.

@@ -110,6 +110,13 @@ package struct SegmentDecoder {
         let by = members.contains(.by) ? try reader.string() : nil
         let trace = members.contains(.trace) ? try reader.string() : nil
         let key = members.contains(.key) ? try key(version, id, time, &reader) : nil
+        if members.contains(.named) {
+            for _ in 0..<(try reader.count()) {
+                // The name and the value of a member that a newer program has written.
+                try reader.skipString()
+                try reader.skipString()
+            }
+        }
         guard reader.isAtEnd else { throw .malformed }
         return Commit(
             version: version, time: Timestamp(milliseconds: time), id: id, cause: cause, root: root, by: by,
@@ -118,7 +125,7 @@ package struct SegmentDecoder {
             clientIDs: clientIDs, idempotency: key)
     }
 
-    /// What a record may take from its model.
+    /// The parts that a record may take from its model.
     private struct Text {
         var types: [String]
         var action: [UInt8]

@@ -1,6 +1,6 @@
 /// Why bytes are not a segment.
 package struct SegmentFault: Error, Equatable {
-    /// What is wrong, as a clause.
+    /// The fault, as a clause.
     package let detail: String
 
     package init(_ detail: String) { self.detail = detail }

@@ -87,6 +87,18 @@ struct SegmentTests {
         #expect(without == [1, 1, 0, 0, 1, 0] + [UInt8](repeating: 0, count: 10))
     }
 
+    @Test("a named member that this program does not know is passed over, and one that is cut is refused")
+    func namedMembers() throws {
+        let bare = Commit(
+            version: 7, time: Timestamp(milliseconds: 0), id: "\(epoch).7", types: [], action: [], patch: [])
+        let members = [2, 8] + Array("schedule".utf8) + [3, 1, 2, 3, 1, UInt8(ascii: "x"), 0]
+        let body = [1, 1, 0, 0x80, 2, 1, 0, 0x80, 2] + [UInt8](repeating: 0, count: 9) + members
+
+        #expect(try commits(body, first: 7).map(Content.init) == [Content(bare)])
+        #expect(throws: SegmentFault.self) { try commits(body.dropLast(), first: 7) }
+        #expect(throws: SegmentFault.self) { try commits(body + [0], first: 7) }
+    }
+
     @Test("equal commits have equal bodies, whatever was encoded before")
     func deterministic() {
         var maker = CommitMaker(seed: 5, epoch: epoch)
@@ -205,8 +217,8 @@ struct SegmentTests {
     func newer(index: Int) {
         var body = bodies([.setting(1)])[0]
         body[index] = 0x7F &+ UInt8(index == 3 ? 1 : 0)
-        // The first bit without a member: 256.
-        if index == 3 { body.insert(2, at: 4) }
+        // The first bit without a member: 512.
+        if index == 3 { body.insert(4, at: 4) }
 
         let fault = #expect(throws: SegmentFault.self) { try commits(body, first: 1) }
 
