@@ -18,7 +18,6 @@ struct TextIdentityTests {
         ("StateHTTP/Contract.swift", "declared names, found by value(named:)"),
         ("StateHTTP/Descriptions/ActionSchemas.swift", "declared names"),
         ("StateHTTP/Descriptions/OpenAPIDocument.swift", "names that the document has made"),
-        ("StateHTTP/Descriptions/OpenAPISource.swift", "codes of the server's problems"),
         ("StateHTTP/Descriptions/TypeDeclarations.swift", "names of the domain"),
         ("StateHTTP/DurableStreams/Contract+StateMessages.swift", "names of parts, which are small letters"),
         ("StateHTTP/DurableStreams/DurableRead.swift", "tags, which say only what the client has"),

@@ -2,7 +2,6 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// The JSON Schemas of the types of a domain.
 struct DomainSchemas: Sendable {
     /// The payload of each action type that clients may dispatch.
     let payloads: [String: JSONValue]
@@ -23,7 +22,6 @@ struct DomainSchemas: Sendable {
         }
     }
 
-    /// The whole state of a store.
     func state(of scope: Scope) -> JSONValue {
         let inside = parts.filter { $0.part.isInside(scope.pointer) }
         return Self.object(
@@ -79,7 +77,6 @@ struct ActionSchemas {
     private let store: VisibleStore
     private let schemas: DomainSchemas
     private let limits: ContractLimits
-    /// The types of the client for JavaScript.
     private let clientTypes: [UInt8]
 
     init(_ store: VisibleStore, _ schemas: DomainSchemas, _ limits: ContractLimits, clientTypes: [UInt8] = []) {
@@ -108,7 +105,6 @@ struct ActionSchemas {
     }
 }
 
-/// The descriptions of a store, UTF-8: JSON, and the types for TypeScript.
 struct StoreDocuments: Sendable {
     enum Name { case catalogue, openAPI, types }
 
@@ -124,13 +120,11 @@ struct StoreDocuments: Sendable {
         }
     }
 
-    /// How many bytes they have, with the forms that clients have asked for.
     var bytesCount: Int { catalogue.bytesCount + openAPI.bytesCount + types.bytesCount }
 }
 
 /// The descriptions that clients have asked for; clients that see the same share them.
 final class SharedDocuments: Sendable {
-    /// What decides about the descriptions of a store.
     private struct Key: Hashable {
         var store: String
         var isEverything: Bool
@@ -138,20 +132,16 @@ final class SharedDocuments: Sendable {
         var seen: [String] = []
         var views: [String] = []
         var seesWholeState = true
-        var operates = true
-        var backsUp = true
 
         init(_ store: VisibleStore) {
             self.store = store.name
-            isEverything = store.access.isUnlimited && store.access.operates
+            isEverything = store.access.isUnlimited
             // Nearly every client sees everything, and needs no lists to say so.
             guard !isEverything else { return }
             dispatched = store.types
             seen = store.scope.types.filter(store.sees(type:))
             views = store.views.keys.sorted()
             seesWholeState = store.seesWholeState
-            operates = store.access.operates
-            backsUp = store.access.backsUp
         }
     }
 
@@ -177,13 +167,11 @@ final class SharedDocuments: Sendable {
 
     init(bytesMax: Int = 16 << 20) { self.bytesMax = bytesMax }
 
-    /// The kept descriptions of a store as its client sees it; nil where there are none.
     func known(of store: VisibleStore) -> StoreDocuments? {
         let key = Key(store)
         return state.withLock { $0.use(key) }
     }
 
-    /// The descriptions of a store as its client sees it.
     func documents(of store: VisibleStore, make: (VisibleStore) -> StoreDocuments) -> StoreDocuments {
         let key = Key(store)
         if let known = state.withLock({ $0.use(key) }) { return known }

@@ -46,7 +46,7 @@ extension Contract {
         var response = Response.json(
             of: request.style == .pretty
                 ? document.indented()
-                    // Without memory for the coding there is none for the answer.
+                    // Without memory for the coding the answer has no memory either.
                 : coding.map { coding in document.form(coding.rawValue) { coding.compressed($0) ?? [] } }
                     ?? document.body,
             latest: request.latest)

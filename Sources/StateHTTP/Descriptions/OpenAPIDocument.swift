@@ -1,115 +1,60 @@
+internal import CDocuments
 internal import StateJSON
 internal import StateStore
 
-/// The OpenAPI 3.1 document of a store, as its client sees it.
+/// The OpenAPI 3.1 document of a store: `openapi.json` of CDocuments with the schemas of the actions, the state and the views
+/// that the client may see.
 ///
-/// ``OpenAPISource`` has what is the same for all. Here come the paths of this store and its views, the schemas of its state
-/// and its actions, the limits in force, and what the client may not use goes.
+/// It has the routes of the store, whether the client may use them or not.
 struct OpenAPIDocument {
     let store: VisibleStore
     let limits: ContractLimits
     /// The action types that the client may dispatch, with the JSON Schema of the payload.
     let actions: [(type: String, payload: JSONValue)]
-    /// The JSON Schema of the whole state.
     let state: JSONValue
-    /// The JSON Schema of each view, by its name in this store.
     let views: [String: JSONValue]
 
-    /// The document, UTF-8 JSON.
     var text: [UInt8] {
-        var document = OpenAPISource.document(with: words)
+        var document = Self.source
         document["paths"] = paths(document["paths"].members)
         document["components"]["schemas"] = schemas(document["components"]["schemas"].members)
-        document["components"]["parameters"] = parameters(document["components"]["parameters"].members)
-        return Self.pruned(document).text
+        document["components"]["parameters"] = parameters(document["components"]["parameters"])
+        return document.text
     }
 
-    /// The document without tags and components of which nothing in it speaks.
-    private static func pruned(_ document: JSONValue) -> JSONValue {
-        var document = document
-        let operations = document["paths"].members.members.flatMap { $0.value.members.members.map(\.value) }
-        let tags = operations.flatMap { $0["tags"].elements }
-        document["tags"] = .array(document["tags"].elements.filter { tags.contains($0["name"]) })
-        var count = Int.max
-        while true {
-            var references: Set<String> = []
-            collect(&references, of: document)
-            // What only a component names that goes, goes with it.
-            guard references.count < count else { return document }
-            count = references.count
-            for kind in ["schemas", "parameters", "headers"] {
-                let kept = document["components"][kind].members.members.filter {
-                    references.contains("#/components/\(kind)/\($0.key)")
-                }
-                document["components"][kind] = .of(kept.map { ($0.key, $0.value) })
-            }
+    private static var source: JSONValue {
+        var length = 0
+        let start = storekeeper_openapi(&length)
+        do {
+            return try JSONValue(parsing: Array(UnsafeRawBufferPointer(start: start, count: length)))
+        } catch {
+            preconditionFailure("openapi.json is not JSON: \(error)")
         }
-    }
-
-    private static func collect(_ references: inout Set<String>, of value: JSONValue) {
-        switch value {
-        case .object(let object):
-            for (key, member) in object.members {
-                if key == "$ref" { references.insert(member.string) } else { collect(&references, of: member) }
-            }
-        case .array(let elements): for element in elements { collect(&references, of: element) }
-        default: break
-        }
-    }
-
-    /// What stands in the place of the words in capitals.
-    private var words: [String: JSONValue] {
-        let action = actions.first.map { action in
-            JSONValue.of(("type", .string(action.type)), ("payload", Self.sample(of: action.payload)))
-        }
-        let example = action ?? ["type": "example/add"]
-        return [
-            "ACTION_EXAMPLE": example,
-            "LINES_EXAMPLE": .string(String(decoding: example.text, as: UTF8.self) + "\n"),
-            "BATCH_ACTIONS_MAX": .integer(Int64(limits.batchActionsMax)),
-            "WAIT_DEFAULT": .integer(limits.waitDefault.components.seconds),
-            "WAIT_MAX": .integer(limits.waitMax.components.seconds),
-            "DEBOUNCE_MAX": .integer(Int64(limits.debounceMax / .milliseconds(1))),
-            "LIMIT_DEFAULT": .integer(Int64(limits.changesLimitDefault)),
-            "LIMIT_MAX": .integer(Int64(limits.changesLimitMax)),
-        ]
     }
 
     // MARK: Paths
 
-    /// The path items of this store.
     private func paths(_ all: JSONObject) -> JSONValue {
         var paths = JSONObject()
-        for (path, item) in all.members where isThere(path) {
+        for (path, item) in all.members where hasPath(path) {
             guard !path.hasSuffix("/{view}") else {
                 for (name, item) in viewItems(item) { paths["\(store.path)/views/\(name)"] = item }
                 continue
             }
             paths[path.hasPrefix("/v1") ? store.path + path.dropFirst(3) : path] = item
         }
-        if !store.access.operates, var item = paths["/readyz"] {
-            for method in ["get", "head"] { item[method]["parameters"] = [] }
-            paths["/readyz"] = item
-        }
         return .object(paths)
     }
 
-    /// Whether a path of the source is one of this store, and the client may use it.
-    private func isThere(_ path: String) -> Bool {
-        switch path {
-        case _
-        where store.isFork && !path.hasPrefix("/v1/state") && !path.hasPrefix("/v1/views")
-            && !path.hasPrefix("/v1/actions") && !path.hasPrefix("/v1/changes"):
-            false
-        case "/v1/state": store.seesWholeState
-        case "/v1/forks", "/v1/forks/{fork}": store.isWhole && store.access.forks
-        case "/v1/bisect": store.isWhole && store.access.seesEverything
-        case "/v1/operations": store.isWhole && store.access.operates
-        case "/v1/me", "/v1/stores", "/v1/client.js", "/livez", "/readyz": store.isWhole
-        case "/v1/journal/backup": store.isWhole && store.access.backsUp
-        case "/metrics": store.isWhole && store.access.operates
-        default: true
-        }
+    private static let pathsOfForks = ["/v1/state", "/v1/views", "/v1/actions", "/v1/changes"]
+    private static let pathsOfTheWholeStore = [
+        "/v1/forks", "/v1/bisect", "/v1/operations", "/v1/me", "/v1/stores", "/v1/client.js", "/v1/journal", "/livez",
+        "/readyz", "/metrics",
+    ]
+
+    private func hasPath(_ path: String) -> Bool {
+        if store.isFork { return Self.pathsOfForks.contains(where: path.hasPrefix) }
+        return store.isWhole || !Self.pathsOfTheWholeStore.contains(where: path.hasPrefix)
     }
 
     /// The item of each view, with the segment of its path.
@@ -156,7 +101,7 @@ struct OpenAPIDocument {
 
     private func schemas(_ all: JSONObject) -> JSONValue {
         var schemas = all
-        if !store.isWhole { schemas["Stores"] = nil }
+        schemas["Batch"]?["maxItems"] = .integer(Int64(limits.batchActionsMax))
         schemas["State"] = Self.described(state, "The whole state of the store. A past version can have another form.")
         for (view, name, schema) in viewComponents { schemas[name] = Self.described(schema, "The view \(view).") }
         var taken = Set(schemas.members.map(\.key) + ["Action"])
@@ -196,31 +141,6 @@ struct OpenAPIDocument {
             members["properties"] = .object(properties)
         }
         return .object(members)
-    }
-
-    /// A value that a schema of ``SchemaProbe`` describes, with the fields that it needs.
-    private static func sample(of schema: JSONValue) -> JSONValue {
-        if case .array(let choices)? = schema[pointer: "/enum"], let first = choices.first { return first }
-        var kind = schema[pointer: "/type"]
-        if case .array(let kinds)? = kind { kind = kinds.first }
-        if case .array(let choices)? = schema[pointer: "/anyOf"], let first = choices.first { return sample(of: first) }
-        switch (kind, schema[pointer: "/format"]) {
-        case ("string"?, "date-time"?): return "2026-11-22T14:03:05Z"
-        case ("string"?, "uuid"?): return "2b0f1c52-8a1e-4c3b-9d57-6f1e2a3b4c5d"
-        case ("boolean"?, _): return true
-        case ("string"?, _): return "text"
-        case ("integer"?, _), ("number"?, _): return 1
-        case ("array"?, _): return .array(schema[pointer: "/items"].map { [sample(of: $0)] } ?? [])
-        default: break
-        }
-        guard case .array(let names)? = schema[pointer: "/required"],
-            case .object(let properties)? = schema[pointer: "/properties"]
-        else { return [:] }
-        return .of(
-            names.compactMap { name in
-                guard case .string(let name) = name, let property = properties[name] else { return nil }
-                return (name, sample(of: property))
-            })
     }
 
     private static func schema(of type: String, payload: JSONValue, _ name: String) -> JSONValue {
@@ -264,18 +184,50 @@ struct OpenAPIDocument {
 
     // MARK: Parameters
 
-    private func parameters(_ all: JSONObject) -> JSONValue {
+    private func parameters(_ all: JSONValue) -> JSONValue {
         var parameters = all
-        // Only a client that operates the whole store has a route with it.
-        if !store.isWhole || !store.access.operates { parameters["verbose"] = nil }
+        parameters["debounce"]["schema"]["maximum"] = .integer(Int64(limits.debounceMax / .milliseconds(1)))
+        parameters["limit"]["schema"]["default"] = .integer(Int64(limits.changesLimitDefault))
         // The types that the client may see in the log.
         let types = store.scope.types.filter(store.sees(type:))
         if !types.isEmpty {
             let item: JSONValue = [
                 "type": "string", "anyOf": [["enum": .array(types.map(JSONValue.string))], ["pattern": #"\*$"#]],
             ]
-            parameters["types"]?["schema"] = ["type": "array", "minItems": 1, "items": item]
+            parameters["types"]["schema"] = ["type": "array", "minItems": 1, "items": item]
         }
-        return .object(parameters)
+        return parameters
+    }
+}
+
+/// Access to the parts of a document whose form is known: a missing part is null, empty, or an empty text.
+extension JSONValue {
+    static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
+
+    static func of(_ members: [(String, JSONValue)]) -> JSONValue {
+        var object = JSONObject()
+        for (key, value) in members { object[key] = value }
+        return .object(object)
+    }
+
+    var members: JSONObject {
+        get { if case .object(let object) = self { object } else { JSONObject() } }
+        set { self = .object(newValue) }
+    }
+
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+
+    /// The text of a string, or a number as JSON spells it.
+    var string: String {
+        switch self {
+        case .string(let text): text
+        case .integer(let number): "\(number)"
+        default: ""
+        }
+    }
+
+    subscript(key: String) -> JSONValue {
+        get { members[key] ?? .null }
+        set { members[key] = newValue }
     }
 }

@@ -17,13 +17,11 @@ final class SchemaRun {
 
     let root = SchemaNote()
     let probe: SchemaProbe
-    /// The index of the samples.
     let attempt: Int
     let samples: SchemaProbe.Samples
     private let refused: Int?
     private(set) var questions: [Question] = []
 
-    /// - Parameter refused: the index of the question that gets an error in place of an answer; nil for none.
     init(_ probe: SchemaProbe, attempt: Int, refusing refused: Int? = nil) {
         self.probe = probe
         self.attempt = attempt
@@ -131,7 +129,6 @@ struct SchemaDecoder: Decoder, SingleValueDecodingContainer {
     }
 }
 
-/// The fields of an object.
 private struct SchemaFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let run: SchemaRun
     let note: SchemaNote

@@ -1,17 +1,12 @@
 internal import StateJSON
 
-/// What a type has asked for at one pointer of its JSON.
+/// The values that a type has asked for at one pointer of its JSON.
 final class SchemaNote {
     enum Shape {
-        /// Nothing so far.
         case nothing
-        /// A value with a schema of its own.
         case value(JSONValue)
-        /// An object with the fields that the type has asked for, in order.
         case object
-        /// An array with the elements that the type has asked for.
         case array
-        /// Values of several kinds.
         case several
     }
 
@@ -31,7 +26,6 @@ final class SchemaNote {
     /// Whether the object may have members that the note does not name.
     var takesOthers = false
 
-    /// Notes that the type has asked for a value, an object or an array.
     func set(_ wanted: Shape) {
         switch (shape, wanted) {
         case (.nothing, _): shape = wanted
@@ -92,7 +86,7 @@ final class SchemaNote {
         }
     }
 
-    /// Whether a value that the type has written is one of those that the note describes, as far as the outermost level tells.
+    /// Tells whether the note describes a value that the type has written, as far as the outermost level tells.
     func admits(_ value: JSONValue) -> Bool {
         guard !isOpen else { return true }
         switch (shape, value) {
@@ -119,7 +113,6 @@ final class SchemaNote {
         }
     }
 
-    /// The JSON Schema.
     var schema: JSONValue {
         guard !isOpen else { return [:] }
         let plain: JSONValue =
@@ -150,7 +143,6 @@ final class SchemaNote {
         return ["type": "array", "items": items]
     }
 
-    /// The schema of a value that may also be null.
     static func nullable(_ schema: JSONValue) -> JSONValue {
         guard case .object(var members) = schema, !members.members.isEmpty else { return schema }
         guard case .string(let type)? = members["type"], members["enum"] == nil else {

@@ -20,10 +20,9 @@ final class SchemaProbe {
         static let third = Samples(string: "a", integer: 1, boolean: true)
     }
 
-    /// What is known of a type without a question to it.
+    /// The description of a type that needs no question to it.
     struct Description {
         var schema: JSONValue
-        /// A value of the type.
         var sample: Any
     }
 
@@ -43,7 +42,6 @@ final class SchemaProbe {
 
     private init() {}
 
-    /// The schema of a type.
     static func schema(of type: any Decodable.Type) -> JSONValue {
         SchemaProbe().schema(of: type)
     }
@@ -85,7 +83,6 @@ final class SchemaProbe {
         return value
     }
 
-    /// The description of a type that is known without a question to it.
     private func known<Value: Decodable>(_ type: Value.Type, attempt: Int) -> Description? {
         if let kind = FoundationValue(type) { return Description(schema: kind.schema, sample: kind.sample) }
         if type == UUID.self { return Description(schema: ["type": "string", "format": "uuid"], sample: UUID()) }
@@ -134,7 +131,7 @@ final class SchemaProbe {
         return run.root.schema
     }
 
-    /// Opens the notes where the type takes or writes other values than those that it has asked for.
+    /// Opens the notes if the type takes or writes values that it has not asked for.
     private func lookFurther<Value: Decodable>(_ run: SchemaRun, _ value: Value?) {
         for attempt in 0..<Self.attemptsCount where attempt != run.attempt {
             // What a type asks for can depend on the values that it gets.
@@ -171,7 +168,6 @@ private protocol SchemaShaped {
     static func description(by probe: SchemaProbe) -> SchemaProbe.Description
 }
 
-/// The schema of a part, where it can be decoded.
 private func schema<Part>(of type: Part.Type, by probe: SchemaProbe) -> JSONValue {
     (type as? any Decodable.Type).map { probe.schema(of: $0) } ?? [:]
 }

@@ -7,10 +7,8 @@ internal import StateJSON
 struct TypeDeclarations {
     let actions: [(type: String, payload: JSONValue)]
     let state: JSONValue
-    /// The schema of each view, by its name.
     let views: [String: JSONValue]
 
-    /// The declarations, UTF-8.
     var text: [UInt8] {
         let views = views.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         let text =

@@ -147,10 +147,7 @@ def test_only_a_client_that_may_see_and_operate_everything_gets_a_backup(workspa
                     del answer.fields["date"]
                 expect(str(answers[0]) == str(answers[1]), f"{method} tells that there are backups:", answers[0])
                 expect_equal(answers[0].status, 404, method)
-            document = client.get("/v1/openapi.json", **bearer(token)).json
-            expect(BACKUP not in document["paths"], "the description names backups")
         for token in may:
-            expect(BACKUP in client.get("/v1/openapi.json", **bearer(token)).json["paths"], "no description")
             head = client.request("HEAD", BACKUP, None, bearer(token))
             expect_equal((head.status, head.fields["content-type"]), (200, "application/x-tar"), "HEAD")
             expect_equal(client.request("POST", BACKUP, b"", bearer(token)).status, 405, "POST")
