@@ -28,7 +28,7 @@ public struct StateServer: Service, Sendable {
         public var port: UInt16
     }
 
-    /// What a start does with a journal that is damaged, or shorter than it was.
+    /// The policy of a start for a journal that is damaged, or shorter than it was.
     public enum DamagePolicy: Sendable {
         /// It throws an error with a sentence, and changes nothing.
         case refuse
@@ -40,7 +40,6 @@ public struct StateServer: Service, Sendable {
     /// The version of Storekeeper, which is that of this package.
     package static let version = "0.1.0"
 
-    /// The package traits that this build has.
     static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }
 
     private let settings: Settings
@@ -51,11 +50,11 @@ public struct StateServer: Service, Sendable {
     private let quarantine: Quarantine?
     private let server: HTTPServer
     private let onReady: @Sendable (Address) throws -> Void
-    /// How long a stop may take before it ends the process; nil where the process has other things to do.
+    /// The longest time of a stop before it ends the process; nil in a process with other work.
     private var exitDelay: Duration?
-    /// The service manager of the process; nil where the process has other things to do, or was started by hand.
+    /// The service manager of the process; nil in a process with other work, or one that was started by hand.
     private var manager: ServiceManager?
-    /// How the process can go on with a new start; nil where it cannot.
+    /// The way to go on with a new start in the same process, if there is one.
     private var restart: Restart?
 
     /// Builds a server: compiles the domain, opens the journal and recovers the state.
@@ -81,7 +80,6 @@ public struct StateServer: Service, Sendable {
             onDamage: policy, onReady: onReady)
     }
 
-    /// - Parameter claim: by which name the journal knows the domain; nil takes a journal of any domain.
     init<D: Domain>(
         _ domain: D, of claim: DomainClaim?, settings: Settings, logger: Logger, middleware: [Middleware<D.State>],
         version: String?, onDamage policy: DamagePolicy, onReady: @escaping @Sendable (Address) throws -> Void
@@ -102,7 +100,7 @@ public struct StateServer: Service, Sendable {
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(
-            types: compiled.catalogue.types, limits: settings.metricLimits, journal: journal,
+            types: compiled.catalogue.types, settings: settings, journal: journal,
             version: version, sharedWith: MetricsSystem.factory)
         let schedule = Schedule.live()
         let store = Store(
@@ -126,7 +124,7 @@ public struct StateServer: Service, Sendable {
             backups: try Backups(settings, schedule: schedule, memory: gauges.memory, logger: logger),
             forks: settings.forksMax == 0
                 ? nil
-                : Forks(settings.forkLimits, memory: gauges.memory, schedule: schedule),
+                : Forks(settings, memory: gauges.memory, schedule: schedule),
             schedule: schedule,
             heartbeat: .seconds(settings.heartbeatSeconds),
             streamLifetime: .seconds(settings.streamSecondsMax), gauges: gauges,
@@ -152,8 +150,6 @@ public struct StateServer: Service, Sendable {
     /// Finds out whether a server with these settings could listen on its addresses, before it makes a journal.
     ///
     /// A Unix socket is not tried: its file would stay.
-    ///
-    /// - Throws: ``ServerFault`` or ``SettingsFault``; each describes itself in a sentence.
     static func checkAddress(in settings: Settings) throws {
         for case .address(let host, let port) in try settings.listeningPlaces() {
             try ServerFault.translating {
@@ -253,8 +249,6 @@ public struct StateServer: Service, Sendable {
     }
 
     /// Takes a model or a schema that has changed.
-    ///
-    /// - Returns: the one that is served now, where a start has to take another one; nil where none has to.
     private func reloadDomain() async -> [UInt8]? {
         do {
             let present: [UInt8]

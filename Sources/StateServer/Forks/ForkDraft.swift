@@ -22,7 +22,6 @@ final class ForkDraft: Sendable {
     private let begin: @Sendable () throws -> Fork.Advance
     private let progress = Mutex(Progress())
 
-    /// - Parameter begin: reads the state that the fork begins with.
     init(
         from: Cursor, to: Cursor, place: Forks.Place, timeMax: Duration,
         begin: @escaping @Sendable () throws -> Fork.Advance
@@ -31,9 +30,6 @@ final class ForkDraft: Sendable {
     }
 
     /// Runs actions for a slice of time.
-    ///
-    /// - Returns: the fork, or nil where more is to run, and where the client has gone.
-    /// - Throws: a problem where the fork takes longer than it may.
     func advance(_ now: () -> Instant, isOver: () -> Bool) throws -> Fork? {
         var progress = progress.withLock { $0 }
         guard !isOver() else { return nil }

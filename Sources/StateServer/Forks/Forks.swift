@@ -9,19 +9,9 @@ internal import Synchronization
 /// They are bounded in number and life, and a client has a share of them. Their memory counts in the server's budget, of which
 /// they have at most half. Any thread may call any method.
 final class Forks: Sendable {
-    struct Limits: Sendable {
-        var countMax = 8
-        var lifetime = Duration.seconds(900)
-        /// How many commits one fork runs again.
-        var commitsMax = 100_000
-        /// How long it takes to run them.
-        var runTimeMax = Duration.seconds(30)
+    /// The longest time for which one fork runs commits again.
+    static let runTimeMax = Duration.seconds(30)
 
-        /// How many forks one client may have: one more than half of all.
-        var countPerClientMax: Int { countMax / 2 + 1 }
-    }
-
-    /// A fork, the handlers that serve it, and its place among the forks.
     private struct Entry {
         let description: ForkDescription
         let transport: InProcessTransport
@@ -39,7 +29,6 @@ final class Forks: Sendable {
 
         fileprivate init(_ client: String, _ memory: ForkMemory) { (self.client, self.memory) = (client, memory) }
 
-        /// Takes memory for the fork; returns whether there is any.
         func take(_ count: Int) -> Bool {
             guard memory.take(count) else { return false }
             bytes.add(count, ordering: .relaxed)
@@ -51,9 +40,7 @@ final class Forks: Sendable {
 
     private struct State {
         var entries: [(name: String, entry: Entry)] = []
-        /// The places of forks that are being made.
         var making: [Place] = []
-        /// Whether a timer is set for the oldest fork.
         var hasTimer = false
         /// The requests that forks work on, by the number of the exchange.
         var hangUps: [UInt64: @Sendable () -> Void] = [:]
@@ -61,21 +48,23 @@ final class Forks: Sendable {
         var places: [Place] { making + entries.map(\.entry.place) }
     }
 
-    let limits: Limits
+    let settings: Settings
     private let memory: ForkMemory
     private let schedule: Schedule
     private let state = Mutex(State())
 
-    init(_ limits: Limits, memory: MemoryBudget, schedule: Schedule) {
-        (self.limits, self.memory, self.schedule) = (limits, ForkMemory(memory), schedule)
+    init(_ settings: Settings, memory: MemoryBudget, schedule: Schedule) {
+        (self.settings, self.memory, self.schedule) = (settings, ForkMemory(memory), schedule)
     }
 
-    /// What is known of the forks, oldest first.
+    /// The most forks of one client: one more than half of all.
+    var countPerClientMax: Int { settings.forksMax / 2 + 1 }
+    private var lifetime: Duration { .seconds(settings.forkSecondsMax) }
+
     var descriptions: [ForkDescription] {
         state.withLock { $0.entries.map(\.entry) }.map(Self.current)
     }
 
-    /// What is known of a fork; nil where there is none of this name.
     func description(_ name: String) -> ForkDescription? { entry(name).map(Self.current) }
 
     private static func current(_ entry: Entry) -> ForkDescription {
@@ -89,13 +78,11 @@ final class Forks: Sendable {
     }
 
     /// Takes a place for a fork that is about to be made.
-    ///
-    /// - Returns: the place, or whose limit is reached.
     func begin(for client: String) -> Result<Place, WatchRefusal> {
         state.withLock { state in
             let places = state.places
-            guard places.count < limits.countMax else { return .failure(.all) }
-            guard places.count(where: { $0.client == client }) < limits.countPerClientMax else {
+            guard places.count < settings.forksMax else { return .failure(.all) }
+            guard places.count(where: { $0.client == client }) < countPerClientMax else {
                 return .failure(.client)
             }
             let place = Place(client, memory)
@@ -104,12 +91,9 @@ final class Forks: Sendable {
         }
     }
 
-    /// Gives up the place of a fork that is not made.
     func abandon(_ place: Place) { state.withLock { state in state.making.removeAll { $0 === place } } }
 
     /// Adds a fork that is made.
-    ///
-    /// - Parameter serve: makes the handlers of the fork's store under this name.
     func add(
         _ fork: Fork, from: Cursor, to: Cursor, at place: Place, serve: (any AnyStore, _ name: String) -> RequestHandler
     ) -> ForkDescription {
@@ -117,21 +101,20 @@ final class Forks: Sendable {
         let handler = serve(fork.store, name)
         let description = ForkDescription(
             name: name, from: from, to: to, latest: handler.latest,
-            expiry: schedule.time().advanced(by: limits.lifetime), fork: fork)
+            expiry: schedule.time().advanced(by: lifetime), fork: fork)
         let transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.after)
         let entry = Entry(
             description: description, transport: transport, handler: handler, place: place,
-            end: schedule.now() + limits.lifetime)
+            end: schedule.now() + lifetime)
         let mustSetTimer = state.withLock { state in
             state.making.removeAll { $0 === place }
             state.entries.append((name, entry))
             return !exchange(&state.hasTimer, with: true)
         }
-        if mustSetTimer { endExpired(after: limits.lifetime) }
+        if mustSetTimer { endExpired(after: lifetime) }
         return description
     }
 
-    /// Ends the forks whose time is over, with one timer for all of them.
     private func endExpired(after time: Duration) {
         schedule.after(time) { [weak self] in
             guard let self else { return }
@@ -147,9 +130,7 @@ final class Forks: Sendable {
         }
     }
 
-    /// Ends a fork, and what its clients wait for.
-    ///
-    /// - Returns: false where there is none of this name.
+    /// Ends a fork, and the waits of its clients; false without one.
     func remove(_ name: String) -> Bool {
         let removed = state.withLock { state -> Entry? in
             guard let index = state.entries.firstIndex(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
@@ -164,8 +145,6 @@ final class Forks: Sendable {
     }
 
     /// Has a fork answer a request.
-    ///
-    /// - Returns: false where there is none of this name.
     func carryOut(_ request: Request, in name: String, _ exchange: Exchange) -> Bool {
         guard let entry = entry(name) else { return false }
         let inner = entry.transport.send(request) { [weak self] event in
@@ -183,20 +162,17 @@ final class Forks: Sendable {
     }
 
     /// Ends what a fork works on for a client that has gone.
-    ///
-    /// - Returns: whether a fork worked on it.
     func hangUp(_ exchange: Exchange) -> Bool {
         guard let hangUp = state.withLock({ $0.hangUps.removeValue(forKey: exchange.id) }) else { return false }
         hangUp()
         return true
     }
 
-    /// Ends what clients of forks wait for whose credentials have ended.
+    /// Ends the waits of clients of forks whose credentials have ended.
     func endWatches() {
         for entry in state.withLock({ $0.entries.map(\.entry) }) { entry.handler.endWatches() }
     }
 
-    /// Ends all forks, because the server stops.
     func stop() { for (name, _) in state.withLock({ $0.entries }) { _ = remove(name) } }
 }
 

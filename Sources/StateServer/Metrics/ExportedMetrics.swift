@@ -6,12 +6,9 @@ internal import Synchronization
 /// Any thread may record and write it.
 protocol ExportedMetric: AnyObject, Sendable {
     /// Appends the lines of the metric.
-    ///
-    /// - Parameter labels: the labels in braces; empty without labels.
     func write(_ name: String, _ labels: String, to text: inout String)
 }
 
-/// A number that only rises.
 final class Total: CounterHandler, ExportedMetric {
     private let value = Atomic<Int64>(0)
 
@@ -23,7 +20,6 @@ final class Total: CounterHandler, ExportedMetric {
     }
 }
 
-/// A number that rises and falls.
 final class Level: MeterHandler, RecorderHandler, ExportedMetric {
     private let value = AtomicDouble()
 
@@ -50,7 +46,6 @@ final class Distribution: RecorderHandler, TimerHandler, ExportedMetric {
     private let buckets: [Bucket]
     private let sum = AtomicDouble()
 
-    /// - Parameter bounds: the upper bounds of the buckets, in order.
     init(_ bounds: [Double]) {
         self.bounds = bounds
         buckets = (0...bounds.count).map { _ in Bucket() }
@@ -58,7 +53,6 @@ final class Distribution: RecorderHandler, TimerHandler, ExportedMetric {
 
     func record(_ value: Int64) { record(Double(value)) }
 
-    /// Records a duration in seconds.
     func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }
 
     func record(_ value: Double) {
@@ -67,7 +61,6 @@ final class Distribution: RecorderHandler, TimerHandler, ExportedMetric {
         sum.add(value)
     }
 
-    /// Adds what was counted elsewhere, by the same bounds.
     func add(_ counts: [Int], sum: Double) {
         for (bucket, count) in zip(buckets, counts) { bucket.count.wrappingAdd(Int64(count), ordering: .relaxed) }
         self.sum.add(sum)
@@ -86,7 +79,6 @@ final class Distribution: RecorderHandler, TimerHandler, ExportedMetric {
     }
 }
 
-/// A floating-point number that any thread may change.
 private final class AtomicDouble: Sendable {
     private let bits = Atomic<UInt64>(0)
 

@@ -1,6 +1,5 @@
 internal import MicroHTTP
 
-/// The metrics of the server.
 extension MetricDescription {
     /// Every metric that a server exports; the page Metrics says what each of them means.
     static let all: [MetricDescription] =

@@ -63,7 +63,7 @@ final class MetricsExporter: MetricsFactory {
     func destroyRecorder(_ handler: any RecorderHandler) { remove(handler) }
     func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
 
-    /// The metric with this name and these labels, which is made where there is none.
+    /// The metric with this name and these labels, which is made at the first use.
     private func metric<Metric: ExportedMetric>(
         _ name: String, _ dimensions: [(String, String)], _ kind: MetricDescription.Kind,
         _ make: (MetricDescription) -> Metric
@@ -109,16 +109,13 @@ final class MetricsExporter: MetricsFactory {
     }
 }
 
-/// What the text says of a metric.
 struct MetricDescription: Sendable {
-    /// The type of a metric in the text format.
     enum Kind: String, Sendable { case counter, gauge, histogram }
 
     let name: String
     let kind: Kind
-    /// What the metric says, in one line without a backslash.
+    /// The help, in one line without a backslash.
     let help: String
-    /// The upper bounds of the buckets of a histogram, in order.
     let buckets: [Double]
 
     init(_ name: String, _ kind: Kind, _ help: String, buckets: [Double] = []) {

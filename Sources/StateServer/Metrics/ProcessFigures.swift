@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// What Linux says of the process, under the names that Prometheus' own clients use.
+/// The figures that Linux has of the process, under the names that Prometheus' own clients use.
 enum ProcessFigures {
     /// The figures in the text format; one that /proc does not tell is left out.
     ///
@@ -32,7 +32,7 @@ enum ProcessFigures {
         return Array(text.utf8)
     }
 
-    /// The resident memory; nil where /proc does not tell it.
+    /// The resident memory, if /proc tells it.
     static var residentBytes: Int? {
         words("/proc/self/statm")?.dropFirst().first.flatMap { Int($0) }.map { $0 * sysconf(Int32(_SC_PAGESIZE)) }
     }

@@ -5,20 +5,10 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// The metrics of a server: what is counted as it happens, and what is read when `/metrics` is asked for.
+/// The metrics of a server: some are counted as it happens, others read when `/metrics` is asked for.
 ///
 /// Any thread may call any method.
 final class ServerMetrics: Sendable {
-    /// The limits that the gauges are compared with.
-    struct Limits: Sendable {
-        var connections = 0
-        var waiters = 0
-        var mailboxActions = 0
-        var idempotencyKeys = 0
-        var memoryBytes = 0
-    }
-
-    /// What the parts of the server hold at one instant.
     struct Figures: Sendable {
         var hub: HubFigures
         var transport: Statistics
@@ -38,7 +28,7 @@ final class ServerMetrics: Sendable {
         var staleSeconds = 0
     }
 
-    let limits: Limits
+    let settings: Settings
     private let exporter = MetricsExporter(MetricDescription.all)
     private let factory: any MetricsFactory
     /// Whether the program reads the metrics by its own metrics system, too.
@@ -46,7 +36,7 @@ final class ServerMetrics: Sendable {
     private let journal: (any Journal)?
     private let commits, journalCommits, journalFailures, journalRefusals, requests,
         transportRefusals: any CounterHandler
-    /// By the number of what has come of a request that was sent on.
+    /// By the number of the outcome of a request that was sent on.
     private let forwarded: [any CounterHandler]
     private let turnTime, appendTime: any TimerHandler
     private let appendsCount = Atomic(0)
@@ -59,10 +49,9 @@ final class ServerMetrics: Sendable {
     /// By the index of their counts.
     private let answers: CountersByLabel<Int>
     private let answerTime: Distribution
-    /// That of the program's own metrics system; nil where it has none.
     private let sharedAnswerTime: (any TimerHandler)?
     private let meters = Mutex<[String: any MeterHandler]>([:])
-    /// What the last sample has counted of the totals that the transport keeps.
+    /// The totals of the transport at the last sample.
     private let sampled = Mutex((requests: 0, refused: 0, answers: Answers()))
 
     private struct ActionLabel: Hashable {
@@ -71,17 +60,11 @@ final class ServerMetrics: Sendable {
     }
 
     /// Makes metrics.
-    ///
-    /// - Parameters:
-    ///   - types: the action types of the domain; an action of any other type counts as `other`.
-    ///   - journal: the journal whose files are measured; nil without one.
-    ///   - version: the program's own version; nil for none.
-    ///   - program: the metrics system of the program, which gets the metrics as well.
     init(
-        types: [String] = [], limits: Limits = Limits(), journal: (any Journal)? = nil, version: String? = nil,
+        types: [String] = [], settings: Settings = Settings(), journal: (any Journal)? = nil, version: String? = nil,
         sharedWith program: any MetricsFactory = NOOPMetricsHandler.instance
     ) {
-        self.limits = limits
+        self.settings = settings
         self.journal = journal
         isShared = !(program is NOOPMetricsHandler)
         let factory: any MetricsFactory =
@@ -130,11 +113,11 @@ final class ServerMetrics: Sendable {
         for code in ["internal", "journal-damaged", "not-durable", "outcome-unknown"] { refusals.add(0, code) }
         set("start_time_seconds", Int(time(nil)))
         set("build_info", 1, (version.map { [("version", $0)] } ?? []) + [("storekeeper", StateServer.version)])
-        set("connections_limit", limits.connections)
-        set("waiters_limit", limits.waiters)
-        set("mailbox_actions_limit", limits.mailboxActions)
-        set("idempotency_keys_limit", limits.idempotencyKeys)
-        set("memory_limit_bytes", limits.memoryBytes)
+        set("connections_limit", settings.connectionsLimit)
+        set("waiters_limit", settings.watchLimits.watchesMax)
+        set("mailbox_actions_limit", settings.mailboxActionsMax)
+        set("idempotency_keys_limit", settings.idempotencyKeysMax)
+        set("memory_limit_bytes", settings.memoryBytesMax)
     }
 
     /// The value of a label that stands for all values without a metric of their own.
@@ -144,7 +127,6 @@ final class ServerMetrics: Sendable {
 
     // MARK: What is counted as it happens
 
-    /// The observer of the store.
     var observer: StoreObserver {
         StoreObserver(
             clock: Self.now,
@@ -174,13 +156,11 @@ final class ServerMetrics: Sendable {
         (appendsCount.load(ordering: .relaxed), appendNanoseconds.load(ordering: .relaxed))
     }
 
-    /// Counts the problems of an answer.
     func count(_ problems: [String: Int]) {
         guard !problems.isEmpty else { return }
         for (code, count) in problems { refusals.add(count, code) }
     }
 
-    /// Counts an action that was sent on to the server that writes.
     func count(_ outcome: Cluster.Outcome) {
         let number =
             switch outcome {
@@ -191,10 +171,8 @@ final class ServerMetrics: Sendable {
         forwarded[number].increment(by: 1)
     }
 
-    /// Counts a request that has begun to wait.
     func waitBegan(_ route: Watch.Route) { waits[route.rawValue].increment(by: 1) }
 
-    /// Counts a stream that has begun.
     func streamBegan(_ route: Watch.Route) { streams[route.rawValue].increment(by: 1) }
 
     @Sendable
@@ -211,7 +189,6 @@ final class ServerMetrics: Sendable {
 
     // MARK: What is read when `/metrics` is asked for
 
-    /// The metrics as text, with these figures.
     func text(after figures: Figures) -> [UInt8] {
         sample(figures)
         return exporter.text()
@@ -295,7 +272,7 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
         counter.increment(by: Int64(count))
     }
 
-    /// The counter of a label, which the program's own metrics system makes where there is none, outside the lock.
+    /// The counter of a label; the program's own metrics system makes a new one outside the lock.
     private func counter(_ label: Label) -> any CounterHandler {
         let label = bound(label, counters.withLock { $0.count })
         if let known = counters.withLock({ $0[label] }) { return known }
@@ -310,7 +287,6 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
 }
 
 extension Watch.Route {
-    /// The value of the label `route`.
     fileprivate var label: String {
         switch self {
         case .state: "state"

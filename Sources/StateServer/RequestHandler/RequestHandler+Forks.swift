@@ -6,7 +6,6 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// Requests about forks, and to them.
 extension RequestHandler {
     func carryOut(_ request: ForkRequest, _ exchange: Exchange, _ requestID: RequestID) -> Reply {
         guard let forks else { return .now(respond(Contract.noSuchRoute, requestID)) }
@@ -39,26 +38,25 @@ extension RequestHandler {
         }
         guard from.version <= to.version else { return .now(respond(.forkBackwards, requestID)) }
         let count = to.version - from.version + Version(order.insertions.count)
-        guard count <= Version(forks.limits.commitsMax) else {
-            return .now(respond(.forkTooLong(forks.limits.commitsMax), requestID))
+        guard count <= Version(forks.settings.forkCommitsMax) else {
+            return .now(respond(.forkTooLong(forks.settings.forkCommitsMax), requestID))
         }
         let place: Forks.Place
         switch forks.begin(for: exchange.client) {
-        case .failure(let refusal): return .now(respond(.tooManyForks(refusal, forks.limits), requestID))
+        case .failure(let refusal): return .now(respond(forks.problem(of: refusal), requestID))
         case .success(let taken): place = taken
         }
         if let refusal = slowReads.begin(exchange, isAbandonable: true) {
             forks.abandon(place)
             return .now(respond(.tooManyReads(refusal), requestID))
         }
-        let draft = ForkDraft(from: from, to: to, place: place, timeMax: forks.limits.runTimeMax) { [self] in
+        let draft = ForkDraft(from: from, to: to, place: place, timeMax: Forks.runTimeMax) { [self] in
             try begin(order, from: from, to: to, place)
         }
         advance(draft, forks, exchange, requestID, order.style)
         return .waiting()
     }
 
-    /// Reads the state that a fork begins with.
     private func begin(_ order: ForkOrder, from: Cursor, to: Cursor, _ place: Forks.Place) throws -> Fork.Advance {
         guard let state = try pastState(at: from, hub.path(to: from.version), isOver: { false }) else {
             throw Problem.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState)
@@ -136,14 +134,16 @@ extension RequestHandler {
     }
 }
 
-extension Problem {
-    fileprivate static func tooManyForks(_ refusal: WatchRefusal, _ limits: Forks.Limits) -> Problem {
+extension Forks {
+    fileprivate func problem(of refusal: WatchRefusal) -> Problem {
         switch refusal {
-        case .all: tooManyForks(limits.countMax, isOwn: false)
-        case .client: tooManyForks(limits.countPerClientMax, isOwn: true)
+        case .all: .tooManyForks(settings.forksMax, isOwn: false)
+        case .client: .tooManyForks(countPerClientMax, isOwn: true)
         }
     }
+}
 
+extension Problem {
     static let forkBackwards = Problem(
         .unprocessableContent, "invalid-request", "the body does not say what to do: from is behind to",
         parts: [.init("/from", "expected a cursor before that of to")])

@@ -6,7 +6,6 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// Probes, metrics and stopping.
 extension RequestHandler {
     func readiness(_ requestID: RequestID) -> Response {
         if isDraining.load(ordering: .relaxed) { return respond(.draining, requestID) }
@@ -42,12 +41,12 @@ extension RequestHandler {
             lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
         }
         if let quarantine { lines.append(Self.quarantineLine(quarantine.names)) }
-        let limits = metrics.limits
-        use("connections", gauges.statistics.connections, of: limits.connections, "connections")
+        let settings = metrics.settings
+        use("connections", gauges.statistics.connections, of: settings.connectionsLimit, "connections")
         use("memory", gauges.memory.bytes, of: gauges.memory.bytesMax, "bytes")
-        use("waiters", hub.watchesCount, of: limits.waiters, "waits and streams")
-        use("mailbox", store.waitingCount, of: limits.mailboxActions, "actions")
-        use("idempotency keys", store.idempotencyKeysCount, of: limits.idempotencyKeys, "keys")
+        use("waiters", hub.watchesCount, of: settings.watchLimits.watchesMax, "waits and streams")
+        use("mailbox", store.waitingCount, of: settings.mailboxActionsMax, "actions")
+        use("idempotency keys", store.idempotencyKeysCount, of: settings.idempotencyKeysMax, "keys")
         lines.append(isReady ? "ready" : "not ready")
         let text = lines.joined(separator: "\n") + "\n"
         return Response(
@@ -55,7 +54,7 @@ extension RequestHandler {
             fields: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"], body: Array(text.utf8))
     }
 
-    /// Why the journal takes no commits; nil where it does.
+    /// The reason for which the journal takes no commits, or nil.
     ///
     /// A server whose answers say how old they may be takes none.
     private var journalFailure: String? {
@@ -70,7 +69,7 @@ extension RequestHandler {
         ].compactMap(\.self)
     }
 
-    /// What the server is doing now.
+    /// A report of the server's present work.
     ///
     /// O(n) in the number of watches.
     var operationsReport: OperationsReport {
@@ -89,7 +88,7 @@ extension RequestHandler {
             time: schedule.time(), uptime: schedule.now() - begun, reasons: reasons,
             waiters: waiters.values.sorted { $0.waits + $0.streams > $1.waits + $1.streams },
             connectionsCount: statistics.connections,
-            queue: (store.waitingCount, metrics.limits.mailboxActions), requestsTotal: statistics.requests,
+            queue: (store.waitingCount, metrics.settings.mailboxActionsMax), requestsTotal: statistics.requests,
             journal: journal.map { ($0.bytesCount, appends.count, .nanoseconds(appends.nanoseconds)) },
             memory: (ProcessFigures.residentBytes ?? 0, gauges.memory.bytes, gauges.memory.bytesMax),
             grants: authenticator.grantees)
@@ -102,7 +101,6 @@ extension RequestHandler {
         return "[!]quarantine: \(names.count) \(names.count == 1 ? "action" : "actions"), \(newest)"
     }
 
-    /// The answer to `/metrics`.
     func metricsText() -> Response {
         Response(
             status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
@@ -148,7 +146,7 @@ extension RequestHandler {
 }
 
 extension WatchedRequest.Kind {
-    /// What it looks at.
+    /// The selection or filter of a waiting request, as reports name it.
     fileprivate var subject: OperationsReport.Waiters.Subject {
         func subject(_ selection: Selection) -> OperationsReport.Waiters.Subject {
             switch selection {

@@ -6,7 +6,6 @@
 public struct Setting<Value: Sendable>: Sendable {
     let declared: DeclaredSetting
     let initial: Value
-    /// The value in Swift; nil for one of another type.
     let read: @Sendable (SettingValue) -> Value?
     let write: @Sendable (Value) -> SettingValue
 
@@ -33,8 +32,6 @@ extension Setting where Value == String {
     }
 
     /// Declares a setting that is a text of a certain form.
-    ///
-    /// - Parameter expectation: the form, as the end of a sentence.
     init(
         _ key: String, default initial: String, _ summary: String, _ expectation: String,
         takes: @escaping @Sendable (String) -> Bool
@@ -76,7 +73,6 @@ extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue =
     }
 }
 
-/// The value of a setting in a source.
 enum SettingValue: Sendable, Equatable, CustomStringConvertible {
     enum Kind: Sendable { case integer, text, boolean }
 
@@ -101,28 +97,23 @@ enum SettingValue: Sendable, Equatable, CustomStringConvertible {
     var plain: String { text ?? description }
 }
 
-/// A declaration without the type of its value.
 struct DeclaredSetting: Sendable {
     let key: String
     let initial: SettingValue
     let summary: String
-    /// What the setting takes, as the end of a sentence.
+    /// The values that the setting takes, as the end of a sentence.
     let expectation: String
     let kind: SettingValue.Kind
     let takes: @Sendable (SettingValue) -> Bool
 
-    /// The name of the environment variable.
     var environmentName: String { "STOREKEEPER_" + key.uppercased() }
-    /// The name of the option, without its hyphens.
     var optionName: String { key.replacing("_", with: "-") }
 
-    /// The fault of a source whose value the setting does not take.
     func misfit(_ origin: String) -> SettingsFault {
         SettingsFault(description: "\(key) (\(origin)) must be \(expectation)")
     }
 }
 
-/// A ``Setting`` of any type.
 protocol SettingDeclaration: Sendable {
     var declared: DeclaredSetting { get }
 }

@@ -7,7 +7,6 @@ internal import StateHTTP
 internal import StateJournal
 internal import StateStore
 
-/// The settings in the types of the parts of the server.
 extension Settings {
     var storeLimits: StoreLimits {
         var limits = StoreLimits(
@@ -55,21 +54,7 @@ extension Settings {
         return limits
     }
 
-    var forkLimits: Forks.Limits {
-        Forks.Limits(
-            countMax: self.forksMax, lifetime: .seconds(self.forkSecondsMax), commitsMax: self.forkCommitsMax)
-    }
-
-    var metricLimits: ServerMetrics.Limits {
-        ServerMetrics.Limits(
-            connections: connectionsLimit, waiters: watchLimits.watchesMax,
-            mailboxActions: self.mailboxActionsMax, idempotencyKeys: self.idempotencyKeysMax,
-            memoryBytes: self.memoryBytesMax)
-    }
-
     /// The names by which clients may reach a server that listens on these addresses.
-    ///
-    /// - Throws: ``SettingsFault`` for a name that no request can have.
     func hosts(listening places: [ListeningPlace]) throws(SettingsFault) -> AllowedHosts {
         // The other servers of a cluster send actions to that name.
         AllowedHosts(
@@ -78,8 +63,6 @@ extension Settings {
     }
 
     /// The proxies whose word for the addresses of their clients counts.
-    ///
-    /// - Throws: ``SettingsFault`` for a name that is neither an address nor a network.
     func proxies() throws(SettingsFault) -> TrustedProxies {
         let text = self.trustedProxies
         guard text != "none" else { return TrustedProxies() }
@@ -93,22 +76,19 @@ extension Settings {
         return proxies
     }
 
-    /// The origins whose pages may use the server in a browser.
     var pageOrigins: AllowedOrigins {
         let text = self.allowedOrigins
         return AllowedOrigins(text == "none" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } })
     }
 
-    /// The file of the tokens; nil where the settings name none, as those of a history in etcd, which has them beside its turns.
+    /// The file of the tokens, or nil if the settings name none, or a history in etcd, which has them beside its turns.
     var tokenFile: TokenFile? {
         let path = self.tokens
         guard path == "data" else { return TokenFile(path: path) }
         return OpenedJournal.directory(of: self).map { TokenFile(path: $0 + "/tokens.json") }
     }
 
-    /// Where the history in etcd is, and the user of etcd; nil where `data` is not an address of etcd.
-    ///
-    /// - Throws: ``SettingsFault`` for an address of another form, and for a password that cannot be read.
+    /// The address of the history in etcd, and the user of etcd, or nil if `data` is not an address of etcd.
     func etcdAddress() throws(SettingsFault) -> ClusterAddress? {
         guard ClusterAddress.isMeant(by: self.data) else { return nil }
         return try etcdAddress(self.data)
@@ -140,8 +120,6 @@ extension Settings {
     }
 
     /// The names in `allowed_hosts`.
-    ///
-    /// - Throws: ``SettingsFault`` for a name that no request can have.
     func allowedNames() throws(SettingsFault) -> [String] {
         let text = self.allowedHosts
         guard text != "listened" else { return [] }
@@ -157,17 +135,14 @@ extension Settings {
 
     /// Whether no other machine reaches the server: it listens on loopback and Unix sockets, and no setting tells of a proxy
     /// or of a name that others use.
-    ///
-    /// - Throws: ``SettingsFault`` for a setting that is misspelled.
     func isReachedFromHereOnly(_ places: [ListeningPlace]) throws(SettingsFault) -> Bool {
         let hosts = places.compactMap(\.host) + (try allowedNames().map(AllowedHosts.host))
         return self.trustedProxies == "none" && hosts.allSatisfy(AllowedHosts.isLoopback)
     }
 
-    /// The file of the keys that sign JSON Web Tokens.
     var keyFile: KeyFile { KeyFile(path: self.jwtKeys) }
 
-    /// What the claims of JSON Web Tokens must be.
+    /// The required claims of JSON Web Tokens.
     var claimRules: ClaimRules {
         func required(_ text: String) -> String? { text == "any" ? nil : text }
         return ClaimRules(
@@ -175,9 +150,7 @@ extension Settings {
             leeway: .seconds(self.jwtLeewaySeconds))
     }
 
-    /// The verifier of JSON Web Tokens; nil where the server takes none.
-    ///
-    /// - Throws: ``SettingsFault`` where it has to take them, and this build cannot.
+    /// The verifier of JSON Web Tokens, or nil for a server that takes none.
     func signatureVerifier() throws(SettingsFault) -> SignatureVerifier? {
         guard self.jwtKeys != "none" else { return nil }
         guard let verifier = SignatureVerifier.built else {
@@ -214,8 +187,6 @@ extension Settings {
     }
 
     /// The addresses in `listen` and `listen_also`.
-    ///
-    /// - Throws: ``SettingsFault`` for a text that is no address, which only code can have set, and for `socket_mode`.
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {
         let first = try listeningPlace(SettingKeys.shared.listen)
         return self.listenAlso == "none" ? [first] : [first, try listeningPlace(SettingKeys.shared.listenAlso)]
@@ -244,8 +215,6 @@ extension Settings {
     }
 
     /// The address at which a client on this machine reaches a server with these settings.
-    ///
-    /// - Throws: ``SettingsFault`` when `self.listen` or `listen_also` is not an address.
     func reachablePlace() throws(SettingsFault) -> ListeningPlace {
         let place = try listeningPlaces()[0]
         return switch place {
@@ -257,7 +226,7 @@ extension Settings {
 }
 
 extension ListeningPlace {
-    /// What ``init(_:socketMode:)`` takes, as the end of a sentence.
+    /// The accepted texts of ``init(_:socketMode:)``, as the end of a sentence.
     static let expectation =
         "an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0, or unix: and a path of at most 107 bytes"
 

@@ -8,7 +8,7 @@ internal import SystemPackage
 
 /// A fault in the configuration, with a sentence for the operator.
 public struct SettingsFault: Error, Sendable, CustomStringConvertible {
-    /// What is wrong, in which source, and what was expected.
+    /// The fault, its source, and the expected value, in a sentence.
     public var description: String
 
     /// Makes a fault with its sentence.
@@ -23,7 +23,6 @@ public struct SettingsReading: Sendable {
     package var origins: [String: String] = [:]
     /// The variables that Kubernetes has set for a Service whose name begins with `storekeeper`, in order; they set nothing.
     var ignoredVariables: [String] = []
-    /// Every setting, those of the package first.
     let declared: [DeclaredSetting]
 
     /// Reads a file, then the environment, then flags; a later source beats an earlier one.
@@ -164,8 +163,6 @@ public struct SettingsReading: Sendable {
 
 extension DeclaredSetting {
     /// The settings of the package, and those of a program behind them.
-    ///
-    /// - Throws: ``SettingsFault`` for a key path that leads to no ``Setting``, and a key that is taken or misspelled.
     static func all(with own: [PartialKeyPath<SettingKeys>]) throws(SettingsFault) -> [DeclaredSetting] {
         var all = SettingKeys.all
         for path in own {
@@ -189,10 +186,10 @@ extension DeclaredSetting {
         return all
     }
 
-    /// The value in a source; nil where it has none.
+    /// The value in a source, if any.
     ///
-    /// Flags and variables hold strings, a file holds numbers and truth values. A provider throws where it has another type
-    /// than is asked for, so its error only leads to the next attempt.
+    /// Flags and variables hold strings, a file holds numbers and truth values. A provider throws if it has another
+    /// type than is asked for, so its error only leads to the next attempt.
     fileprivate func value(from provider: any ConfigProvider) -> SettingValue? {
         let path = AbsoluteConfigKey([key])
         if case .string(let text)? = (try? provider.value(forKey: path, type: .string).value)?.content {

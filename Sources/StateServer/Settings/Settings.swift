@@ -3,7 +3,6 @@
 /// ``SettingKeys`` has the members, such as `settings.listen = "127.0.0.1:0"`; `config/storekeeper.json` lists their keys.
 @dynamicMemberLookup
 public struct Settings: Sendable {
-    /// The values that are not the defaults, by key.
     private var values: [String: SettingValue] = [:]
 
     /// Makes settings with the default values.
@@ -11,7 +10,7 @@ public struct Settings: Sendable {
 
     /// The value of a setting.
     ///
-    /// What is set in code is taken as it is: ``SettingsReading`` alone looks at ranges.
+    /// A value that is set in code is taken as it is: ``SettingsReading`` alone looks at ranges.
     public subscript<Value>(dynamicMember key: KeyPath<SettingKeys, Setting<Value>>) -> Value {
         get {
             let setting = SettingKeys.shared[keyPath: key]
@@ -23,7 +22,6 @@ public struct Settings: Sendable {
         }
     }
 
-    /// The value of a setting of any type.
     subscript(setting: DeclaredSetting) -> SettingValue {
         get { values[setting.key] ?? setting.initial }
         set { values[setting.key] = newValue }

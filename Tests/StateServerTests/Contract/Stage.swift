@@ -72,6 +72,9 @@ final class Stage {
             now: { schedule.timestamp }, watchLimits: setting.watches, clock: { schedule.now },
             queues: WatchHub.Queues(fanOut: { schedule.enqueue($0) }, encoding: { schedule.enqueue($0) }))
         let gauges = ServerGauges(loops: 1)
+        var settings = Settings()
+        (settings.connectionsMax, settings.waitersMax) = (100, setting.watches.watchesMax)
+        (settings.mailboxActionsMax, settings.idempotencyKeysMax) = (10, 10)
         let handler = RequestHandler(
             authenticator: Authenticator(
                 model.catalogue, tokens: setting.tokens, now: { schedule.now },
@@ -80,12 +83,9 @@ final class Stage {
             contract: Contract(
                 catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
             store: store, journal: nil, quarantine: setting.quarantine,
-            forks: Forks(.init(), memory: gauges.memory, schedule: schedule.value),
+            forks: Forks(Settings(), memory: gauges.memory, schedule: schedule.value),
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
-            gauges: gauges,
-            metrics: ServerMetrics(
-                limits: .init(
-                    connections: 100, waiters: setting.watches.watchesMax, mailboxActions: 10, idempotencyKeys: 10)),
+            gauges: gauges, metrics: ServerMetrics(settings: settings),
             logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
         bulkLoads = handler.bulkLoads
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
