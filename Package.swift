@@ -46,7 +46,7 @@ let package = Package(
         .target(name: "CSocketCalls"),
         // simdjson (Debian: libsimdjson-dev) behind a C interface. Only StateJSON sees it.
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
-        // zlib and Zstandard (Debian: zlib1g-dev, libzstd-dev). Only ContentCodings sees them.
+        // zlib and Zstandard (Debian: zlib1g-dev, libzstd-dev). Only HTTPMessages sees them.
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         // SHA-256 of OpenSSL (Debian: libssl-dev), the hash of tokens. Only StateServer sees it.
@@ -84,21 +84,20 @@ let package = Package(
         .target(name: "Models", dependencies: ["CModelEngine", "StateJSON", "StateStore"]),
         // Requests to other servers, on libcurl.
         .target(name: "HTTPClient", dependencies: ["CCurl"]),
-        // Requests and responses as values; entity tags, preferences, problems.
+        // Requests and responses as values; entity tags, preferences, problems, content codings.
         .target(
             name: "HTTPMessages",
             dependencies: [
-                .product(name: "HTTPTypes", package: "swift-http-types")
+                "CZlib", "CZstd",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
-        // The content codings of answers: gzip and Zstandard.
-        .target(name: "ContentCodings", dependencies: ["CZlib", "CZstd", "HTTPMessages"]),
         // The files of the page and of the client for JavaScript, as bytes of the program. Only Page sees it.
         .target(name: "CPage", exclude: ["files"]),
         // The page by which a server shows itself, and the client for JavaScript: the answers with their files.
         .target(
             name: "Page",
             dependencies: [
-                "CPage", "CXXHash", "ContentCodings", "HTTPMessages",
+                "CPage", "CXXHash", "HTTPMessages",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
         // The OpenAPI document's source as bytes of the program. Only StateHTTP sees it.
@@ -107,7 +106,7 @@ let package = Package(
         .target(
             name: "StateHTTP",
             dependencies: [
-                "CDocuments", "ContentCodings", "HTTPMessages", "StateJSON", "StateStore",
+                "CDocuments", "HTTPMessages", "StateJSON", "StateStore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
         // JSON Web Tokens: what they say, the keys that verify them, and, with the trait JWT, the verification by JWTKit.
@@ -145,7 +144,7 @@ let package = Package(
         .target(
             name: "StateServer",
             dependencies: [
-                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
+                "CCrypto", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
                 "StateHTTP",
                 "StateJSON",
                 "StateJournal", "StateStore", "Threads",
@@ -200,7 +199,7 @@ let further: [String: [Target.Dependency]] = [
     "StateClient": ["StateServer", "StateServerTesting"],
 ]
 for suite in [
-    "StateJSON", "StateStore", "Segments", "JWT", "ContentCodings", "HTTPClient", "HTTPMessages", "StateHTTP",
+    "StateJSON", "StateStore", "Segments", "JWT", "HTTPClient", "HTTPMessages", "StateHTTP",
     "MicroHTTP",
     "StateCluster", "StateJournal", "StateServer",
     "StateServerTesting", "StateClient", "Showcase", "Documents", "Models", "Schemas",

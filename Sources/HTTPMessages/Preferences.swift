@@ -2,7 +2,7 @@
 ///
 /// As the RFC demands, the parser ignores unknown preferences, and known ones with an invalid value.
 package struct Preferences: Sendable, Equatable {
-    /// What the client wants in the answer to a request that changes the state.
+    /// The client's wish for the answer to a request that changes the state.
     package enum Return: String, Sendable {
         /// The answer without a representation of the change.
         case minimal

@@ -6,7 +6,7 @@ package struct Problem: Error, Sendable, Equatable {
     package struct Part: Sendable, Equatable {
         /// A JSON Pointer into the body.
         package var pointer: String
-        /// What is wrong there, and what was expected.
+        /// The fault there, and the expected value.
         package var detail: String
 
         /// Makes a part from its pointer and detail.
@@ -20,7 +20,7 @@ package struct Problem: Error, Sendable, Equatable {
     package var status: HTTPResponse.Status
     /// A stable name by which programs distinguish problems, such as `unknown-action`.
     package var code: String
-    /// What happened, to what, and what was expected.
+    /// The event, its object, and the expected value, in a sentence.
     package var detail: String
     /// The invalid parts, in the order of the body.
     package var parts: [Part]

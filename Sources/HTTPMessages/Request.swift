@@ -3,7 +3,7 @@ import Synchronization
 
 /// An HTTP request as a value: complete, and not yet interpreted.
 package struct Request: Sendable {
-    /// What a transport shares between requests with equal heads.
+    /// The part of requests with equal heads that a transport shares between them.
     package final class Head: Sendable {
         package let method: HTTPRequest.Method
         package let target: String
@@ -15,9 +15,9 @@ package struct Request: Sendable {
         package let known: RequestFields
         /// Whether it came over a Unix socket, which pages in a browser cannot reach under any name.
         package let isLocal: Bool
-        /// What a handler has derived from the head, kept for later requests with the same head.
+        /// The object that a handler has derived from the head, kept for later requests with the same head.
         private let slot = Mutex<(any AnyObject & Sendable)?>(nil)
-        /// The trace that the request belongs to; nil where it names none.
+        /// The trace that the request belongs to, if it names one.
         package let trace: TraceContext?
 
         /// Makes a head.
@@ -27,7 +27,7 @@ package struct Request: Sendable {
             list = fields
             known = RequestFields(in: fields)
             self.isLocal = isLocal
-            // A head with several of them has a value with a comma, which is none.
+            // A head with several of them has a value with a comma, which is not valid.
             trace =
                 known.contains(.traceParent)
                 ? TraceContext(fields.lazy.filter { $0.name == .traceParent }.map(\.value).joined(separator: ","))
@@ -40,7 +40,7 @@ package struct Request: Sendable {
             (list, known, isLocal, trace) = (other.list, other.known, other.isLocal, other.trace)
         }
 
-        /// What a handler remembers of the head; any thread may ask.
+        /// The handler's memory of the head; any thread may ask.
         package var remembered: (any AnyObject & Sendable)? { slot.withLock(\.self) }
 
         /// Remembers a value in place of the previous one.
@@ -49,7 +49,7 @@ package struct Request: Sendable {
 
     /// The request line and the fields.
     package let head: Head
-    /// The whole body; empty when there is none.
+    /// The whole body, or an empty array.
     package var body: [UInt8]
     /// The client's address without its port, or its user on a Unix socket: the key of limits per client.
     package let client: String
@@ -62,7 +62,7 @@ package struct Request: Sendable {
     package var fields: HTTPFields { HTTPFields(head.list) }
     /// The value of `Host`, of which the transport allows one; nil without it.
     package var host: String? { self[.host] }
-    /// The trace that the request belongs to; nil where it names none.
+    /// The trace that the request belongs to, if it names one.
     package var trace: TraceContext? { head.trace }
 
     /// Makes a request; only the target has no default.

@@ -7,7 +7,6 @@ package enum RequestField: UInt8, CaseIterable, Sendable {
     case accept, acceptEncoding, authorization, connection, contentEncoding, contentType, expect, host
     case idempotencyKey, ifMatch, ifNoneMatch, lastEventID, origin, prefer, requestID, storekeeperForwarded, traceParent
 
-    /// The name in lower case.
     var name: String {
         switch self {
         case .accept: "accept"
@@ -45,7 +44,7 @@ package struct RequestFields: Sendable {
     /// Whether there is a field that proxies add and clients do not: `Forwarded`, `Via`, `X-Forwarded-*` or `X-Real-IP`.
     package private(set) var areOfProxy = false
 
-    /// The set of those that are among the fields of a head.
+    /// The set of these names among the fields of a head.
     init(in fields: [HTTPField]) {
         for field in fields {
             let name = field.name.canonicalName
@@ -65,7 +64,7 @@ package struct RequestFields: Sendable {
 }
 
 extension Request.Head {
-    /// The value of a field, or its values with commas between them; nil where there is none.
+    /// The value of a field, or its values with commas between them, or nil.
     package subscript(field: RequestField) -> String? { known.contains(field) ? value(of: field) : nil }
 
     /// It is not inlined: the memory of its loop would be cleared where it does not run, too.
@@ -88,7 +87,7 @@ extension Request.Head {
 }
 
 extension Request {
-    /// The value of a field, or its values with commas between them; nil where there is none.
+    /// The value of a field, or its values with commas between them, or nil.
     package subscript(field: RequestField) -> String? { head[field] }
 
     /// The values of a field, in the order of the head.

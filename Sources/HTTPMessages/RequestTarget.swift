@@ -6,13 +6,13 @@ package struct RequestTarget: Sendable, Equatable {
     package struct Parameter: Sendable, Equatable {
         /// The decoded name.
         package var name: String
-        /// The decoded value, or nil where there is no `=`.
+        /// The decoded value, or nil without an `=`.
         package var value: String?
     }
 
     /// Why a target cannot be parsed.
     package struct Fault: Error, Sendable, Equatable {
-        /// What is wrong, as a sentence that does not quote the target.
+        /// The fault, as a sentence that does not quote the target.
         package var detail: String
     }
 
@@ -69,7 +69,7 @@ package struct RequestTarget: Sendable, Equatable {
         }
     }
 
-    /// The index of the first such byte; the end of the bytes where there is none.
+    /// The index of the first such byte, or the end of the bytes.
     private static func index(of byte: UInt8, in bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Int {
         let base = bytes.base
         var index = bytes.startIndex
@@ -82,7 +82,7 @@ package struct RequestTarget: Sendable, Equatable {
         absoluteForm(target).map { Substring($0.authority) }
     }
 
-    /// Splits a target that has the scheme and authority of a client of a proxy; nil where it has none.
+    /// Splits a target that has the scheme and authority of a client of a proxy; nil for any other target.
     ///
     /// Bytes are compared: to Swift, a slash with a combining accent behind it is another character.
     private static func absoluteForm(

@@ -17,7 +17,7 @@ package struct Response: Sendable {
         case filled(ResponseTemplate, ResponseTemplate.Values)
     }
 
-    /// What the transport does with the connection after it has sent the response.
+    /// The end of the connection after the response.
     package enum ConnectionOutcome: Sendable {
         /// The connection stays open for further requests.
         case keep

@@ -10,9 +10,10 @@ package final class TraceContext: Sendable {
     /// The ID of the trace: 32 lower-case hexadecimal digits.
     package var traceID: String { String(decoding: text.utf8.dropFirst(3).prefix(32), as: UTF8.self) }
 
-    /// Reads a value of version 00; nil for any other, which counts as none.
+    /// Reads a value of version 00, or returns nil.
     ///
-    /// An ID of zeros is none, and an upper-case digit is no digit (sections 3.2.2.3 and 3.2.2.4 of the specification).
+    /// An ID of zeros does not count, and an upper-case digit is not a digit (sections 3.2.2.3 and 3.2.2.4 of the
+    /// specification).
     package init?(_ text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
         guard parts.map(\.count) == [2, 32, 16, 2], parts[0].elementsEqual("00".utf8),

@@ -1,6 +1,5 @@
 internal import CPage
 internal import CXXHash
-package import ContentCodings
 package import HTTPMessages
 internal import HTTPTypes
 
@@ -11,7 +10,6 @@ package enum Page {
     private struct File {
         var name: String
         var type: String
-        /// The entity tag of the content, without quotes.
         var tag: String
         var bytes: [UInt8]
         /// The bytes in each content coding, made once.
@@ -46,7 +44,7 @@ package enum Page {
         return type + "; charset=utf-8"
     }
 
-    /// What a browser lets the page do: load and ask this server only, and run no code but its files.
+    /// The rights of the page in a browser: to load and ask this server only, and to run no code but its files.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
         + "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
@@ -54,14 +52,14 @@ package enum Page {
     /// The names of the files.
     package static var names: [String] { files.map(\.name) }
 
-    /// The content of a file; empty where there is none of this name.
+    /// The content of a file, empty for an unknown name.
     package static func bytes(of name: String) -> [UInt8] { file(name)?.bytes ?? [] }
 
-    /// The answer to a GET of a file; nil where there is none of this name.
+    /// The answer to a GET of a file, or nil for an unknown name.
     ///
     /// A client that has the file gets 304. A file is the same for every client, and has nothing of the state.
     ///
-    /// - Parameter coding: the content coding that the client prefers; nil for none.
+    /// - Parameter coding: the content coding that the client prefers, if any.
     package static func response(to request: Request, file name: String, in coding: ContentCoding?) -> Response? {
         guard let file = file(name) else { return nil }
         var (bytes, tag) = (file.bytes, file.tag)

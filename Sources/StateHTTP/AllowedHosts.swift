@@ -81,7 +81,7 @@ package struct AllowedHosts: Sendable {
         return withoutPort(value).map { names.contains(ExactText($0)) } == true || names.contains(ExactText(value))
     }
 
-    /// The value without its port; nil where it has none, or is not of the form of RFC 9110, section 7.2.
+    /// The value without its port, or nil for an empty value, and one that RFC 9110, section 7.2, does not allow.
     private static func withoutPort(_ value: String) -> String? {
         let bytes = value.utf8
         guard let colon = bytes.lastIndex(of: UInt8(ascii: ":")) else { return nil }

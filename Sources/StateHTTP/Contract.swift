@@ -42,13 +42,10 @@ package struct Contract: Sendable {
     private var root = "/v1"
     private let hosts: AllowedHosts
     private let origins: AllowedOrigins
-    /// The derived stores by name.
     private let stores: [String: Scope]
-    /// The JSON Schemas of the domain's types.
     let schemas: DomainSchemas
     /// The types of the client for JavaScript, to which those of a store are added.
     let clientTypes: [UInt8]
-    /// The descriptions of each store, as its clients see it.
     private(set) var documents = SharedDocuments()
 
     /// Prepares the interface for a domain's actions and views.
@@ -75,10 +72,10 @@ package struct Contract: Sendable {
     /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
     ///
     /// - Parameters:
-    ///   - remembered: what this function has given back for an earlier request with the same head; nil where there was none,
-    ///     or its access has ended.
-    ///   - circumstances: the access in them is the remembered one, where there is one.
-    /// - Returns: the plan, and what is to be remembered of the head from now on; nil where that stays as it is.
+    ///   - remembered: the memory that this function has given back for an earlier request with the same head, while
+    /// its access lasts.
+    ///   - circumstances: their access is the remembered one, if there is one.
+    /// - Returns: the plan, and the new memory of the head, or nil if the old one stays.
     package func plan(
         for request: Request, remembered: RememberedHead? = nil, in circumstances: Circumstances
     ) -> (plan: Plan, remember: RememberedHead?) {
@@ -193,7 +190,6 @@ package struct Contract: Sendable {
         request[values: .accept].flatMap(WeightedNames.read).contains { $0.name == "text/html" && $0.weight > 0 }
     }
 
-    /// The names of the derived stores that a client may see, sorted.
     private func names(ofStores access: Access) -> [String] {
         stores.values.filter { access.sees($0.pointer) }.map(\.name).sorted()
     }
@@ -209,8 +205,6 @@ package struct Contract: Sendable {
     }
 
     /// Reads a request to the whole store or to a derived one.
-    ///
-    /// - Parameter path: the segments behind the path of the store.
     private func route(_ routed: RoutedRequest, _ path: ArraySlice<String>) throws(Problem) -> Plan {
         switch path.first {
         case nil: return try fixed(routed) { identity(routed.circumstances.bounds, routed.store) }
@@ -354,8 +348,6 @@ package struct Contract: Sendable {
     }
 
     /// Returns nil for GET and HEAD, and the response to OPTIONS; any other method is a problem.
-    ///
-    /// - Parameter hint: the right way for who uses another method.
     func onlyReads(_ request: Request, hint: @autoclosure () -> String? = nil) throws(Problem) -> Response? {
         switch request.method {
         case .get, .head: nil

@@ -1,9 +1,8 @@
-package import ContentCodings
 package import HTTPMessages
 package import StateJSON
 package import StateStore
 
-/// What the request handler has to do for a request.
+/// The task of the request handler for a request.
 package enum Plan: Sendable {
     /// Send this response; nothing else has to be done.
     case respond(Response)
@@ -35,7 +34,7 @@ package enum Plan: Sendable {
     case forks(ForkRequest)
     /// Search the first commit after which a test holds; then ``Contract/response(to:found:looks:latest:)``.
     case bisect(BisectRequest)
-    /// Send a file of the page, or 404 where there is none of this name.
+    /// Send a file of the page, or 404 without a file of this name.
     case file(String)
     /// Send a backup of the journal; then ``Contract/response(toBackupAt:)``.
     case backup(Access)
@@ -94,14 +93,13 @@ package struct DispatchRequest: Sendable {
         }
     }
 
-    /// What the head of the request asks for.
     let options: DispatchOptions
     package let content: Content
 
     /// The store that the path names.
     package var store: VisibleStore { options.store }
     package var style: Style { options.style }
-    /// How long the client waits for the cascade to be complete; nil where it does not wait.
+    /// The longest time that the client waits for the cascade to be complete, if it waits.
     package var wait: Wait? { options.wait }
 
     /// Whether it may change the state: it is not a dry run.
@@ -125,22 +123,19 @@ package struct DispatchRequest: Sendable {
     }
 }
 
-/// What the head of a POST asks for.
+/// The options in the head of a POST.
 ///
 /// Requests with equal heads share one object.
 final class DispatchOptions: Sendable {
     let form: DispatchRequest.Form
-    /// The store that the path names.
     let store: VisibleStore
     let style: Style
     let returning: Preferences.Return?
     let wait: Wait?
     let tagGuard: Transaction.TagGuard?
-    /// The place where nothing may be.
     let absence: Transaction.Expectation?
     let key: String?
     let purpose: Transaction.Purpose
-    /// The value of the field `traceparent`.
     let trace: String?
 
     init(
@@ -173,7 +168,7 @@ package struct ReadRequest: Sendable {
     package var until: JSONValue?
     /// Whether the client waits for a value that is there.
     package var untilExists = false
-    /// How long the client waits for other content, or for ``until``; nil where it does not wait.
+    /// The longest time that the client waits for other content, or for ``until``, if it waits.
     package var wait: Wait?
     /// How long the server debounces the answer to a wait.
     package var debounce: Duration?
@@ -228,7 +223,7 @@ package struct ChangesRequest: Sendable {
     /// How long the server debounces the answer to a wait.
     package var debounce: Duration?
     package var onLost: OnLost
-    /// What a read by the Durable Streams protocol asks for beside the commits; nil for the contract's own form.
+    /// The options of a read by the Durable Streams protocol beside the commits, or nil for the contract's own form.
     package var durable: DurableRead?
     package var style: Style
     /// The content coding that the client prefers; nil for none.
@@ -253,7 +248,7 @@ package final class StreamRequest: Sendable {
         case lines
     }
 
-    /// What the stream shows.
+    /// The content of the stream.
     package enum Source: Sendable {
         /// The value of a selection, and each new value.
         case value(ReadRequest)
@@ -284,7 +279,7 @@ package final class StreamRequest: Sendable {
         self.snapshot = snapshot
     }
 
-    /// What a stream of the Durable Streams protocol asks for; nil for the contract's own streams.
+    /// The options of a stream of the Durable Streams protocol, or nil for the contract's own streams.
     package var durable: DurableRead? {
         if case .changes(let follow) = source { follow.durable } else { nil }
     }

@@ -40,7 +40,7 @@ struct ImportTests {
         "CSocketCalls",
         "CXXHash", "CZlib",
         "CZstd",
-        "ContentCodings", "Documents", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
+        "Documents", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
         "Schemas", "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
         "StateServerTesting",
         "Showcase", "StateClient", "JWT", "Threads",
@@ -49,17 +49,16 @@ struct ImportTests {
     /// The targets of this package that a target may import, and the other modules that it may not.
     static let table: [(target: String, may: Set<String>, mayNot: Set<String>)] = [
         ("StateJSON", ["CSimdjson", "CXXHash"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
-        ("ContentCodings", ["CZlib", "CZstd", "HTTPMessages"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("HTTPClient", ["CCurl"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("HTTPMessages", [], ["Foundation", "Dispatch", "Logging", "Glibc"]),
+        ("HTTPMessages", ["CZlib", "CZstd"], ["Foundation", "Dispatch", "Logging", "Glibc"]),
         (
-            "Page", ["CPage", "CXXHash", "ContentCodings", "HTTPMessages"],
+            "Page", ["CPage", "CXXHash", "HTTPMessages"],
             ["Foundation", "Dispatch", "Logging", "Glibc"]
         ),
         ("Threads", [], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("StateStore", ["StateJSON", "Threads"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
         (
-            "StateHTTP", ["CDocuments", "ContentCodings", "HTTPMessages", "StateJSON", "StateStore"],
+            "StateHTTP", ["CDocuments", "HTTPMessages", "StateJSON", "StateStore"],
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
         ),
         ("JWT", ["StateHTTP", "StateJSON", "StateStore"], ["Dispatch", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
@@ -81,7 +80,7 @@ struct ImportTests {
         (
             "StateServer",
             [
-                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
+                "CCrypto", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
                 "StateHTTP",
                 "StateJSON",
                 "StateJournal", "StateStore", "Threads",

@@ -1,5 +1,5 @@
 extension Access {
-    /// What is wrong with the name of a subject; nil for a good one.
+    /// The fault in the name of a subject, or nil.
     package static func fault(inSubject subject: String) -> String? {
         (1...255).contains(subject.utf8.count)
             && subject.unicodeScalars.allSatisfy { scalar in

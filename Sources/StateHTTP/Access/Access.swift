@@ -2,33 +2,27 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// What the client of a request may see and do: a grant, read against the catalogue of a domain.
+/// The access of the client of a request: a grant, read against the catalogue of a domain.
 ///
 /// It is an object, because requests with one credential share it, and because a revocation ends it for all of them.
 package final class Access: Sendable {
-    /// Who the client is; nil where the server does not ask.
+    /// The client's subject, or nil if the server does not ask.
     package let subject: String?
-    /// The grant, as the credential has it.
     let grant: Grant
     /// When the credential ends by itself; nil for never.
     package let expiry: Timestamp?
-    /// Whether the client may see and do everything.
     let isUnlimited: Bool
     /// Whether the client may see metrics and every reason of readiness, and operate the journal.
     package let operates: Bool
-    /// Whether the client may make forks.
     private let mayFork: Bool
-    /// Whether the client may see the actions of other subjects.
     let seesOthers: Bool
     /// The parts of the state that the client may see; nil for the whole state.
     private let parts: PointerSet?
     /// The names of the views, in the whole store, that the client may see; nil for all.
     private let views: Set<ExactText>?
-    /// The types of the logged actions that the client may see.
     private let seenTypes: TypeSet
-    /// The types of the actions that the client may dispatch.
     private let dispatchedTypes: TypeSet
-    /// A name of what the client may see, which another grant of the client changes; nil for everything.
+    /// A name of the visible part of everything, which another grant of the client changes; nil for everything.
     let visibility: String?
     private let ended = Atomic(false)
 
@@ -82,7 +76,7 @@ package final class Access: Sendable {
         visibility = isWhole && grant.others ? nil : Self.visibility(of: grant, subject)
     }
 
-    /// A text in ASCII that no other text has: a percent sign and two digits for each byte that is none.
+    /// A text in ASCII that no other text has: a percent sign and two digits for each other byte.
     private static func escaped(_ text: String) -> String {
         text.utf8.reduce(into: "") { escaped, byte in
             if byte < 0x80, byte != UInt8(ascii: "%") {
@@ -118,19 +112,17 @@ package final class Access: Sendable {
 
     // MARK: What the client may see
 
-    /// Whether the client may see the whole value at a pointer into the whole state.
     func sees(_ pointer: JSONPointer) -> Bool {
         parts?.covers(pointer) ?? true
     }
 
-    /// The parts of the state at or below a pointer, or around it, that the client may see; nil where that is the pointer
+    /// The parts of the state at or below a pointer, or around it, that the client may see, or nil for the pointer
     /// itself.
     func parts(of pointer: JSONPointer) -> [JSONPointer]? {
         guard let parts, !parts.covers(pointer) else { return nil }
         return parts.overlapping(pointer)
     }
 
-    /// Whether the client may see something at a pointer, below it or around it.
     func seesSome(of pointer: JSONPointer) -> Bool { parts?.overlaps(pointer) ?? true }
 
     /// The filter for changes of what the client may see at a pointer.
@@ -138,18 +130,14 @@ package final class Access: Sendable {
         parts.map { PointerFilter(pointer, in: $0) } ?? PointerFilter(pointer)
     }
 
-    /// Whether the client may see a view of the whole store.
     func sees(view name: String) -> Bool { views?.contains(ExactText(name)) ?? true }
 
-    /// Whether the client may see actions of a type in the log.
     func sees(type: String) -> Bool { seenTypes.contains(type) }
 
-    /// Whether the client may see the actions of a commit by a subject.
     func sees(actionsBy subject: String?) -> Bool {
         seesOthers || ExactText(optional: subject) == ExactText(optional: self.subject)
     }
 
-    /// Whether the client may see every action in the log.
     var seesEveryAction: Bool { seesOthers && seenTypes.isEverything }
 
     /// Whether the client may see everything: the whole state of each version, and each action.
@@ -161,7 +149,6 @@ package final class Access: Sendable {
     /// Whether the client may make forks: one shows all of the history.
     package var forks: Bool { mayFork && seesEverything }
 
-    /// Whether the client may dispatch actions of a type.
     func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
 }
 

@@ -36,18 +36,17 @@ package struct AllowedOrigins: Sendable {
             ])
     }
 
-    /// The fields of answers that a page may read beside those that every page may.
+    /// The fields of answers that a page may read beside the ones that every page may.
     private static let exposed =
         """
         ETag, Idempotency-Replayed, Link, Preference-Applied, Retry-After, State-Cursor, State-Wait, \
         Stream-Cursor, Stream-Next-Offset, Stream-Up-To-Date, WWW-Authenticate
         """
 
-    /// The fields that a page may set.
     private static let requested =
         "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, traceparent, X-Request-ID"
 
-    /// What is wrong with an origin; nil for one as a browser writes it.
+    /// The fault in an origin, or nil for one as a browser writes it.
     package static func fault(in origin: String) -> String? {
         let parts = origin.split(separator: "://", omittingEmptySubsequences: false)
         guard parts.count == 2, ["http", "https"].contains(parts[0]), !parts[1].isEmpty,

@@ -12,11 +12,10 @@ package enum Authentication: Sendable {
     case refused(Problem)
 }
 
-/// What the handler remembers of a head, for later requests with the same head.
+/// The handler's memory of a head, for later requests with the same head.
 package final class RememberedHead: Sendable {
     /// The access of the credential in the head.
     package let access: Access
-    /// What the head of a POST of actions asks for; nil for another request.
     let options: DispatchOptions?
 
     init(_ access: Access, _ options: DispatchOptions?) {
@@ -24,7 +23,7 @@ package final class RememberedHead: Sendable {
         self.options = options
     }
 
-    /// Finds what is remembered of the head of a request; nil where nothing is, or the access has ended.
+    /// Finds the memory of the head of a request whose access has not ended.
     package static func of(_ request: Request) -> RememberedHead? {
         guard let head = request.head.remembered as? RememberedHead, !head.access.hasEnded else { return nil }
         return head
@@ -35,7 +34,7 @@ package final class RememberedHead: Sendable {
 package enum Credential: Sendable, Equatable {
     /// A bearer token, or the password of HTTP Basic.
     case token(String)
-    /// There is none.
+    /// No credential.
     case none
     /// There is something that is no credential, or more than one.
     case malformed

@@ -40,7 +40,7 @@ extension ReadEntry {
 }
 
 extension TypeSet {
-    /// What is wrong with a pattern that no action type of a domain matches; nil for any other pattern.
+    /// A warning about a pattern that no action type of a domain matches, or nil.
     fileprivate static func warning(_ pattern: String, among types: [String]) -> String? {
         var set = TypeSet()
         set.insert(pattern)

@@ -1,11 +1,11 @@
 internal import StateJSON
 
-/// What a subject may read and dispatch, as a token file and the claims of a JWT spell it.
+/// The rights of a subject to read and dispatch, as a token file and the claims of a JWT spell them.
 ///
-/// Each entry of ``read`` is one of: a JSON Pointer, for that part of the state and everything below it; `view:NAME`, for a
-/// view; `store:NAME`, for a derived store with its views, and for the actions that its reducers handle; `actions:TYPE`, for
-/// the actions of that type in the log; `*`, for everything. Each entry of ``dispatch`` is an action type. A type with `*` at
-/// its end stands for every type that begins so.
+/// Each entry of ``read`` is one of: a JSON Pointer, for that part of the state and everything below it; `view:NAME`,
+/// for a view; `store:NAME`, for a derived store with its views, and for the actions that its reducers handle;
+/// `actions:TYPE`, for the actions of that type in the log; `*`, for everything. Each entry of ``dispatch`` is an
+/// action type. A type with `*` at its end stands for every type that begins so.
 package struct Grant: Sendable, Hashable, Codable {
     /// The parts of the state, views, derived stores and logged actions that the subject may see.
     package var read: [String]
@@ -47,7 +47,7 @@ package struct Grant: Sendable, Hashable, Codable {
         fork = try members.decodeIfPresent(Bool.self, forKey: .fork) ?? allowedEverything
     }
 
-    /// The first entry that is spelled as none may be, with a sentence; nil where there is none.
+    /// The first misspelled entry, in a sentence, or nil.
     package var fault: String? {
         for entry in read where ReadEntry(entry) == nil {
             return
@@ -61,7 +61,6 @@ package struct Grant: Sendable, Hashable, Codable {
 }
 
 extension Grant {
-    /// The grant as answers have it.
     var json: JSONValue {
         .of(
             ("read", .array(read.map { .string($0) })), ("dispatch", .array(dispatch.map { .string($0) })),
@@ -69,7 +68,6 @@ extension Grant {
     }
 }
 
-/// An entry of ``Grant/read``.
 enum ReadEntry {
     case everything
     case pointer(JSONPointer)
@@ -97,11 +95,11 @@ enum ReadEntry {
     }
 }
 
-/// A set of action types: all, or those that are named or begin as a pattern does.
+/// A set of action types: all, named types, and types that begin as a pattern does.
 struct TypeSet: Sendable {
     private(set) var isEverything = false
     private var names: Set<ExactText> = []
-    /// What the types of patterns begin with, sorted by bytes; none begins with another.
+    /// The beginnings of the types of patterns, sorted by bytes; none begins with another.
     private var prefixes: [String] = []
 
     /// Adds a type, or the types that begin as a pattern with `*` at its end does.
@@ -123,14 +121,12 @@ struct TypeSet: Sendable {
         isEverything || names.contains(ExactText(type)) || hasPrefix(of: type)
     }
 
-    /// Whether a text begins with one of the prefixes, at a cost of O(log n) in their number.
     private func hasPrefix(of text: String) -> Bool {
         // Whatever lies between a prefix and a text that it begins, begins with it as well.
         let index = firstIndex(after: text)
         return index > 0 && text.utf8.starts(with: prefixes[index - 1].utf8)
     }
 
-    /// The index of the first prefix behind a text.
     private func firstIndex(after text: String) -> Int {
         var range = 0..<prefixes.count
         while !range.isEmpty {

@@ -3,14 +3,14 @@ package import StateStore
 
 /// Commits and states of the whole store, cut to what a client may see of them.
 extension VisibleStore {
-    /// What a client sees of a commit besides its version, cursor and time.
+    /// A commit as a client sees it, besides its version, cursor and time.
     struct VisibleCommit {
         /// The commit's ID; its cursor where the client may not see the action.
         var id: String
         /// The causes, for a client that may see every action.
         var cause: String?
         var root: String?
-        /// Who has dispatched the action; nil where that is unknown, and where the client may not see the action.
+        /// The subject that has dispatched the action, if it is known and the client may see the action.
         var by: String?
         /// The trace of the request, for a client that may see the action.
         var trace: String?
@@ -41,15 +41,16 @@ extension VisibleStore {
             action: action ?? Array("null".utf8), patch: patch(commit.patch))
     }
 
-    /// What a client gets of a commit that it names by an ID.
+    /// The answer to a client that names a commit by an ID.
     package enum Finding: Sendable {
-        /// What it sees of the commit.
+        /// The commit as the client sees it.
         case commit
         /// The receipt: the client has dispatched the action with this ID, and may not see it.
         case receipt
     }
 
-    /// What the client may know of a commit that it names by the ID of an action, or by the commit's cursor; nil for nothing.
+    /// The commit that a client names by the ID of an action, or by the commit's cursor, as far as the client may know
+    /// it.
     package func finding(_ id: String, _ commit: Commit) -> Finding? {
         guard scope.filter?.holds(commit) ?? true else { return nil }
         if access.isUnlimited || seesAction(id, of: commit) { return .commit }
@@ -69,7 +70,6 @@ extension VisibleStore {
         }
     }
 
-    /// Whether the client sees actions of a type, where it sees those of their subject.
     private func isSeen(_ type: String) -> Bool {
         (isWhole || scope.actions.value(named: type) != nil) && (access.isUnlimited || access.sees(type: type))
     }
@@ -144,8 +144,6 @@ extension VisibleStore {
     }
 
     /// The parts of a value at a pointer into the whole state that the client may see, each with its pointer.
-    ///
-    /// - Parameter value: UTF-8 JSON; nil for a part that is gone.
     func visible(_ value: [UInt8]?, at pointer: JSONPointer) -> [(pointer: JSONPointer, value: [UInt8]?)] {
         guard let parts = access.parts(of: pointer) else { return [(pointer, value)] }
         let whole = value.flatMap { try? JSONValue(parsing: $0, depthMax: 1000) }

@@ -3,7 +3,6 @@ internal import StateStore
 
 /// A store as the client of a request sees it: what the path names, cut to what the client's access allows.
 package struct VisibleStore: Sendable {
-    /// The store that the path names.
     let scope: Scope
     package let access: Access
     /// The path of the whole store, without a slash at the end.
@@ -14,26 +13,20 @@ package struct VisibleStore: Sendable {
     /// The pointer to the store's state in the whole state.
     package var pointer: JSONPointer { scope.pointer }
     var isWhole: Bool { scope.isWhole }
-    /// Whether it is one of a fork.
     var isFork: Bool { root != "/v1" }
-    /// The path of the store, without a slash at the end.
     var path: String { isWhole ? root : "\(root)/stores/\(name)" }
 
     func outer(_ pointer: JSONPointer) -> JSONPointer { scope.outer(pointer) }
     func inner(_ pointer: JSONPointer) -> JSONPointer? { scope.inner(pointer) }
 
-    /// Whether the client may see every part of this store's state.
     var seesWholeState: Bool { access.sees(pointer) }
 
-    /// The names of the visible views in the whole store, by their names in this one.
     var views: [String: String] {
         access.isUnlimited ? scope.views : scope.views.filter { access.sees(view: $0.value) }
     }
 
-    /// The types of the actions that the client may dispatch to this store, sorted.
     var types: [String] { scope.open.keys.filter(access.dispatches).sorted() }
 
-    /// The type of an action that the client may dispatch to this store.
     func action(ofType type: String) -> ActionType? {
         guard let action = scope.actions.value(named: type), !action.isInternal,
             access.isUnlimited || access.dispatches(type)
@@ -46,8 +39,8 @@ package struct VisibleStore: Sendable {
         (scope.actions.value(named: type) != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
     }
 
-    /// The action types that the client may see and that a name of a filter means: the type, or with a `*` at its end those
-    /// that begin so.
+    /// The visible action types that a name of a filter means: the type, or with a `*` at its end every type that
+    /// begins so.
     func typesSeen(by name: String) -> [String] {
         guard name.utf8.last == UInt8(ascii: "*") else { return sees(type: name) ? [name] : [] }
         let all = scope.types + (isWhole ? Commit.typesOfTheStore : [])

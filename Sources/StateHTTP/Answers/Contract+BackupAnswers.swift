@@ -2,7 +2,6 @@ package import HTTPMessages
 internal import HTTPTypes
 package import StateStore
 
-/// The answer to a request for a backup.
 extension Contract {
     /// The head of a backup, whose body comes in chunks.
     ///

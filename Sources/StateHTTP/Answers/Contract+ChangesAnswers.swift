@@ -182,7 +182,6 @@ extension Contract {
         writer.byte(UInt8(ascii: "}"))
     }
 
-    /// RFC 3339 with milliseconds.
     static func text(_ time: Timestamp) -> String {
         RFC3339.text(milliseconds: time.milliseconds)
     }

@@ -1,4 +1,3 @@
-package import ContentCodings
 package import HTTPMessages
 internal import HTTPTypes
 package import StateStore
@@ -14,7 +13,6 @@ extension Contract {
         return .preferred(field)
     }
 
-    /// Whether the answer with a value is compressed.
     func isCompressed(_ request: ReadRequest, _ encoded: Encoded) -> Bool {
         request.coding != nil && request.style == .compact && encoded.json.count >= limits.compressedBytesMin
     }
@@ -27,7 +25,6 @@ extension Contract {
         return !encoded.has(coding.rawValue)
     }
 
-    /// A response whose body is compressed where it is long enough.
     func compressed(_ response: Response, _ coding: ContentCoding?) -> Response {
         guard let coding, response.body.count >= limits.compressedBytesMin, let body = coding.compressed(response.body)
         else { return response }

@@ -229,7 +229,6 @@ extension Contract {
         }
     }
 
-    /// - Parameter index: the index of the action in its batch; nil for a single action.
     private static func problem(_ rejection: Rejection, index: Int?) -> Problem {
         let payload = (index.map { "/\($0)" } ?? "") + "/payload"
         let status: HTTPResponse.Status =
@@ -272,7 +271,6 @@ extension Contract {
 }
 
 extension Outcome {
-    /// Whether the answer has the changed parts of the state.
     fileprivate var isRepresented: Bool {
         if case .committed(let receipt) = self { receipt.representation != nil } else { false }
     }

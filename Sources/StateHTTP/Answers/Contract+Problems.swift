@@ -13,8 +13,6 @@ extension Problem.Member {
 
 extension Contract {
     /// The problem for a lost or an expired cursor.
-    ///
-    /// - Parameter code: `cursor-lost` or `cursor-expired`.
     func lost(_ code: String, _ bounds: HistoryBounds, _ store: VisibleStore) -> Problem {
         let reason =
             code == "cursor-lost"
@@ -37,8 +35,6 @@ extension Contract {
     }
 
     /// The problem where a selection has no value, or the client may not see all of it.
-    ///
-    /// - Parameter isPast: whether the client asks for a past version, in which nothing comes any more.
     static func nothing(at selection: Selection, _ store: VisibleStore, isPast: Bool = false) -> Problem {
         let hint = isPast ? "" : "; ?wait=25&until-exists waits for a value"
         switch selection {
@@ -60,7 +56,6 @@ extension Contract {
     }
 }
 
-/// The problems that the request handler raises.
 extension Problem {
     /// The watch hub has no room for another watch, in all or for this client.
     package static func tooManyWaiters(_ share: WatchRefusal) -> Problem {

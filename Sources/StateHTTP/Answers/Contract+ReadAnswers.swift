@@ -1,4 +1,3 @@
-internal import ContentCodings
 package import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
@@ -52,7 +51,7 @@ extension Contract {
         fields += Self.fieldsOfContent
         if let coding {
             fields.append(HTTPField(name: .contentEncoding, value: coding.rawValue))
-            // Without memory for the coding there is none for the answer.
+            // Without memory for the coding the answer has no memory either.
             let body = encoded.form(coding.rawValue) { coding.compressed($0) ?? [] }
             return Response(status: .ok, fields: HTTPFields(fields), body: body)
         }

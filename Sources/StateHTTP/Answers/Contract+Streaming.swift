@@ -9,7 +9,7 @@ package import StateStore
 extension Contract {
     // MARK: Requests
 
-    /// The stream format that `Accept` asks for; nil where it names none of those offered or gives JSON more weight.
+    /// The stream format that `Accept` asks for, or nil if it names none of the offered ones or gives JSON more weight.
     func streamFormat(_ request: Request, offered: [StreamRequest.Format]) -> StreamRequest.Format? {
         guard request.method == .get, request.head.known.contains(.accept) else { return nil }
         var best: (format: StreamRequest.Format, weight: Double)?
@@ -24,7 +24,6 @@ extension Contract {
         return best.flatMap { $0.weight >= ofJSON ? $0.format : nil }
     }
 
-    /// A stream of a selection's value.
     func stream(
         _ read: ReadRequest, _ format: StreamRequest.Format, _ request: Request, _ parameters: Parameters
     ) throws(Problem) -> StreamRequest {
@@ -41,7 +40,6 @@ extension Contract {
             debounce: try debounce(parameters))
     }
 
-    /// The value of `Last-Event-ID`; nil where the field is missing or empty.
     static func lastEventID(_ request: Request) -> String? {
         request[.lastEventID].flatMap { $0.isEmpty ? nil : $0 }
     }
@@ -64,11 +62,12 @@ extension Contract {
 
     /// The head of a stream, and its first bytes.
     ///
-    /// The bytes hold `retry:` and `id:` lines and no data. An EventSource keeps the ID of an event without data (the HTML
-    /// standard, section 9.2.6), so a client that loses its connection before the first commit comes back to its start.
+    /// The bytes hold `retry:` and `id:` lines and no data. An EventSource keeps the ID of an event without data (the
+    /// HTML standard, section 9.2.6), so a client that loses its connection before the first commit comes back to its
+    /// start.
     ///
     /// - Parameters:
-    ///   - start: the cursor after which the stream sends commits; nil where a value comes first, which has its own ID.
+    ///   - start: the cursor after which the stream sends commits, or nil if a value comes first, which has its own ID.
     ///   - retry: how many milliseconds an EventSource waits before it connects again.
     package func response(to request: StreamRequest, latest: Cursor, start: Cursor?, retry: Int) -> Response {
         let isEvents = request.format == .events
@@ -194,7 +193,6 @@ extension Contract {
 }
 
 extension ResetReason {
-    /// The `reason` in events and lines.
     var code: String {
         switch self {
         case .lost: "cursor-lost"

@@ -3,11 +3,11 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// What a server is doing at one instant, for the operator.
+/// The operator's report of the present work of a server.
 package struct OperationsReport: Sendable {
     /// The requests that wait for, or stream, one thing.
     package struct Waiters: Sendable {
-        /// What they look at.
+        /// The selection or filter of the waiters.
         package enum Subject: Hashable, Sendable {
             case path(String)
             case view(String)

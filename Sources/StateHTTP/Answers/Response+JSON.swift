@@ -23,8 +23,6 @@ extension Response {
     }
 
     /// A JSON answer with `Cache-Control: no-store`.
-    ///
-    /// - Parameter latest: the cursor for `State-Cursor`; nil leaves the field out.
     static func json(
         _ status: HTTPResponse.Status, _ body: consuming [UInt8], style: Style = .compact, latest: Cursor? = nil
     ) -> Response {
@@ -40,7 +38,6 @@ extension Response {
 }
 
 extension ShortText {
-    /// The text of a cursor.
     init(_ cursor: Cursor) { self.init { cursor.write(to: $0) } }
 
     /// A content tag in quotes, as the field `ETag` has it.
@@ -54,7 +51,6 @@ extension ShortText {
         }
     }
 
-    /// A content tag in quotes, as the field `ETag` has it.
     init(quoting tag: String) {
         self.init { bytes in
             tag.withBytes { tag in

@@ -1,4 +1,3 @@
-internal import ContentCodings
 package import HTTPMessages
 internal import HTTPTypes
 internal import StateStore

@@ -1,4 +1,3 @@
-internal import ContentCodings
 package import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
@@ -100,18 +99,17 @@ extension Contract {
         return response
     }
 
-    /// The offset behind a page of entities.
     func offset(behind page: EntityPage, at cursor: Cursor) -> StreamOffset {
         StreamOffset(cursor, page.isMore ? .inSnapshot(page.end) : .behind)
     }
 
     // MARK: Server-sent events
 
-    /// The head of a stream of events, and its first event where the client has everything already.
+    /// The head of a stream of events, and its first event if the client has everything already.
     ///
     /// The head has no offset: a client could take it for the end of the events, and come back to where they began.
     ///
-    /// - Parameter start: the cursor after which the stream tells commits; nil where entities come first.
+    /// - Parameter start: the cursor after which the stream tells commits, or nil if entities come first.
     package func response(
         to request: StreamRequest, _ read: DurableRead, latest: Cursor, start: Cursor?, at time: StreamTime
     ) -> Response {
@@ -185,7 +183,6 @@ extension Contract {
     }
 }
 
-/// How long caches may keep an answer.
 private enum DurableCaching {
     /// The answer depends on the time at which it is asked for.
     case none

@@ -1,4 +1,3 @@
-internal import ContentCodings
 package import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
@@ -6,7 +5,6 @@ internal import StateStore
 
 /// Requests of the Durable Streams protocol: the read side of two streams, of commits and of the state.
 extension Contract {
-    /// Reads a request below `/streams`.
     func streams(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
         switch path {
         case []: return try fixed(routed) { streams(of: routed.store) }
@@ -71,7 +69,6 @@ extension Contract {
         return try follow(since, filter, .patches, read, live, routed)
     }
 
-    /// The plan for the commits after a position.
     private func follow(
         _ since: ChangesRequest.Since, _ filter: ChangesFilter, _ form: ChangesRequest.Form, _ read: DurableRead,
         _ live: Live?, _ routed: RoutedRequest
@@ -147,12 +144,10 @@ extension Contract {
     }
 }
 
-/// How a read by the Durable Streams protocol waits for messages.
 private enum Live: Equatable {
     case longPoll
     case events
 
-    /// Reads `live`; nil without it.
     init?(_ parameters: Parameters) throws(Problem) {
         switch try parameters.text("live") {
         case nil: return nil

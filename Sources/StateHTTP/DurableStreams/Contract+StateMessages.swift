@@ -6,7 +6,6 @@ package import StateStore
 ///
 /// The protocol is `packages/state/STATE-PROTOCOL.md` of the repository `durable-streams/durable-streams`, as of June 2026.
 extension Contract {
-    /// The messages of a page of entities, as an array.
     func messages(
         of request: EntitiesRequest, from position: Int, _ page: EntityPage, at cursor: Cursor
     ) throws -> [UInt8] {
@@ -206,9 +205,7 @@ extension VisibleStore {
         return { [access] in access.seesSome(of: $0) }
     }
 
-    /// What a client sees of a value: the value, an object with the visible parts, or nil where it sees none of it.
-    ///
-    /// - Parameter pointer: the pointer to the value in the whole state.
+    /// A value as a client sees it: the value, an object with the visible parts, or nil.
     func visible(_ value: JSONValue?, at pointer: JSONPointer) -> JSONValue? {
         guard let value, let parts = access.parts(of: pointer) else { return value }
         var seen: JSONValue?
@@ -224,7 +221,6 @@ extension VisibleStore {
 }
 
 extension JSONValue {
-    /// Sets a member below an object, and makes the objects around it.
     fileprivate mutating func insert(_ value: JSONValue, at tokens: ArraySlice<String>) {
         guard let token = tokens.first else {
             self = value

@@ -1,11 +1,11 @@
-package import ContentCodings
+package import HTTPMessages
 package import StateStore
 
-/// What a read by the Durable Streams protocol asks for.
+/// A read by the Durable Streams protocol.
 ///
 /// The protocol is `PROTOCOL.md` of the repository `durable-streams/durable-streams`, as of June 2026.
 package struct DurableRead: Hashable, Sendable {
-    /// What the messages of the stream are.
+    /// The content of the messages of the stream.
     package enum Content: Hashable, Sendable {
         /// A message for each commit.
         case commits
@@ -20,7 +20,7 @@ package struct DurableRead: Hashable, Sendable {
     var cursor: UInt64?
     /// `If-None-Match`: the tags of the content that the client has.
     var known: TagSet?
-    /// Those of the tags that a compressed answer had.
+    /// The tags of compressed answers among them.
     var knownCompressed: Set<String>
     /// A name of what the client may see; nil for everything.
     var visibility: String?

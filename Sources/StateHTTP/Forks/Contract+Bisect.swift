@@ -3,7 +3,6 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// The search for the first commit after which a test of a value holds.
 extension Contract {
     func bisect(_ routed: RoutedRequest) throws(Problem) -> Plan {
         guard routed.request.method == .post else {

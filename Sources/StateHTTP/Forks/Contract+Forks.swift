@@ -3,11 +3,8 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// Forks of the history.
 extension Contract {
     /// Reads a request about forks.
-    ///
-    /// - Parameter path: the segments behind `/v1/forks`.
     func forks(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
         let request = routed.request
         guard let name = path.first, !(path.count == 1 && name.isEmpty) else {
@@ -119,7 +116,6 @@ extension Contract {
         return texts
     }
 
-    /// A cursor of this history.
     func cursor(
         in value: JSONValue, _ pointer: JSONPointer, _ routed: RoutedRequest
     ) throws(Problem) -> Cursor {

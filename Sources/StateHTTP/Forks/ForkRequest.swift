@@ -15,7 +15,7 @@ package enum ForkRequest: Sendable {
     case inside(String, Request)
 }
 
-/// What a client wants a fork of.
+/// A client's order of a fork.
 package struct ForkOrder: Sendable {
     package struct Insertion: Sendable {
         package var after: Cursor
@@ -35,7 +35,7 @@ package struct ForkOrder: Sendable {
     package var style: Style
 }
 
-/// What a client learns of a fork.
+/// The description of a fork for clients.
 package struct ForkDescription: Sendable {
     package var name: String
     package var from: Cursor

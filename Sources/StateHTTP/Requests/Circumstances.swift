@@ -2,7 +2,7 @@ package import HTTPMessages
 internal import HTTPTypes
 package import StateStore
 
-/// What the contract has to know of the server to read a request.
+/// The facts about the server that the contract needs to read a request.
 package struct Circumstances: Sendable {
     /// The oldest and the latest cursor of the history.
     package var bounds: HistoryBounds
@@ -18,18 +18,17 @@ package struct Circumstances: Sendable {
         self.authentication = authentication
     }
 
-    /// The request's ID.
     var requestID: RequestID { name.id }
 
     /// The latest cursor.
     package var latest: Cursor { bounds.latest }
 }
 
-/// What a problem and a log line say of their request: its ID, and the trace that it belongs to.
+/// The name of a request in problems and log lines: its ID, and the trace that it belongs to.
 package struct RequestID: Sendable {
     /// The client's `X-Request-ID`, or else a text of ``RequestNumbers``.
     package var text: String
-    /// The trace; nil where the request names none.
+    /// The trace, if the request names one.
     package var trace: TraceContext?
 
     /// Joins an ID and a trace.
@@ -43,7 +42,7 @@ package struct RequestID: Sendable {
 ///
 /// Few requests need the ID, so it is made where one does.
 package struct RequestName: Sendable {
-    /// The client's name, of at most 128 visible ASCII characters; empty where there is none.
+    /// The client's name, of at most 128 visible ASCII characters, or empty.
     private let given: String
     private let number: UInt64
     private let numbers: RequestNumbers
@@ -62,11 +61,9 @@ package struct RequestName: Sendable {
     package var id: RequestID { RequestID(given.isEmpty ? numbers.text(of: number) : given, trace) }
 }
 
-/// A request with its parsed target, the store that it addresses and its circumstances.
 struct RoutedRequest {
     let request: Request
     let target: RequestTarget
-    /// The store that the path names.
     var store: VisibleStore
     let circumstances: Circumstances
 }

@@ -62,7 +62,7 @@ extension Contract {
         return .earlier(request, before: before == "now" ? nil : try cursor(before, "before"))
     }
 
-    /// The most commits that a client asks for; nil where it does not say.
+    /// The most commits that a client asks for, if it says so.
     private func limit(_ parameters: Parameters) throws(Problem) -> Int? {
         guard let text = try parameters.text("limit") else { return nil }
         // A number of any length is valid; the server cuts what is above the limit.

@@ -3,7 +3,6 @@ internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
 
-/// The body of a POST of actions: the transactions that it holds.
 extension Contract {
     /// Reads the body of a POST of actions into the transactions to dispatch.
     ///
@@ -87,7 +86,6 @@ extension Contract {
         return options.transaction(items, .batch, expectations, of: body, line: line)
     }
 
-    /// What is wrong with an ID that a client gives to an action; nil where nothing is.
     static func fault(ofID id: String) -> String? {
         guard (1...255).contains(id.utf8.count) else { return "expected a string of 1 to 255 bytes" }
         guard !hasControlCharacter(id) else { return "expected a string without control characters" }
@@ -105,9 +103,6 @@ extension Contract {
         }
     }
 
-    /// Reads one action.
-    ///
-    /// - Parameter sent: the minified body, and where the action lies in it.
     private func item(
         _ node: JSONNode, _ sent: (bytes: [UInt8], span: Range<Int>), _ expectations: inout [Transaction.Expectation],
         _ store: VisibleStore, _ hint: inout Hint
@@ -246,7 +241,6 @@ extension DispatchOptions {
 }
 
 extension Problem {
-    /// A body that is no JSON.
     static func unreadable(_ fault: JSONFault) -> Problem {
         let code =
             switch fault.kind {

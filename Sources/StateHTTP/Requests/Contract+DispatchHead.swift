@@ -1,4 +1,3 @@
-internal import ContentCodings
 internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
@@ -55,10 +54,9 @@ extension Contract {
         }
     }
 
-    /// The names of NDJSON.
     static let linesTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"]
 
-    /// What `If-Match` or `If-None-Match` demands of the part at `path`.
+    /// The demand of `If-Match` or `If-None-Match` on the part at `path`.
     private func guards(
         _ request: Request, _ parameters: Parameters, _ store: VisibleStore
     ) throws(Problem) -> (tag: Transaction.TagGuard?, absence: Transaction.Expectation?) {

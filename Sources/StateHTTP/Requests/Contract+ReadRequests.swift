@@ -1,4 +1,3 @@
-internal import ContentCodings
 internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
@@ -24,7 +23,7 @@ extension Contract {
         case .pointer, .hidden: parameters = try Parameters(target, known: Self.parametersOfState)
         case .view: parameters = try Parameters(target, known: Self.parametersOfViews)
         }
-        // A tag that is none is refused where no tag counts, too.
+        // A tag that is misspelled is refused even if no tag counts.
         let known = try knownTags(request)
         switch selection {
         case .pointer(let pointer), .hidden(let pointer):

@@ -4,7 +4,7 @@ internal import StateJSON
 
 /// The query parameters of a request that its route knows.
 struct Parameters {
-    /// What becomes of other parameters.
+    /// The treatment of other parameters.
     enum Others { case refused, ignored }
 
     private var values: [String: String?] = [:]
@@ -35,7 +35,7 @@ struct Parameters {
 
     func value(_ name: String) -> String? { values[name] ?? nil }
 
-    /// The value of a parameter that needs one; nil where the parameter is missing.
+    /// The value of a parameter that needs one, or nil if the parameter is missing.
     func text(_ name: String) throws(Problem) -> String? {
         guard let value = values[name] else { return nil }
         guard let value else { throw Problem(.badRequest, "bad-parameter", "\(name) needs a value") }

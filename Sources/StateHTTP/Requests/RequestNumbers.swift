@@ -3,7 +3,7 @@
 /// A client that sees IDs of its own requests learns nothing of how many others there were. Different numbers have
 /// different IDs.
 package struct RequestNumbers: Sendable {
-    /// What the IDs depend on; nil where they count up.
+    /// The key on which the IDs depend; without it, they count up.
     private let key: UInt64?
 
     /// IDs that count up, for tests.

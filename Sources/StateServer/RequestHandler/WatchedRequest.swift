@@ -1,4 +1,3 @@
-internal import ContentCodings
 internal import HTTPMessages
 internal import MicroHTTP
 internal import StateHTTP
@@ -25,13 +24,12 @@ final class WatchedRequest: Sendable {
         var coding: ContentCoding?
         var applied: Int?
         var store = ""
-        /// What the client may see of commits; values are the same for all who may see them.
+        /// The client's view of commits; two views with equal grants are equal.
         var access: Access?
         var form = ChangesRequest.Form.patches
         var stream: StreamRequest.Format?
         var durable: DurableRead?
         var until: [UInt8]?
-        /// The trace of the request, which the answer names.
         var trace: String?
     }
 
@@ -51,7 +49,6 @@ final class WatchedRequest: Sendable {
         self.options = options
     }
 
-    /// What the client may see and do.
     var access: Access {
         switch kind {
         case .read(let request): request.store.access
@@ -63,7 +60,6 @@ final class WatchedRequest: Sendable {
 }
 
 extension WatchedRequest.Kind {
-    /// What the request addresses, as metrics count it.
     var route: Watch.Route {
         switch self {
         case .read(let request): request.route
@@ -87,7 +83,6 @@ extension ChangesRequest {
 }
 
 extension Delivery {
-    /// The requests of the delivery, in the type in which the handler has registered them.
     var watched: [WatchedRequest] {
         requests.map { request in
             guard let watched = request as? WatchedRequest else {
@@ -99,7 +94,6 @@ extension Delivery {
 }
 
 extension [WatchedRequest] {
-    /// The requests in groups with equal options.
     var byOptions: [[WatchedRequest]] {
         // All requests of a delivery usually have equal options, which needs no dictionary.
         guard let options = first?.options, contains(where: { $0.options != options }) else { return [self] }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ContentCodings
+@testable import HTTPMessages
 
 @Suite("Content codings")
 struct ContentCodingTests {

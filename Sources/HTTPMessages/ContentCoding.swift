@@ -1,6 +1,5 @@
 internal import CZlib
 internal import CZstd
-internal import HTTPMessages
 
 /// A content coding of an answer's body (RFC 9110, section 8.4.1).
 package enum ContentCoding: String, Sendable, CaseIterable {
@@ -9,7 +8,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
     /// gzip (RFC 1952).
     case gzip
 
-    /// What the entity tag of a value has at its end in this coding: each coding has other bytes, so another strong tag.
+    /// The end of the entity tag of a value in this coding: each coding has other bytes, so another strong tag.
     package var tagSuffix: String { ".\(rawValue)" }
 
     /// The tag of a value without what a coding has added: this server (`.gzip`), or a proxy that compresses, such as Apache and
@@ -39,7 +38,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
         return best.coding
     }
 
-    /// The bytes in this coding; nil where the library has no memory.
+    /// The bytes in this coding, or nil without memory for the library.
     ///
     /// The cost is O(n): about 10 ns a byte with gzip and 3 ns with Zstandard, for JSON.
     package func compressed(_ bytes: [UInt8]) -> [UInt8]? {
