@@ -8,10 +8,10 @@ package protocol AnyStore: AnyObject, Sendable {
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     var journal: (any Journal)? { get }
 
-    /// Why the domain can take no action now; nil where it can.
+    /// The reason for which the domain can take no action now, or nil.
     var domainFailure: DomainFailure? { get }
 
-    /// Why the store cannot follow a history that servers share any more; nil where it can.
+    /// The reason for which the store cannot follow a history that servers share any more, or nil.
     var lostHistory: LostHistory? { get }
 
     /// Reads again what the domain is made of.
@@ -53,7 +53,8 @@ package protocol AnyStore: AnyObject, Sendable {
     /// Refuses every later transaction, runs a turn for the waiting ones, and returns when every turn has landed.
     func drain()
 
-    /// What the commit of a version has caused so far; nil when its cascade is complete or the commit has caused nothing.
+    /// The consequences so far of the commit of a version, or nil when its cascade is complete or the commit has caused
+    /// nothing.
     func cascade(of root: Version) -> CascadeReport?
 
     /// Drops the `completed` function of a pending transaction whose client no longer waits for the cascade.

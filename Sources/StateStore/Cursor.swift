@@ -41,7 +41,6 @@ package struct Epoch: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Writes the bytes of ``text`` to the beginning of a buffer.
     fileprivate func write(to bytes: UnsafeMutableBufferPointer<UInt8>) {
         let bytes = UnsafeMutableRawBufferPointer(bytes)
         bytes.storeBytes(of: first, as: UInt64.self)

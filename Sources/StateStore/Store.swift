@@ -47,25 +47,21 @@ public final class Store<State: StateType>: Sendable {
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
-    /// The commit that subscribers are being notified of; only code on the queue uses it.
     let notification = Mutex<Notification<State>?>(nil)
     /// The turns that are computed and have not landed.
     let inFlight = Mutex(TurnsInFlight())
-    /// Why the store cannot follow a shared history any more; nil where it can.
+    /// The reason for which the store cannot follow a shared history any more, or nil.
     let lost = Mutex<LostHistory?>(nil)
-    /// Runs the landing, one after the other, on another thread than the caller's.
     let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// A member for each landing that has begun and not ended.
     let landings = DispatchGroup()
     private let epoch: Epoch
     let limits: StoreLimits
     private let mailbox: Mutex<Mailbox>
-    /// Only a turn owns the core, on the queue.
     private let core: Owned<Core<State>>
     /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
     /// owns the core.
     private let installedMiddleware: Mutex<[Middleware<State>]>
-    /// Whether the core does not have the newest middleware yet, so that a turn need not look at the list.
     private let isMiddlewareNew = Atomic(false)
     let now: @Sendable () -> Timestamp
     let monotonicNow: @Sendable () -> Instant
@@ -74,14 +70,11 @@ public final class Store<State: StateType>: Sendable {
     /// Records what a dry run reduces; only code on the queue of dry runs owns it.
     let dryRunMark: Owned<ReductionMark?>
     let dryRunQueue = DispatchQueue(label: "storekeeper.dry-run")
-    /// Frees what takes long to free.
+    /// Frees values whose end takes long.
     let disposal = DispatchQueue(label: "storekeeper.disposal", qos: .utility)
-    /// The newest time of the history that the journal has, in milliseconds.
     private let notedMilliseconds = Atomic(Int64.min)
-    /// The time for which the current thread has had a processor.
     let processorTime: @Sendable () -> Instant
     let report: @Sendable (StoreEvent) -> Void
-    /// Takes figures for metrics; nil for a store without metrics.
     let observer: StoreObserver?
     private let ledgerCount: Atomic<Int>
 
@@ -152,13 +145,11 @@ public final class Store<State: StateType>: Sendable {
         }
     }
 
-    /// The published snapshot.
     var latest: Snapshot<State> {
         // The store publishes no other type.
         unsafeDowncast(hub.latest, to: Snapshot<State>.self)
     }
 
-    /// Whether the current thread is inside a turn of this store.
     var isInOwnTurn: Bool { TurnMark.current?.store == ObjectIdentifier(self) }
 
     /// Runs a function on the queue as part of a turn, and returns after it.
@@ -252,8 +243,6 @@ public final class Store<State: StateType>: Sendable {
     // MARK: For the turn
 
     /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
-    ///
-    /// - Returns: the transactions, and whether ``endTurn(of:taking:at:)`` needs to know how long their turn takes.
     func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) {
         var taken = mailbox.withLock { $0.takeTurn() }
         let rest = taken.removeRest()
@@ -264,19 +253,15 @@ public final class Store<State: StateType>: Sendable {
         return (taken.transactions, taken.isMeasured)
     }
 
-    /// Has the rule learn from a turn that was long, or that it wants to know of, and schedules the next one.
     func endTurn(of transactionsCount: Int, taking duration: Duration, at now: Instant) {
         mailbox.withLock { $0.note(duration, of: transactionsCount, endedAt: now) }
         flush()
     }
 
-    /// Gives the room of turns that have landed or failed back to the mailbox.
     func release(_ turns: [ComputedTurn]) { release(turns.reduce(0) { $0 + $1.pending.count }) }
 
-    /// Gives the room of transactions back to the mailbox.
     func release(_ transactionsCount: Int) { mailbox.withLock { $0.release(transactionsCount) } }
 
-    /// Computes a turn on the newest computed state, which is that of the turn afterwards.
     func compute(_ pending: [PendingTransaction]) -> ComputedTurn {
         let time = now()
         let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
@@ -295,7 +280,7 @@ public final class Store<State: StateType>: Sendable {
 
     /// Reduces the newest computed state by an action, which has no middleware to pass.
     ///
-    /// - Returns: the snapshot after it; nil where a middleware has to see the action, or the store is stopping.
+    /// - Returns: the snapshot after it, or nil if a middleware has to see the action or the store is stopping.
     func reduceDirectly(_ action: any Action, _ entry: ActionEntry) throws(Rejection) -> Snapshot<State>? {
         guard !mailbox.withLock({ $0.isClosed }) else { return nil }
         let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
@@ -305,7 +290,6 @@ public final class Store<State: StateType>: Sendable {
         }
     }
 
-    /// Adds the cost of a turn to each meter of its transactions, of which many have the same one.
     private static func note(_ cost: Duration, to pending: [PendingTransaction]) {
         var meters: [TurnMeter] = []
         for pending in pending {
@@ -324,7 +308,7 @@ public final class Store<State: StateType>: Sendable {
         journal.note(historyTime: time)
     }
 
-    /// What each of some transactions is answered by its idempotency key alone; nil where it has none.
+    /// The outcomes that transactions have by their idempotency keys alone, or nil for each other one.
     func outcomes(byKeysOf pending: [PendingTransaction]) -> [Outcome?] {
         let time = now()
         var outcomes: [Outcome?] = []
@@ -337,14 +321,10 @@ public final class Store<State: StateType>: Sendable {
         return outcomes
     }
 
-    /// Makes a published snapshot the newest computed state again.
-    ///
-    /// - Parameter commits: the commits behind the snapshot, which the journal has not taken.
     func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
         core.withValue { $0.goBack(to: snapshot, without: commits) }
     }
 
-    /// Makes a commit of another writer, and the state that it leads to, the newest computed state.
     func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
         core.withValue { $0.adopt(commit, state: state) }
     }

@@ -67,13 +67,11 @@ struct ActionTally {
     private let report: @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void
     private var run: (type: String, outcome: Outcome.Kind, count: Int)?
 
-    /// Makes an empty tally; nil for a store without an observer.
     init?(_ observer: StoreObserver?) {
         guard let observer else { return nil }
         report = observer.decided
     }
 
-    /// Adds the actions of a transaction; the action of a creator counts where it is committed.
     mutating func add(_ transaction: Transaction, _ outcome: Outcome) {
         let kind = outcome.kind
         for index in transaction.items.indices {
@@ -94,7 +92,6 @@ struct ActionTally {
         }
     }
 
-    /// Reports the last run.
     mutating func end() {
         guard let run else { return }
         report(run.type, run.outcome, run.count)

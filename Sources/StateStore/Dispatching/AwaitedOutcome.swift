@@ -8,7 +8,6 @@ internal import Synchronization
 final class AwaitedOutcome: Sendable {
     private let given = Mutex<(outcome: Outcome?, isGiven: DispatchSemaphore?)>((nil, nil))
 
-    /// Takes the outcome, once.
     func take(_ outcome: Outcome) {
         let isGiven = given.withLock { given in
             given.outcome = outcome
@@ -17,7 +16,6 @@ final class AwaitedOutcome: Sendable {
         isGiven?.signal()
     }
 
-    /// Returns the outcome when it is there.
     func wait() -> Outcome {
         let isGiven: DispatchSemaphore? = given.withLock { given in
             guard given.outcome == nil else { return nil }

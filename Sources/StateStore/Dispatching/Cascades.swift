@@ -1,8 +1,8 @@
 /// The commit that caused a follow-up, and the commit that began the cascade.
 package struct Causation: Sendable, Equatable {
-    /// The ID of the commit that caused it; nil where a middleware swallowed the action.
+    /// The ID of the commit that caused it, or nil if a middleware swallowed the action.
     package let cause: String?
-    /// The ID of the commit that began the cascade; nil where a middleware swallowed the action that did.
+    /// The ID of the commit that began the cascade, or nil if a middleware swallowed the action.
     package let root: String?
     /// The version of the commit that began the cascade: a client may use an ID twice, while a version is unique.
     ///
@@ -10,15 +10,12 @@ package struct Causation: Sendable, Equatable {
     let rootVersion: Version
     /// How many commits lie between the root and this one, this one included.
     let depth: Int
-    /// The subject that dispatched the commit that began the cascade.
     var subject: String?
 }
 
 extension Causation {
-    /// The commit that began the cascade, in a sentence.
     var rootName: String { root ?? "an action that a middleware swallowed" }
 
-    /// Makes the causation of the follow-ups that another writer's commit has in this store.
     init(foreign commit: Commit) {
         self.init(
             cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 1,
@@ -26,7 +23,7 @@ extension Causation {
     }
 }
 
-/// What a commit has caused: all actions that subscribers, middleware and effects dispatched because of it.
+/// The consequences of a commit: all actions that subscribers, middleware and effects dispatched because of it.
 public struct CascadeReport: Sendable {
     /// A commit in the cascade.
     public struct Caused: Sendable {
@@ -66,7 +63,6 @@ public struct CascadeReport: Sendable {
     /// Whether no follow-up waits and no effect runs.
     public internal(set) var isComplete = false
 
-    /// The report of a cascade that is over and has caused nothing.
     static var complete: CascadeReport {
         var report = CascadeReport()
         report.isComplete = true
@@ -84,16 +80,13 @@ struct Cascades: Sendable {
     typealias Watcher = @Sendable (CascadeReport) -> Void
 
     private struct Running {
-        /// Follow-ups that wait for their turn and effects that run.
         var pending = 0
-        /// The actions of all follow-ups that the cascade has registered.
         var actions = 0
         var report = CascadeReport()
         var watchers: [(id: UInt64, watcher: Watcher)] = []
     }
 
     private var running: [Version: Running] = [:]
-    /// How many cascades have begun without a commit.
     private var uncommittedCount: Version = 0
     private let limits: StoreLimits
 
@@ -101,7 +94,6 @@ struct Cascades: Sendable {
         self.limits = limits
     }
 
-    /// Whether every cascade is complete.
     var isEmpty: Bool { running.isEmpty }
 
     /// Counts a follow-up of some actions as pending, unless its cascade has used up its budget.
@@ -126,25 +118,21 @@ struct Cascades: Sendable {
         return nil
     }
 
-    /// The causation of the follow-ups of a swallowed action that no commit caused.
     mutating func causationWithoutCommit(subject: String?) -> Causation {
         uncommittedCount += 1
         return Causation(cause: nil, root: nil, rootVersion: .max - uncommittedCount, depth: 1, subject: subject)
     }
 
-    /// Counts an effect as pending.
     mutating func begin(_ causation: Causation) {
         running[causation.rootVersion, default: Running()].pending += 1
     }
 
-    /// Adds the commit of a follow-up to the report.
     mutating func note(_ causation: Causation, caused commit: CascadeReport.Caused) {
         running[causation.rootVersion]?.report.causedCount += 1
         guard running[causation.rootVersion]?.report.caused.count ?? 0 < CascadeReport.listedMax else { return }
         running[causation.rootVersion]?.report.caused.append(commit)
     }
 
-    /// Adds the refusal of a follow-up to the report.
     mutating func note(_ causation: Causation, refused: CascadeReport.Refused) {
         guard running[causation.rootVersion]?.report.refused.count ?? 0 < CascadeReport.listedMax else { return }
         running[causation.rootVersion]?.report.refused.append(refused)
@@ -181,6 +169,6 @@ struct Cascades: Sendable {
         running[root]?.watchers.removeAll { $0.id == id }
     }
 
-    /// The report of a commit's cascade so far, or nil where the cascade is complete or the commit has caused nothing.
+    /// The report of a commit's cascade so far, or nil if the cascade is complete or the commit has caused nothing.
     func currentReport(of root: Version) -> CascadeReport? { running[root]?.report }
 }

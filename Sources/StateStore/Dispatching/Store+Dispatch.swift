@@ -14,11 +14,11 @@ public enum Dispatched: Sendable {
     /// Where that turn refuses the action, the store calls its `report`.
     case queued
 
-    /// The receipt of the commit; nil where there is no commit yet.
+    /// The receipt of the commit, once there is a commit.
     public var receipt: Receipt? { if case .committed(let receipt) = self { receipt } else { nil } }
 }
 
-/// What a dispatch waits for besides its own turn.
+/// The event besides its own turn that a dispatch waits for.
 public enum Awaiting: Sendable {
     /// The completion of the cascade: no follow-up of the commit waits and no effect of it runs.
     case cascade

@@ -1,17 +1,16 @@
 internal import Dispatch
 
-/// Dry runs, which need no turn.
 extension Store {
-    /// Computes what each of some dry runs would do to the published state, beside the turns of the store.
+    /// Computes the effect of each dry run on the published state, beside the turns of the store.
     ///
-    /// The middleware, the commands and the reducers run on the caller's thread, perhaps at the same time as in a turn, but
-    /// of one call at a time. A turn waits only for a look at the idempotency keys, which waits for a turn. A caller must
-    /// not be on the store's queue.
+    /// The middleware, the commands and the reducers run on the caller's thread, perhaps at the same time as in a turn,
+    /// but of one call at a time. A turn waits only for a look at the idempotency keys, which waits for a turn. A
+    /// caller must not be on the store's queue.
     ///
     /// - Parameters:
     ///   - transactions: dry runs, each of which applies to the same state.
     ///   - client: see ``PendingTransaction/client``.
-    /// - Returns: an outcome for each; ``Outcome/committed(_:)`` is none of them.
+    /// - Returns: an outcome for each, never ``Outcome/committed(_:)``.
     package func dryRun(_ transactions: ArraySlice<Transaction>, of client: String? = nil) -> [Outcome] {
         let pending = transactions.map { PendingTransaction($0, client: client) { _ in } }
         let known = transactions.contains { $0.idempotency != nil } ? outcomes(byKeysOf: pending) : []

@@ -1,14 +1,10 @@
 internal import StateJSON
 internal import Synchronization
 
-/// The follow-ups and effects of commits.
 extension Store {
-    /// The causation of the commit that subscribers are being notified of; nil outside a notification.
     var currentCausation: Causation? { notification.withLock { $0?.causation } }
 
     /// Queues the follow-ups of a commit as one transaction, unless the cascade has used up its budget.
-    ///
-    /// - Parameter complete: takes the outcome, on the store's queue, or at once where the budget is used up.
     func dispatchFollowUp(
         _ items: [Transaction.Item], _ form: Transaction.Form, _ causation: Causation,
         complete: @escaping @Sendable (Outcome) -> Void = { _ in }
@@ -31,13 +27,11 @@ extension Store {
     /// The IDs of the running effects, and the action types of those without one.
     package var runningEffects: [String] { effects.names }
 
-    /// Queues a transaction that was dispatched inside a turn.
     func dispatchLater(_ transaction: Transaction, _ causation: Causation?) {
         if let causation { return dispatchFollowUp(transaction.items, transaction.form, causation) }
         submit(PendingTransaction(transaction) { [weak self] in self?.reportIfRefused(transaction, $0, nil) })
     }
 
-    /// Starts an effect, or cancels the effect that the handler names.
     func run(
         _ handler: Declaration<State>.EffectHandler, _ action: any Action, _ state: State, _ causation: Causation
     ) {
@@ -50,11 +44,6 @@ extension Store {
     }
 
     /// Starts asynchronous work, whose end the cascade of its cause waits for.
-    ///
-    /// - Parameters:
-    ///   - name: what the report of an error names.
-    ///   - id: the ID under which the work is cancelled; the work that runs under it is cancelled first.
-    ///   - causation: the commit that started the work; nil for work that no commit started.
     func run(_ work: @escaping EffectWork, of name: String, id: String?, _ causation: Causation?) {
         let dispatcher = Dispatcher(subject: causation?.subject) { [weak self] action async throws(DispatchError) in
             guard !Task.isCancelled else { throw .cancelled }
@@ -116,7 +105,6 @@ extension Store {
         }
     }
 
-    /// Reports the refusal of a transaction that was dispatched in a turn.
     @discardableResult
     func refuse(_ transaction: Transaction, _ error: DispatchError, _ causation: Causation?) -> CascadeReport.Refused {
         let refused = CascadeReport.Refused(
@@ -137,7 +125,7 @@ extension Store {
         cascades.withLock { $0.stopWatching(root, as: watcherID) }
     }
 
-    /// The report of a commit's cascade so far, or nil where the cascade is complete or the commit has caused nothing.
+    /// The report of a commit's cascade so far, or nil if the cascade is complete or the commit has caused nothing.
     package func cascade(of root: Version) -> CascadeReport? { cascades.withLock { $0.currentReport(of: root) } }
 
     /// Cancels the running effect with an ID.

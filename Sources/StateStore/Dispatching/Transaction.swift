@@ -4,7 +4,7 @@ package import StateJSON
 ///
 /// It is an object, because a turn and its landing hand it on often, and a value of so many fields would be copied.
 package final class Transaction: Sendable {
-    /// What an item asks for.
+    /// The request of an item.
     package enum Content: Sendable {
         case action(any Action)
         /// A function from the state in the turn to an action or nil; its argument has the store's type of state.
@@ -29,7 +29,6 @@ package final class Transaction: Sendable {
             self.sent = sent
         }
 
-        /// Makes an item whose action a creator makes in the turn.
         init(creator: @escaping @Sendable (any Sendable) throws(Rejection) -> (any Action)?) {
             content = .creator(creator)
         }
@@ -38,7 +37,7 @@ package final class Transaction: Sendable {
     /// The value that the state must have at a pointer before the transaction applies.
     package struct Expectation: Sendable {
         package var pointer: JSONPointer
-        /// The value; nil where nothing may be there.
+        /// The value, or nil for nothing.
         package var value: JSONValue?
         /// Whether the client may not see what is there: then the expectation does not hold.
         package var isHidden: Bool
@@ -77,13 +76,13 @@ package final class Transaction: Sendable {
     package let idempotency: (key: IdempotencyKey, fingerprint: String)?
     /// The hash of the request's body or line; nil for a transaction of the process, and where a key or an ID identifies it.
     package let contentHash: ContentHash?
-    /// Who dispatches the transaction; nil where that is unknown.
+    /// The subject that dispatches the transaction, if known.
     package let subject: String?
-    /// The value of the field `traceparent` of the request; nil where it has none.
+    /// The value of the field `traceparent` of the request, or nil.
     package let trace: String?
     /// Whether the receipt has the changed parts of the new state.
     package let wantsRepresentation: Bool
-    /// The causation of a follow-up; nil for a transaction that no commit caused.
+    /// The causation of a follow-up, or nil for a transaction that no commit caused.
     let causation: Causation?
 
     /// The type of an action; nil for a creator, whose action is not known before the turn.
@@ -111,13 +110,11 @@ package final class Transaction: Sendable {
         items.isEmpty ? nil : items[0].id
     }
 
-    /// Whether the client gave an ID to an action.
     var hasClientIDs: Bool {
         for index in items.indices where items[index].id != nil { return true }
         return false
     }
 
-    /// The IDs that the client gave to the actions.
     var clientIDs: [String] {
         if items.count == 1 { return items[0].id.map { [$0] } ?? [] }
         return items.compactMap(\.id)
@@ -149,7 +146,6 @@ package final class Transaction: Sendable {
             idempotency: idempotency, contentHash: contentHash, subject: subject, trace: trace)
     }
 
-    /// Makes a follow-up.
     init(_ items: [Item], form: Form, causation: Causation) {
         self.items = items
         self.form = form
@@ -182,13 +178,13 @@ package enum TagSet: Hashable, Sendable {
     }
 }
 
-/// What has become of a transaction.
+/// The result of a transaction.
 ///
 /// The long parts of few outcomes are behind a reference: an outcome is copied on its way to the client.
 package enum Outcome: Sendable {
     /// The commit is published and, where there is a journal, durable.
     case committed(Receipt)
-    /// A dry run: the store would have committed the transaction with this patch; nil where there was no room for it.
+    /// A dry run: the store would have committed the transaction with this patch; nil if there was no room for it.
     case wouldCommit(isChange: Bool, patch: [UInt8]?)
     /// There is nothing to commit: a middleware swallowed every action, or the creators made none.
     case nothingCommitted
@@ -212,7 +208,7 @@ package enum Outcome: Sendable {
     /// The store is stopping.
     case draining
 
-    /// What is full.
+    /// The resource that is full.
     package enum Resource: Sendable { case mailbox, idempotencyKeys, idempotencyKeysOfClient }
 }
 

@@ -1,8 +1,8 @@
 package import StateJSON
 
-/// What identifies a transaction from one attempt of its client to the next.
+/// The identity of a transaction from one attempt of its client to the next.
 package struct TransactionIdentity: Hashable, Sendable {
-    /// What the identity is made of.
+    /// The source of the identity.
     package enum Kind: UInt8, Sendable {
         /// The idempotency key, with the subject and the line of a bulk load.
         case key = 1
@@ -41,7 +41,8 @@ package struct TransactionIdentity: Hashable, Sendable {
     /// Identifies the computation of a view.
     package init(view name: String) { self.init(.view, Self.hash(name)) }
 
-    /// Identifies several transactions that one request has brought; nil where the turn alone knows the actions of one.
+    /// Identifies several transactions that one request has brought, or returns nil if the turn alone knows the actions
+    /// of one.
     package init?(_ transactions: [Transaction]) {
         var hash = ContentHash(high: 0, low: 0)
         for transaction in transactions {

@@ -73,7 +73,7 @@ public struct Rejection: Error, Sendable, Equatable {
     public var detail: String
     /// Whether the action conflicts with the state or is invalid in every state.
     public var kind: Kind
-    /// The JSON Pointer to the part of the payload at fault; nil where the fault is not in one part.
+    /// The JSON Pointer to the part of the payload at fault, or nil if the fault is not in one part.
     public var pointer: String?
 
     /// Makes a rejection; by default a conflict with the current state.

@@ -1,17 +1,14 @@
 internal import StateJSON
 
-/// What the compiled domain knows of one action type, without the type of the state.
+/// The declarations of one action type, without the type of the state.
 final class ActionEntry: Sendable {
     let type: String
     /// An array of just ``type``, which a commit of one action uses without making its own.
     let types: [String]
     let actionType: ActionType
-    /// The index of the entry in the compiled domain.
     let number: Int
     let hasEffects: Bool
-    /// Whether the action is a command, which only makes other actions.
     let isCommand: Bool
-    /// Whether the action is a ``ValidatedAction``.
     let isValidated: Bool
     /// Whether dispatching the action only runs reducers: it is no command, has no effect, and need not be validated.
     ///
@@ -30,9 +27,7 @@ final class ActionEntry: Sendable {
     /// access to a list.
     private let handlers: any AnyObject & Sendable
 
-    /// The parts of the state that a view reads.
     struct Reads: Sendable {
-        /// The view's index in the compiled domain.
         let view: Int
         let pointers: [JSONPointer]
 
@@ -71,7 +66,6 @@ final class ActionEntry: Sendable {
     }
 }
 
-/// What a domain declares for one type of action.
 struct ActionEntryDraft<State: Sendable> {
     let actionType: ActionType
     var handlers: [Declaration<State>.Handler] = []
@@ -83,11 +77,8 @@ struct ActionEntryDraft<State: Sendable> {
     func takesAnyHandler(_ type: String) -> Bool { commands.isEmpty && !type.hasPrefix(OwnTypes.prefix) }
 }
 
-/// The functions that a domain declares for one action type.
 final class ActionHandlers<State: Sendable>: Sendable {
-    /// Runs the reducers, in the order of their declaration.
     let reduce: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
-    /// The command's creators; the result is that of the first creator that makes an action.
     let creators: [@Sendable (State, any Action) throws(Rejection) -> (any Action)?]
     let effects: [Declaration<State>.EffectHandler]
 

@@ -1,6 +1,6 @@
 package import StateJSON
 
-/// What makes an action of a payload: a Swift type, or a declaration with a name.
+/// The maker of an action from a payload: a Swift type, or a declaration with a name.
 package enum ActionType: Sendable {
     case typed(any Action.Type)
     case declared(DeclaredAction.Declaration)
@@ -42,7 +42,6 @@ package enum ActionType: Sendable {
         }
     }
 
-    /// What distinguishes it from every other type of action in the process.
     var identity: ObjectIdentifier {
         switch self {
         case .typed(let type): ObjectIdentifier(type)
@@ -69,7 +68,7 @@ package struct DeclaredAction: Action {
     /// The name and the form of such actions.
     package final class Declaration: Sendable {
         package let type: String
-        /// The JSON Schema of the payload; nil where it is any object, or none.
+        /// The JSON Schema of the payload, or nil for any object or no payload.
         package let payload: JSONValue?
         private let faults: @Sendable ([UInt8]) -> [JSONFault]
 
@@ -82,8 +81,6 @@ package struct DeclaredAction: Action {
         }
 
         /// Makes an action.
-        ///
-        /// - Parameter place: the pointer to the payload in its document.
         func action(_ payload: [UInt8]?, at place: JSONPointer) throws(PayloadFaults) -> DeclaredAction {
             let payload = payload ?? Array("{}".utf8)
             let found = faults(payload)
@@ -121,20 +118,18 @@ extension Action {
     /// The name of this action's type.
     package var typeName: String { declared?.declaration.type ?? Self.type }
 
-    /// This action as one with a declaration; nil for one with a Swift type.
+    /// This action as a declared one, or nil for a Swift type.
     var declared: DeclaredAction? {
         // A cast would look for what the two types have in common.
         Self.self == DeclaredAction.self ? unsafeBitCast(self, to: DeclaredAction.self) : nil
     }
 
-    /// What ``ActionType/identity`` is of the action's type.
     var typeIdentity: ObjectIdentifier {
         declared.map { ObjectIdentifier($0.declaration) } ?? ObjectIdentifier(Self.self)
     }
 }
 
 extension ActionType {
-    /// The Swift type, or the name of a declared action, for the faults of a domain.
     var description: String {
         switch self {
         case .typed(let type): "\(type)"

@@ -56,7 +56,7 @@ package final class Scope: Sendable {
         isWhole ? pointer : JSONPointer(self.pointer.tokens + pointer.tokens)
     }
 
-    /// Turns a pointer into the whole state into one into this store's state; nil where it is outside.
+    /// Turns a pointer into the whole state into one into this store's state, or nil for one outside.
     package func inner(_ pointer: JSONPointer) -> JSONPointer? {
         guard !isWhole else { return pointer }
         let depth = self.pointer.tokens.count

@@ -60,7 +60,8 @@ public struct CancelEffect<State: Sendable, Handled: Action>: Reducer {
 
 /// Dispatches the actions of an effect.
 public struct Dispatcher: Sendable {
-    /// The subject of the commit that started the effect, which is also that of its follow-ups; nil where it has none.
+    /// The subject of the commit that started the effect, which is also that of its follow-ups; nil for a commit
+    /// without a subject.
     public let subject: String?
     let send: @Sendable (any Action) async throws(DispatchError) -> Dispatched
 
@@ -80,12 +81,11 @@ extension Declaration {
         /// The slice of the effect, as names from the root.
         var scope: [String]
         var id: String?
-        /// Makes the work for an action; nil for a handler that only cancels an effect.
+        /// Makes the work for an action, or nil for a handler that only cancels an effect.
         let start: (@Sendable (any Action, State) -> EffectWork?)?
     }
 }
 
-/// An effect's work on one action.
 typealias EffectWork = @Sendable (Dispatcher) async throws -> Void
 
 /// The running effects of a store, each a task; at most one effect with an ID runs at a time.
@@ -108,7 +108,6 @@ final class Effects: Sendable {
 
     var count: Int { running.withLock { $0.tasks.count } }
 
-    /// The names of the running effects, in the order of their beginning.
     var names: [String] { running.withLock { $0.names.sorted { $0.key < $1.key }.map(\.value) } }
 
     /// Starts an effect, and cancels the running one with the same ID, whose place it takes.
@@ -118,7 +117,7 @@ final class Effects: Sendable {
     func start(id: String?, of type: String = "", _ work: @escaping @Sendable () async -> Void) -> Bool {
         let (isStarted, replaced) = running.withLock { running -> (Bool, Task<Void, Never>?) in
             guard !running.isStopped else { return (false, nil) }
-            // The replaced effect gives its place to the new one, and is cancelled also where there is none.
+            // The replaced effect gives its place to the new one, and is cancelled in any case.
             let replacedNumber = id.flatMap { running.named.removeValue(forKey: $0) }
             let replaced = replacedNumber.flatMap { running.tasks[$0] }
             guard running.tasks.count - (replaced == nil ? 0 : 1) < countMax else { return (false, replaced) }
@@ -145,7 +144,6 @@ final class Effects: Sendable {
         }
     }
 
-    /// Cancels the running effect with an ID; false when there is none.
     @discardableResult
     func cancel(_ id: String) -> Bool {
         let task = running.withLock { running in running.named.removeValue(forKey: id).flatMap { running.tasks[$0] } }
@@ -153,7 +151,6 @@ final class Effects: Sendable {
         return task != nil
     }
 
-    /// Cancels all effects, and starts no more.
     func stop() {
         let tasks = running.withLock { running in
             running.isStopped = true

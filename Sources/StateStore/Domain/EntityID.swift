@@ -28,7 +28,6 @@ public enum EntityKey: Comparable, Sendable {
     /// The key of any other ID.
     case text(String)
 
-    /// The spelling as a JSON key.
     var token: String {
         switch self {
         case .number(let number): String(number)

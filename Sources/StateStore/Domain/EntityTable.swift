@@ -27,14 +27,12 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
             known = Mutex(nil)
         }
 
-        /// Makes an entry of the same entity with another rank.
         init(_ other: Entry, _ rank: Rank) {
             entity = other.entity
             self.rank = rank
             known = Mutex(other.known.withLock { $0 })
         }
 
-        /// The entity's JSON.
         func bytes() throws -> [UInt8] {
             if let bytes = known.withLock({ $0 }) { return bytes }
             let bytes = try JSON.encode(entity)
@@ -43,7 +41,6 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         }
     }
 
-    /// The number by which the order is sorted.
     typealias Rank = Ranks.Rank
 
     /// The entries by key.
@@ -52,12 +49,10 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     private(set) var entries = PersistentMap<EntityKey, any AnyObject & Sendable>()
     private(set) var order = PersistentMap<Rank, EntityKey>()
 
-    /// The typed entry of an object in ``entries``.
     static func entry(_ object: any AnyObject) -> Entry { unsafeDowncast(object, to: Entry.self) }
 
     func entry(_ key: EntityKey) -> Entry? { entries[key].map(Self.entry) }
 
-    /// The ID of a key in this table.
     static func id(_ key: EntityKey) -> ID {
         guard let id = ID(key: key) else { preconditionFailure("\(ID.self) does not know its own key \(key)") }
         return id
@@ -175,7 +170,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         order.set(entry.rank, id.key)
     }
 
-    /// A free rank between the neighbours of a position, which get new ranks where there is none.
+    /// A free rank between the neighbours of a position, which get new ranks if there is no room.
     private mutating func rank(before position: Int) -> Rank {
         while true {
             if let rank = order.freeRank(before: position) { return rank }

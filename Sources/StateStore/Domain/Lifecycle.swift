@@ -20,7 +20,6 @@ public struct StoreResume: Action {
     public init() {}
 }
 
-/// The action types that only the store dispatches.
 enum OwnTypes {
     static let prefix = "storekeeper/"
     static let handled: Set<String> = [StoreInit.type, StoreResume.type]

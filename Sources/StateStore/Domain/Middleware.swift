@@ -12,7 +12,6 @@ public struct Middleware<State: StateType>: Sendable {
     private let process: @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
     /// Whether it calls `next` with the action that it gets, or not at all.
     let passesActionsOn: Bool
-    /// Whether it does nothing with an action that is no ``ValidatedAction``.
     let onlyValidates: Bool
 
     /// Makes a middleware of a function.
@@ -27,7 +26,6 @@ public struct Middleware<State: StateType>: Sendable {
         onlyValidates = false
     }
 
-    /// Makes a middleware that never changes an action.
     private init(
         passingOn process: @escaping @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void,
         onlyValidates: Bool = false
@@ -46,7 +44,6 @@ struct MiddlewareStep: Sendable {
 }
 
 extension Middleware {
-    /// The middleware as a step of the core of this state.
     var step: MiddlewareStep {
         MiddlewareStep { [process] action, context, next throws(Rejection) in
             try process(action, unsafeDowncast(context, to: MiddlewareContext<State>.self), next)
@@ -54,27 +51,26 @@ extension Middleware {
     }
 }
 
-/// What a middleware sees of an action on its way to the reducers.
+/// An action on its way to the reducers, as middleware sees it.
 public final class MiddlewareContext<State: StateType> {
     /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
     public var state: State { latest.state }
-    /// The version that the action makes if it is committed.
     var version: Version { before.version + 1 }
     /// Whether this is a dry run, of which the store keeps nothing.
     public private(set) var isDryRun: Bool
-    /// The subject that dispatches the action; nil where the server knows no subjects, and for an action of the process.
+    /// The subject that dispatches the action, or nil if the server knows no subjects, and for an action of the
+    /// process.
     ///
     /// A follow-up has the subject of the commit that caused it.
     public private(set) var subject: String?
     private var before: Snapshot<State>
     /// The time of the commit, the ID that the client gave to the action that is on its way, and its position.
     var item: (time: Timestamp, id: String?, index: Int)
-    /// The snapshot that the actions have made so far; `before` until the first has reached the reducers.
     private var latest: Snapshot<State>
     /// The actions that have reached the reducers; `entries` has the entry of each.
     private(set) var applied: [any Action] = []
     private(set) var entries: [ActionEntry] = []
-    /// What middleware and creators have dispatched, which the store queues after the commit.
+    /// The dispatches of middleware and creators, which the store queues after the commit.
     private(set) var followUps: [FollowUp] = []
     /// How many commands, one from the other, have made the action that is on its way, and whether one has made an action of
     /// the transaction.
@@ -117,14 +113,13 @@ public final class MiddlewareContext<State: StateType> {
         entries.append(entry)
     }
 
-    /// What the reducers see beside the action that is on its way.
     var reducerContext: ReducerContext {
         let cursor = Cursor(before.cursor.epoch, version)
         return ReducerContext(
             subject: subject, name: ActionName(cursor, at: item.time, own: item.id, index: item.index), work: work)
     }
 
-    /// The snapshot that the actions have made; nil where no action has reached the reducers.
+    /// The snapshot that the actions have made, or nil before an action reaches the reducers.
     var made: Snapshot<State>? { applied.isEmpty ? nil : latest }
 
     /// Dispatches another action after this one, in a later turn.
@@ -137,7 +132,7 @@ extension MiddlewareContext: FollowUpCollector {
     func collect(_ followUp: FollowUp) { followUps.append(followUp) }
 }
 
-/// What the code of a turn has dispatched for a later turn.
+/// A dispatch of the code of a turn, for a later turn.
 struct FollowUp: Sendable {
     let items: [Transaction.Item]
     let form: Transaction.Form

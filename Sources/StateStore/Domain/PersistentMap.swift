@@ -79,7 +79,6 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// The element at a position in the order of the keys, counted from 0.
     subscript(at position: Int) -> (key: Key, value: Value) {
         precondition((0..<count).contains(position), "position \(position) is not in a map of \(count)")
         var position = position
@@ -98,7 +97,6 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         preconditionFailure("a tree's count is the number of its nodes")
     }
 
-    /// How many keys are less than this one.
     func position(of key: Key) -> Int {
         var position = 0
         var node = root
@@ -121,15 +119,12 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         root = Self.removing(key, from: root)
     }
 
-    /// Visits every element in the order of the keys.
     func visit<Failure: Error>(_ body: (Key, Value) throws(Failure) -> Void) throws(Failure) {
         try Self.visit(root, body)
     }
 
     /// Visits every element in the order of the keys, as subtrees of at most `countMax` elements and single elements
     /// between them.
-    ///
-    /// - Parameter body: gets a node, and whether it stands for its subtree or only for its own element.
     func visitParts<Failure: Error>(
         of countMax: Int, _ body: (Node, _ isWhole: Bool) throws(Failure) -> Void
     ) throws(Failure) {
@@ -146,7 +141,6 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         try visitParts(node.right, of: countMax, body)
     }
 
-    /// Visits every element of a subtree in the order of the keys.
     static func visit<Failure: Error>(
         _ node: Node?, _ body: (Key, Value) throws(Failure) -> Void
     ) throws(Failure) {

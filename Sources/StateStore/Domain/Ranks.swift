@@ -1,18 +1,16 @@
-/// The numbers by which elements have an order that can be changed at any place.
 enum Ranks {
     /// Between two appended neighbours there is room for 64 halvings.
     typealias Rank = UInt128
     static var first: Rank { 1 << 127 }
     static var step: Rank { 1 << 64 }
 
-    /// The rank of the element at a position of an order to which elements are only appended.
     static func appended(_ position: Int) -> Rank { first + Rank(position) * step }
 }
 
 extension PersistentMap where Key == Ranks.Rank {
     /// A free rank between the neighbours of a position; a position outside the order means its nearest end.
     ///
-    /// - Returns: nil where no rank is free, which is so after 64 insertions at one position.
+    /// - Returns: nil if no rank is free, which is so after 64 insertions at one position.
     func freeRank(before position: Int) -> Ranks.Rank? {
         guard let last, let first else { return Ranks.first }
         if position >= count { return last.key + Ranks.step }

@@ -6,12 +6,12 @@ public protocol StateType: Sendable {
     init()
 }
 
-/// What an adopter declares: a type of state and the reducers of its actions.
+/// The declaration of an adopter: a type of state and the reducers of its actions.
 public protocol Domain: Sendable {
     /// A struct whose parts ``reducer-swift.property`` declares, or a type that is `Codable` as a whole.
     ///
-    /// A type that is `Codable` as a whole is encoded at each commit. ``EntityTable`` is for what has many elements: a commit
-    /// encodes those that it changes. The store takes the encoding of a value to depend on the value alone.
+    /// A type that is `Codable` as a whole is encoded at each commit. ``EntityTable`` is for many elements: a commit
+    /// encodes only changed ones. The store takes the encoding of a value to depend on the value alone.
     associatedtype State: StateType
     /// The type of ``reducer-swift.property``, which Swift infers.
     associatedtype Body: Reducer<State>
@@ -80,7 +80,7 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
 extension Action {
     /// The action under another name of its type.
     ///
-    /// A cast would look for what the two types have in common.
+    /// A cast would look for common conformances of the two types.
     ///
     /// - Precondition: `Same` is the type of the action.
     fileprivate func asItself<Same: Action>() -> Same {
@@ -115,13 +115,14 @@ public struct OnAny<State: Sendable>: Reducer {
     }
 }
 
-/// What a handler knows of an action beside its payload; the journal records all of it.
+/// The circumstances of an action beside its payload; the journal records all of them.
 public struct ReducerContext: Sendable {
-    /// The subject that dispatches the action; nil where the server knows no subjects, and for an action of the process.
+    /// The subject that dispatches the action, or nil if the server knows no subjects, and for an action of the
+    /// process.
     ///
     /// A follow-up has the subject of the commit that caused it, and a replay the recorded one.
     public let subject: String?
-    /// How the journal names the action; nil where nothing is recorded.
+    /// The name of the action in the journal, or nil if nothing is recorded.
     package let name: ActionName?
     /// The work that the transaction may still do; nil in a replay, which has no bound.
     package let work: WorkMeter?

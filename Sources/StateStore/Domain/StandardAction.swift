@@ -6,7 +6,7 @@ public import StateJSON
 public struct StandardAction: Codable, Sendable, Equatable {
     /// The type under which reducers handle it.
     public var type: String
-    /// The fields; nil where there are none.
+    /// The fields, if any.
     public var payload: [String: JSONValue]?
     /// Whether a typed action was its source.
     public var isTypedAction: Bool
@@ -54,7 +54,6 @@ public struct StandardAction: Codable, Sendable, Equatable {
             "invalid-action", "\(fault.pointer): \(fault.detail)", kind: .invalid, pointer: "/payload\(fault.pointer)")
     }
 
-    /// Makes the typed action of this plain data, with the Swift type that a catalogue has for its type.
     func typed(in catalogue: Catalogue) throws(Rejection) -> any Action {
         guard let found = catalogue.actions.value(named: type) else {
             throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid, pointer: "/type")
@@ -70,7 +69,6 @@ public struct StandardAction: Codable, Sendable, Equatable {
 }
 
 extension JSONObject {
-    /// Members sorted by key.
     fileprivate init(_ members: [String: JSONValue]) {
         self.init()
         for (key, value) in members.sorted(by: { $0.key < $1.key }) { self[key] = value }

@@ -12,16 +12,16 @@ package struct StatePart: Sendable {
         case field
         /// A slice that is `Codable` as a whole: each member of its object is an entity, and any other value is one.
         case value
-        /// An object whose members are entities, but for those that are parts of their own.
+        /// An object whose members are entities, except the members that are parts of their own.
         case members(besides: Set<String>)
     }
 
     package let kind: Kind
     /// The pointer to the part in the whole state.
     package let pointer: JSONPointer
-    /// The Swift type of an entity's value, or of the whole slice; nil where it cannot be read from JSON.
+    /// The Swift type of an entity's value, or of the whole slice, or nil if it cannot be read from JSON.
     package let valueType: (any (Decodable & Sendable).Type)?
-    /// The JSON Schema of the part; nil where its Swift type says it, or nothing.
+    /// The JSON Schema of the part, or nil if its Swift type says enough.
     package let schema: JSONValue?
 
     init(

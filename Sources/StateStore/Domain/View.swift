@@ -7,15 +7,14 @@ internal import Synchronization
 /// The store evaluates a view at most once per version, however many clients and subscribers read it, and not again until
 /// something that the view reads has changed.
 public struct View<State: Sendable>: Reducer {
-    /// The name under `/v1/views`.
     let name: String
     private(set) var reads: [JSONPointer]
-    /// The declared parts that the view reads, as it names them by key path; nil where it names them by pointer.
+    /// The declared parts that the view reads, as it names them by key path, or nil if it names them by pointer.
     private var paths: [any PartialKeyPath<State> & Sendable]?
-    /// The Swift type of the value; nil where it cannot be read from JSON.
+    /// The Swift type of the value, or nil if it cannot be read from JSON.
     let valueType: (any (Decodable & Sendable).Type)?
     let evaluate: @Sendable (State) -> ViewValue
-    /// Finds a fault of the view on the initial state; nil for a view that cannot have one.
+    /// Finds a fault of the view on the initial state; nil for a view that cannot have a fault.
     private var fault: (@Sendable (State) -> String?)?
 
     /// Declares a view that a pure function computes from the state.
@@ -96,9 +95,6 @@ public struct View<State: Sendable>: Reducer {
     }
 
     /// The view with the pointers of the parts that it names by key path.
-    ///
-    /// - Parameter members: the declared parts; an entity table is two of them.
-    /// - Returns: the view, and a fault for each part that is not declared.
     func resolved(by members: [LayoutField<State>]) -> (view: View, faults: [String]) {
         guard let paths else { return (self, []) }
         var view = self
@@ -122,7 +118,6 @@ public struct View<State: Sendable>: Reducer {
     }
 }
 
-/// A view's value, with the function that encodes it.
 struct ViewValue: Sendable {
     let value: any Sendable
     let write: @Sendable () throws -> [UInt8]
@@ -132,13 +127,11 @@ struct ViewValue: Sendable {
         write = { try JSON.encode(value) }
     }
 
-    /// Makes a value of its JSON.
     init(json: Result<[UInt8], ViewFault>) {
         value = json
         write = { try json.get() }
     }
 
-    /// Makes the value of a view that has none.
     init(_ fault: ViewReadsItself) {
         value = fault
         write = { throw fault }
@@ -171,7 +164,6 @@ final class ViewMemo<State: StateType>: Sendable {
         var underWay: UnderWay?
         /// How many of the last evaluations, one after the other, have each taken less than ``quickTime``.
         var quickCount = 0
-        /// Whether the last evaluation has taken ``slowTime`` or longer.
         var isSlow = false
     }
 
@@ -185,7 +177,6 @@ final class ViewMemo<State: StateType>: Sendable {
     private static var quickTime: Duration { .microseconds(100) }
     /// The time from which on a view is not evaluated in a pass of the watches, where others wait.
     private static var slowTime: Duration { .milliseconds(5) }
-    /// The number of quick evaluations after which the next one counts as quick, too.
     private static var quickCountMin: Int { 4 }
 
     let view: View<State>
@@ -290,8 +281,6 @@ final class ViewMemo<State: StateType>: Sendable {
     }
 
     /// The UTF-8 JSON of the value.
-    ///
-    /// - Throws: `EncodingError` when the value cannot be encoded, and ``ViewFault``.
     func bytes(in snapshot: Snapshot<State>, marking mark: ReductionMark?) throws -> [UInt8] {
         let change = snapshot.change(ofView: number)
         if let bytes = memo.withLock({ $0.known?.change == change ? $0.known?.bytes : nil }) { return bytes }

@@ -4,7 +4,6 @@ internal import Synchronization
 ///
 /// A function that reads its own view, perhaps by way of others, would never return: the store refuses that read.
 final class ViewEvaluation: Sendable {
-    /// The innermost evaluation under way.
     @TaskLocal static var current: ViewEvaluation?
 
     private let view: any AnyObject & Sendable
@@ -15,7 +14,7 @@ final class ViewEvaluation: Sendable {
         (self.view, self.reader) = (view, reader)
     }
 
-    /// Evaluates a view; nil where it reads itself.
+    /// Evaluates a view, or returns nil if it reads itself.
     static func value<Value>(of view: any AnyObject & Sendable, _ evaluate: () -> Value) -> Value? {
         if let current, current.reads(view) { return nil }
         let evaluation = ViewEvaluation(view, readBy: current)
@@ -31,7 +30,6 @@ final class ViewEvaluation: Sendable {
     }
 }
 
-/// The reason why a view has no value.
 struct ViewReadsItself: Error, CustomStringConvertible {
     let name: String
 

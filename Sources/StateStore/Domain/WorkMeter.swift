@@ -21,7 +21,6 @@ package final class WorkMeter: Sendable {
             && self.bytes.add(bytes, ordering: .relaxed).newValue <= Self.bytesMax
     }
 
-    /// Begins with another transaction.
     func reset() {
         places.store(0, ordering: .relaxed)
         bytes.store(0, ordering: .relaxed)

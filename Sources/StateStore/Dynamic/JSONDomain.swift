@@ -10,7 +10,7 @@ package struct DomainFailure: Error, Sendable {
     package init(_ code: String, _ detail: String) { (self.code, self.detail) = (code, detail) }
 }
 
-/// What has come of reading again what a domain is made of.
+/// The result of reading the source of a domain again.
 package enum DomainReload: Sendable {
     /// There is nothing else than what the domain has.
     case unchanged
@@ -40,7 +40,6 @@ package struct JSONDomain: Domain {
             (self.pointer, self.schema, self.isStore, self.isTable) = (pointer, schema, isStore, isTable)
         }
 
-        /// What a state stream tells of the part.
         var stateParts: [StatePart] {
             guard isTable else { return [StatePart(.value, at: pointer, of: nil, schema: schema)] }
             let (ids, entities) = (pointer.appending("ids"), pointer.appending("entities"))
@@ -56,7 +55,7 @@ package struct JSONDomain: Domain {
 
     package struct Handled: Sendable {
         package var declaration: DeclaredAction.Declaration
-        /// The part whose store dispatches the action; nil where only the whole store does.
+        /// The part whose store dispatches the action, or nil for the whole store only.
         package var part: JSONPointer?
 
         package init(_ declaration: DeclaredAction.Declaration, part: JSONPointer? = nil) {
@@ -97,9 +96,9 @@ package struct JSONDomain: Domain {
     /// Makes the state that a server goes on from of a recorded one.
     package var resume: Resume
     package var reload: Reload
-    /// Why the domain can take no action now; nil where it can.
+    /// The reason for which the domain can take no action now, or nil.
     package var failure: @Sendable () -> DomainFailure?
-    /// Why the domain cannot go on from a state that another program has recorded meanwhile; nil where it can.
+    /// The reason for which the domain cannot go on from a state that another program has recorded meanwhile, or nil.
     package var declines: @Sendable (JSONTree) -> DomainFailure?
 
     package init(
@@ -155,7 +154,6 @@ package struct JSONLayout: Reducer {
     }
 }
 
-/// The declaration of actions and views without Swift types.
 private struct JSONHandlers: Reducer {
     typealias State = JSONState
     let domain: JSONDomain

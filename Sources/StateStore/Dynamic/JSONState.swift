@@ -10,11 +10,10 @@ package struct JSONState: StateType {
     package init(_ tree: JSONTree) { self.tree = tree }
 }
 
-/// The node of a state that is one tree.
 struct TreeNode: LayoutNode {
     typealias Root = JSONState
 
-    /// The parts that the state has; nil where it is any JSON.
+    /// The parts that the state has, or nil for any JSON.
     let parts: [JSONPointer]?
 
     func write(_ state: JSONState, to writer: inout JSONWriter) { state.tree.write(to: &writer) }
@@ -37,7 +36,7 @@ struct TreeNode: LayoutNode {
 
     /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts.
     ///
-    /// What the domain does not declare stays: a past state may have had other parts.
+    /// A part that the domain does not declare stays: a past state may have had it.
     func read(_ node: JSONNode, into state: inout JSONState) throws(JSONFault) {
         state.tree = try JSONTree(node.value).with(parts ?? [], from: state.tree)
     }
@@ -54,7 +53,9 @@ struct TreeNode: LayoutNode {
 }
 
 extension JSONTree {
-    /// The value with another one at a pointer, and objects on the way there; nil where something else is in the way.
+    /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts.
+    ///
+    /// A part that the domain does not declare stays: a past state may have had it.
     package func adding(_ value: JSONTree, at pointer: JSONPointer) -> JSONTree? {
         var changed = self
         for length in 1..<max(1, pointer.tokens.count) where changed.tree(at: pointer.tokens[..<length]) == nil {
@@ -65,8 +66,6 @@ extension JSONTree {
     }
 
     /// The value with the parts that it lacks, as an initial value has them.
-    ///
-    /// - Throws: ``JSONFault`` where something else is in the way.
     func with(_ parts: [JSONPointer], from initial: JSONTree) throws(JSONFault) -> JSONTree {
         var tree = self
         for part in parts where tree.tree(at: part.tokens[...]) == nil {
@@ -78,7 +77,7 @@ extension JSONTree {
         return tree
     }
 
-    /// The pointer to a value that is neither in one of some parts nor an object around them; nil where there is none.
+    /// The pointer to the first value that is neither in a part nor an object around parts.
     func firstPlace(outside parts: [JSONPointer]) -> JSONPointer? {
         // The parts themselves need not be looked at.
         var rest = self

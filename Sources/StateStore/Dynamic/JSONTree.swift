@@ -51,7 +51,6 @@ package final class JSONTree: Sendable {
         }
     }
 
-    /// Makes an object of members in their order; O(n).
     convenience init(members: [(EntityKey, JSONTree)]) {
         var (bytesCount, partsCount, depths) = (2 - (members.isEmpty ? 0 : 1), 1, Depths())
         for (key, tree) in members {
@@ -63,7 +62,6 @@ package final class JSONTree: Sendable {
         self.init(.object(map), bytesCount: bytesCount, partsCount: partsCount, depths: depths)
     }
 
-    /// Makes an array; O(n).
     private convenience init(elements: [JSONTree]) {
         var (bytesCount, partsCount, depths) = (2 - (elements.isEmpty ? 0 : 1), 1, Depths())
         for tree in elements {
@@ -80,7 +78,7 @@ package final class JSONTree: Sendable {
         JSONTree(members: [(key(name), value)]).normalized
     }
 
-    /// An object or an array with its children as trees, however short it is; nil for a scalar.
+    /// An object or an array with its children as trees, however short it is, or nil for a scalar.
     var opened: JSONTree? {
         guard case .text = shape else { return self }
         switch value {
@@ -167,7 +165,6 @@ package final class JSONTree: Sendable {
 
     static func key(_ name: String) -> EntityKey { Int(token: name).map { .number($0) } ?? .text(name) }
 
-    /// How many bytes a member has in its object, with a comma.
     fileprivate static func length(of key: EntityKey, _ tree: JSONTree) -> Int {
         let name: Int
         switch key {
@@ -194,7 +191,7 @@ extension JSONTree: Codable {
 }
 
 extension JSONTree {
-    /// The value at some tokens; nil where there is none.
+    /// The value at some tokens, or nil.
     package func tree(at tokens: ArraySlice<String>) -> JSONTree? {
         guard let token = tokens.first else { return self }
         switch shape {
@@ -253,14 +250,14 @@ extension JSONTree {
 }
 
 extension JSONTree {
-    /// The value with the outcome of an operation of a patch (RFC 6902).
+    /// The value after an operation of a patch (RFC 6902).
     ///
     /// The cost is that of the way to the place, and of the new value.
     ///
     /// - Parameters:
     ///   - operation: `add`, `remove` or `replace`.
     ///   - new: the value of `add` and `replace`.
-    /// - Returns: nil where the operation names a value that is not there.
+    /// - Returns: nil if the operation names a value that is not there.
     package func applying(_ operation: String, at tokens: ArraySlice<String>, _ new: JSONTree?) -> JSONTree? {
         guard let token = tokens.first else { return operation == "remove" ? nil : new }
         let rest = tokens.dropFirst()
@@ -329,12 +326,10 @@ extension JSONTree {
         (new.map { Self.length(of: key, $0) } ?? 0) - (old.map { Self.length(of: key, $0) } ?? 0)
     }
 
-    /// A tree of this shape, or its text where that is short.
     private static func normal(_ shape: Shape, bytesCount: Int, partsCount: Int, depths: Depths) -> JSONTree {
         JSONTree(shape, bytesCount: bytesCount, partsCount: partsCount, depths: depths).normalized
     }
 
-    /// The tree, or its text where that is short.
     var normalized: JSONTree { bytesCount <= Self.textBytesMax ? JSONTree(text: text) : self }
 
     /// Adds the operations that turn an old value at the patch's current pointer into a new one.

@@ -6,7 +6,6 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
     /// The elements, without their type: all maps of objects share one specialization.
     private var order = PersistentMap<Ranks.Rank, any AnyObject & Sendable>()
 
-    /// Makes a list; O(n).
     init(_ elements: [Element] = []) {
         order = PersistentMap(sorted: elements.enumerated().map { (Ranks.appended($0), $1) })
     }
@@ -32,18 +31,13 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
     /// - Precondition: the position is inside the list.
     mutating func remove(at position: Int) { order.remove(order[at: position].key) }
 
-    /// Visits each element in order.
     func visit<Failure: Error>(_ body: (Element) throws(Failure) -> Void) throws(Failure) {
         try order.visit { (_, element) throws(Failure) in try body(Self.element(element)) }
     }
 
-    /// How a list has become another one.
     struct Differences {
-        /// The removed elements at their positions in the old list, ascending.
         var removed: [(position: Int, element: Element)] = []
-        /// The inserted elements at their positions in the new list, ascending.
         var inserted: [(position: Int, element: Element)] = []
-        /// The elements that another one has replaced, at their positions in the new list.
         var replaced: [(position: Int, old: Element, new: Element)] = []
     }
 

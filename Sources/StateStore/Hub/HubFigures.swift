@@ -1,4 +1,4 @@
-/// What a hub holds at one instant.
+/// The figures of a hub at one instant.
 package struct HubFigures: Sendable {
     /// How many requests wait, streams not included.
     package let waits: CountByRoute

@@ -1,15 +1,14 @@
 internal import StateJSON
 
-/// Watches that follow commits, and the commits that are new for them.
 extension HubStorage {
-    /// What followers that are parked together have in common, whatever versions they have examined.
+    /// The key of followers that are parked together, whatever versions they have examined.
     struct FollowerKey: Hashable {
         let filter: ChangesFilter
         let limit: Int
         let weightMax: Int
     }
 
-    /// What followers that get the same commits have in common.
+    /// The key of followers that get the same commits.
     struct Follower: Hashable {
         let key: FollowerKey
         var examinedVersion: Version
@@ -30,7 +29,6 @@ extension HubStorage {
         return true
     }
 
-    /// The newest change for a watch whose wait ends now.
     func newest(of id: Watch.ID) -> Delivery.Change {
         guard let watch = watch(id) else { return .latest(latest.cursor) }
         switch watch.subject {
@@ -42,7 +40,6 @@ extension HubStorage {
         }
     }
 
-    /// The commits after the examined version of a follower.
     func newest(_ follower: Follower) -> Delivery.Change {
         switch following(follower.query) {
         case .page(let page): return .changes(page, since: follower.examinedVersion)

@@ -5,10 +5,8 @@ internal import StateJSON
 ///
 /// The storage has no lock, clock or queue; ``WatchHub`` guards it with its mutex.
 struct HubStorage: Sendable {
-    /// The published snapshot.
     private(set) var latest: any AnySnapshot
     private(set) var history: History
-    /// The oldest version that a client can follow from, in memory or in the journal.
     private(set) var oldest: Version
     private var index: SelectionIndex
     private var followers: [FollowerKey: Set<Watch.ID>] = [:]
@@ -20,7 +18,6 @@ struct HubStorage: Sendable {
     /// About how many bytes the values have that watches wait for, in all and by client.
     private var valuesBytes = 0
     private var valuesBytesByClient: [String: Int] = [:]
-    /// The commits that the next pass compares with the followers.
     private var pending: [Commit] = []
     /// The version up to which the hub has compared the watches, except with selections that are being encoded.
     private var comparedVersion: Version
@@ -30,13 +27,11 @@ struct HubStorage: Sendable {
     private var passed: [Passed] = []
     private var untilCount = 0
     private static let passedMax = 64
-    /// The large selections that wait to be encoded.
     private var queuedEncodings: Set<IndexedSelection> = []
     /// A turn itself looks at up to so many watches of a selection: that costs less than to wake the fan-out queue, and
     /// mostly shows that the queue has nothing to do.
     private static let comparedAtOnceMax = 16
     private let limits: WatchLimits
-    /// Whether a journal has commits older than those in memory.
     private let hasJournal: Bool
 
     init(
@@ -64,7 +59,6 @@ struct HubStorage: Sendable {
 
     /// Publishes a turn's snapshot and commits.
     ///
-    /// - Parameter dropped: gets the snapshots that the hub has no more.
     /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
     mutating func publish(
         _ snapshot: any AnySnapshot, _ commits: [Commit], dropping dropped: inout Dropped
@@ -93,10 +87,8 @@ struct HubStorage: Sendable {
         return claimFanOut()
     }
 
-    /// Publishes a snapshot of a store that is not recorded, and returns the one before.
     mutating func publish(_ snapshot: any AnySnapshot) -> any AnySnapshot { exchange(&latest, with: snapshot) }
 
-    /// Whether the next pass has to compare followers with these commits.
     private func mayConcernFollowers(_ commits: [Commit]) -> Bool {
         guard !followers.isEmpty else { return false }
         // The pending commits have no gap, so all commits behind a pending one are pending.
@@ -121,10 +113,8 @@ struct HubStorage: Sendable {
 
     mutating func journalBegins(at version: Version) { oldest = max(oldest, version) }
 
-    /// The cached encoding of a selection in the published snapshot; nil where there is none.
     func encoded(_ selection: Selection) -> Encoded? { index.encoded(selection) }
 
-    /// Caches an encoding of a selection in the published snapshot.
     mutating func note(_ encoded: Encoded, for selection: Selection) { index.note(encoded, for: selection) }
 
     /// The commits after a version that pass a filter, as far as they are in memory.
@@ -154,7 +144,7 @@ struct HubStorage: Sendable {
         return commits(after: version, latest).map { (Array($0.prefix(WatchHub.batchSize)), latest) }
     }
 
-    /// Why the commits after a version cannot be had from memory.
+    /// The reason for which the commits after a version are not in memory.
     struct Elsewhere: Error {
         let following: Following
     }
@@ -174,7 +164,6 @@ struct HubStorage: Sendable {
 
     // MARK: Registration
 
-    /// Registers a watch, or returns the limit that it would exceed.
     mutating func register(_ watch: Watch) -> WatchRefusal? {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
@@ -193,7 +182,6 @@ struct HubStorage: Sendable {
         return nil
     }
 
-    /// Registers a watch that has examined everything up to its examined version, and parks it.
     mutating func registerAndPark(_ watch: Watch) -> Watching {
         if let refusal = register(watch) { return .refused(refusal) }
         addToIndex(watch.id)
@@ -201,7 +189,6 @@ struct HubStorage: Sendable {
         return .parked
     }
 
-    /// Adds a registered watch to the index of its subject.
     mutating func addToIndex(_ id: Watch.ID) {
         guard let subject = watches[id]?.subject else { return }
         switch subject {
@@ -216,7 +203,6 @@ struct HubStorage: Sendable {
 
     /// Parks a watch that is in an index.
     ///
-    /// - Parameter version: the version that the watch has examined; nil where it has examined none.
     /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
     mutating func park(_ id: Watch.ID, examined version: Version?) -> Bool {
         guard let slot = watches.index(forKey: id) else { return false }
@@ -237,7 +223,6 @@ struct HubStorage: Sendable {
         return !isFanOutDue
     }
 
-    /// Unregisters a watch and removes it from the index of its subject.
     mutating func remove(_ id: Watch.ID) {
         guard let watch = watches.removeValue(forKey: id) else { return }
         if watch.isStream { streams[watch.route] -= 1 } else { waits[watch.route] -= 1 }
@@ -274,8 +259,6 @@ struct HubStorage: Sendable {
     }
 
     /// Applies an event to a watch, and unregisters a watch that is done.
-    ///
-    /// - Returns: the action of the watch; nil where there is no watch with this ID.
     mutating func update(_ id: Watch.ID, _ event: (inout Watch) -> Watch.Action) -> Update? {
         guard let slot = watches.index(forKey: id) else { return nil }
         let action = event(&watches.values[slot])
@@ -307,8 +290,6 @@ struct HubStorage: Sendable {
     }
 
     /// The version up to which the hub has compared a watch with everything that concerns it.
-    ///
-    /// - Returns: 0 where the value of its selection is being encoded; nil where there is no such watch.
     func comparedVersion(of id: Watch.ID) -> Version? {
         guard let subject = watches[id]?.subject else { return nil }
         if case .value(let selection, _) = subject, index.isPending(selection) { return 0 }
@@ -323,7 +304,7 @@ struct HubStorage: Sendable {
         let commits: [Commit]
     }
 
-    /// What a pass compares: the commits since the last pass, and the watches that they may concern.
+    /// The commits since the last pass, and the watches that they may concern.
     struct Pass {
         let snapshot: any AnySnapshot
         let commits: [Commit]
@@ -334,7 +315,6 @@ struct HubStorage: Sendable {
         let reached: [Watch.ID]
     }
 
-    /// Begins a pass over everything that was published since the last one.
     mutating func beginPass() -> Pass {
         isFanOutDue = false
         passesCount += 1
@@ -375,7 +355,6 @@ struct HubStorage: Sendable {
             key: follower.key, examinedVersion: max(follower.examinedVersion, comparedVersion), isSlow: follower.isSlow)
     }
 
-    /// The watches of a selection that wait for one value, with that value.
     func wantedValues(at selection: IndexedSelection) -> [(id: Watch.ID, value: JSONValue)] {
         guard untilCount > 0 else { return [] }
         return index.watchesForOneValue(at: selection).compactMap { id in

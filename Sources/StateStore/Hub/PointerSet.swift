@@ -29,7 +29,7 @@ package final class PointerSet: Sendable {
     /// Whether a pointer is one of these, lies inside one, or has one inside.
     package func overlaps(_ pointer: JSONPointer) -> Bool { tree.overlap(pointer) != .none }
 
-    /// Those of the pointers that overlap a pointer, in their order.
+    /// The pointers of the set that overlap a pointer, in their order.
     package func overlapping(_ pointer: JSONPointer) -> [JSONPointer] {
         var found: Set<Int> = []
         tree.collect(overlapping: pointer, into: &found)
@@ -50,7 +50,7 @@ extension PointerSet: Hashable {
 /// The part of the state at a pointer, or what of it lies in a set.
 package struct PointerFilter: Hashable, Sendable {
     private let path: JSONPointer
-    /// None of these is at the path or above it.
+    /// The rest, without a pointer at the path or above it.
     private let parts: PointerSet?
 
     /// Makes a filter of the whole part at a pointer.

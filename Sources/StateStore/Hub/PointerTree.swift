@@ -5,7 +5,7 @@ internal import StateJSON
 /// A search costs O(depth of the pointer + elements found), however many elements the tree has and however long their
 /// pointers are: a node has an element, or at least two children, so the tree has at most two nodes for each element.
 struct PointerTree<Element: Hashable & Sendable>: Sendable {
-    /// The tokens that lead from the parent to this node; none at the root.
+    /// The tokens that lead from the parent to this node; empty at the root.
     private var label: [String] = []
     /// The children by the first token of their labels.
     private var children: [JSONKey: PointerTree] = [:]
@@ -71,7 +71,6 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
         return .isUsed
     }
 
-    /// How many tokens the label has in common with the beginning of others.
     private func commonCount(_ tokens: ArraySlice<String>) -> Int {
         var count = 0
         for (own, other) in zip(label, tokens) {
@@ -81,20 +80,14 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
         return count
     }
 
-    /// How many nodes the tree has, its root included.
     var nodesCount: Int { children.values.reduce(1) { $0 + $1.nodesCount } }
 
-    /// How the elements of a tree lie to a pointer.
     enum Overlap {
-        /// None of them is at the pointer, above it or below it.
         case none
-        /// Some are below the pointer, and none is at it or above it.
         case below
-        /// One is at the pointer, or above it.
         case above
     }
 
-    /// How the elements lie to a pointer, at a cost of O(depth of the pointer).
     func overlap(_ pointer: JSONPointer) -> Overlap { overlap(pointer.tokens[...]) }
 
     private func overlap(_ tokens: ArraySlice<String>) -> Overlap {
@@ -107,7 +100,6 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
         return count == tokens.count ? .below : .none
     }
 
-    /// Adds the elements at a pointer, above it and below it to a set.
     func collect(overlapping pointer: JSONPointer, into found: inout Set<Element>) {
         var tree = self
         var tokens = pointer.tokens[...]

@@ -15,7 +15,6 @@ final class IndexedSelection: Sendable {
         self.pointers = pointers
     }
 
-    /// Whether any of these commits may have changed the value.
     func isChanged(by commits: some Sequence<Commit>) -> Bool {
         commits.contains { commit in
             commit.changedPointers.contains { changed in pointers.contains { changed.overlaps($0) } }
@@ -34,16 +33,12 @@ extension IndexedSelection: Hashable {
 /// A commit costs the selections that overlap its changed pointers, however many others there are.
 struct SelectionIndex: Sendable {
     private struct Entry {
-        /// The current value; nil where it has not been encoded since it last changed.
+        /// The current value, or nil if it has changed since it was encoded.
         var encoded: Encoded?
         var watches: Set<Watch.ID> = []
-        /// Those of the watches that wait for one value.
         var oneValue: Set<Watch.ID> = []
-        /// The version of the newest commit that may have changed the value.
         var changedVersion: Version
-        /// The version of the newest value that was compared with the watches.
         var comparedVersion: Version = 0
-        /// How many values are being encoded or compared.
         var comparisonsCount = 0
         /// The number of the place in ``SelectionIndex/idle`` that counts: the newest one.
         var idleNumber: UInt64 = 0
@@ -57,7 +52,6 @@ struct SelectionIndex: Sendable {
     private let viewReads: [String: [JSONPointer]]
     /// The watched selections that may have changed since they were last encoded.
     private(set) var dirty: Set<IndexedSelection> = []
-    /// The newest version that the index knows of.
     private var latestVersion: Version
     /// The unwatched selections with cached values, the longest unwatched first; also places that no longer count.
     private var idle: Deque<(selection: IndexedSelection, number: UInt64, bytes: Int)> = []
@@ -75,13 +69,12 @@ struct SelectionIndex: Sendable {
         latestVersion = version
     }
 
-    /// The selection in the index; nil where it has neither watches nor a cached value.
+    /// The selection in the index, or nil without watches and a cached value.
     subscript(selection: Selection) -> IndexedSelection? { known[selection] }
 
-    /// The cached current value of a selection; nil where there is none.
+    /// The cached current value of a selection, or nil.
     func encoded(_ selection: Selection) -> Encoded? { known[selection].flatMap { entries[$0]?.encoded } }
 
-    /// Caches the current value of a selection.
     mutating func note(_ encoded: Encoded, for selection: Selection) {
         let added = add(selection)
         entries[added]?.encoded = encoded
@@ -106,10 +99,8 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// The watches of a selection.
     func watches(at selection: IndexedSelection) -> Set<Watch.ID> { entries[selection]?.watches ?? [] }
 
-    /// The watches of a selection that wait for one value.
     func watchesForOneValue(at selection: IndexedSelection) -> Set<Watch.ID> { entries[selection]?.oneValue ?? [] }
 
     mutating func insert(_ id: Watch.ID, at selection: Selection, waitsForOneValue: Bool = false) {
@@ -127,7 +118,6 @@ struct SelectionIndex: Sendable {
         idles(selection)
     }
 
-    /// Adds an entry for a selection that has none.
     private mutating func add(_ selection: Selection) -> IndexedSelection {
         if let added = known[selection] { return added }
         let pointers: [JSONPointer] =
@@ -178,7 +168,6 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// Makes the next pass compare a watched selection.
     mutating func markDirty(_ selection: IndexedSelection) { dirty.insert(selection) }
 
     /// Returns the dirty selections, each of which then has a comparison under way.
@@ -208,7 +197,6 @@ struct SelectionIndex: Sendable {
         return dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
     }
 
-    /// Ends a comparison: all watches of the selection have been compared with a value.
     mutating func endComparing(_ selection: IndexedSelection) {
         guard let index = entries.index(forKey: selection), entries.values[index].comparisonsCount > 0 else { return }
         entries.values[index].comparisonsCount -= 1

@@ -18,7 +18,7 @@ package protocol AnySnapshot: AnyObject, Sendable {
 }
 
 extension AnySnapshot {
-    /// The encoded value of a selection, or nil where the selection has no value.
+    /// The encoded value of a selection, or nil.
     ///
     /// The cost is O(n) in the size of the value.
     ///
@@ -49,7 +49,7 @@ final class Snapshot<State: StateType>: AnySnapshot {
     ///
     /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
     nonisolated(unsafe) private(set) var viewVersions: [Version]
-    /// The bytes of the state as compact JSON; nil where nobody has counted them.
+    /// The bytes of the state as compact JSON, if somebody has counted them.
     ///
     /// unsafe: as ``viewVersions``.
     nonisolated(unsafe) var bytesCount: Int?
@@ -64,7 +64,6 @@ final class Snapshot<State: StateType>: AnySnapshot {
 
     var version: Version { cursor.version }
 
-    /// When what a view reads has changed last; nil for a past state.
     func change(ofView number: Int) -> Cursor? {
         viewVersions.isEmpty ? nil : Cursor(cursor.epoch, viewVersions[number])
     }
@@ -107,7 +106,7 @@ package final class Encoded: Sendable {
     package let tag: String
     /// Other forms of the bytes that clients have asked for, by name.
     private let forms = Mutex<[String: [UInt8]]>([:])
-    /// What the server has made of the bytes.
+    /// The object that the server keeps with the bytes.
     private let companion = Mutex<(any AnyObject & Sendable)?>(nil)
 
     /// Makes an encoded value of its bytes, which the initializer hashes.
@@ -145,7 +144,7 @@ package final class Encoded: Sendable {
     /// How many bytes the value has, with its other forms.
     package var bytesCount: Int { forms.withLock { $0.values.reduce(body.count) { $0 + $1.count } } }
 
-    /// What ``keep(_:)`` has kept, if it is of this type.
+    /// The object that ``keep(_:)`` has kept, if it is of this type.
     package func kept<Companion>() -> Companion? { companion.withLock { $0 as? Companion } }
 
     /// Keeps what the server makes of the bytes as long as the value, such as the event with it; clients share it.
@@ -164,7 +163,7 @@ package final class Encoded: Sendable {
 package struct Reading: Sendable {
     /// The cursor of the state that has the value.
     package let cursor: Cursor
-    /// The encoded value; nil where the selection has no value.
+    /// The encoded value, or nil for a selection without a value.
     package let encoded: Encoded?
 
     package init(cursor: Cursor, encoded: Encoded?) {

@@ -5,7 +5,6 @@ internal import HeapModule
 /// Each watch costs O(log n), whichever version its client names.
 struct VersionIndex: Sendable {
     private var watches: [Version: Set<Watch.ID>] = [:]
-    /// The versions that watches wait for, and some that no watch waits for any more.
     private var versions = Heap<Version>()
 
     mutating func insert(_ id: Watch.ID, at version: Version) {
@@ -21,13 +20,11 @@ struct VersionIndex: Sendable {
         if versions.count > 1024, versions.count > 2 * watches.count { versions = Heap(watches.keys) }
     }
 
-    /// How many versions the heap holds, with those that no watch waits for any more.
+    /// The number of versions in the heap, with those of former watches.
     var versionsCount: Int { versions.count }
 
-    /// Whether a watch waits for this version or an older one.
     func isReached(_ version: Version) -> Bool { versions.min.map { $0 <= version } ?? false }
 
-    /// Removes the watches that wait for this version or an older one, and returns them sorted by ID.
     mutating func takeReached(_ version: Version) -> [Watch.ID] {
         var found: [Watch.ID] = []
         while let next = versions.min, next <= version {

@@ -21,8 +21,6 @@ extension Watch {
     }
 
     /// Parks the watch, for which there is nothing newer.
-    ///
-    /// - Parameter version: the version up to which everything was examined; nil where the hub is still to examine it.
     mutating func parks(examined version: Version?) {
         guard state != .done else { return }
         if let version { examinedVersion = max(examinedVersion ?? 0, version) }
@@ -39,21 +37,18 @@ extension Watch {
         return .heartbeat(movedTo: version)
     }
 
-    /// Makes a stream send what the hub has found behind its examined version.
     mutating func found(_ version: Version, hasMore: Bool, at now: Instant) -> Action {
         guard state == .sending else { return .nothing }
         // The stream has not examined what was published since the hub read the content.
         return sends(upTo: version, hasMore: hasMore || isBehind, at: now)
     }
 
-    /// Makes a stream wait for a chunk that the receiver prepares outside the hub.
     mutating func prepares(_ next: Chunk) -> Action {
         guard state == .sending else { return .nothing }
         (state, chunk) = (.preparing, next)
         return .prepare(next)
     }
 
-    /// Makes a stream send the chunk that was prepared outside the hub.
     mutating func prepared(_ next: Chunk, _ version: Version, hasMore: Bool, at now: Instant) -> Action {
         guard state == .preparing else { return .nothing }
         guard isStream else { return finishes(.answer) }
@@ -76,7 +71,6 @@ extension Watch {
         return finishes(.answer)
     }
 
-    /// Ends the watch of a POST whose cascade is complete.
     mutating func completed() -> Action {
         guard state != .done else { return .nothing }
         return finishes(.answer)
@@ -94,7 +88,6 @@ extension Watch {
         }
     }
 
-    /// Applies the end of the debounce time.
     mutating func timer(at now: Instant) -> Action {
         guard state == .debouncing else { return .nothing }
         guard isStream else { return finishes(.answer) }
@@ -103,7 +96,6 @@ extension Watch {
         return .examine
     }
 
-    /// Continues a stream whose last chunk the client has taken.
     mutating func writable(at now: Instant) -> Action {
         guard state == .sending else { return .nothing }
         if mustEnd || isOver(at: now) { return finishes(.end) }
@@ -121,8 +113,6 @@ extension Watch {
     }
 
     /// Sends a heartbeat on a stream that has sent nothing for its heartbeat interval.
-    ///
-    /// - Parameter version: the version up to which the hub has compared the stream.
     mutating func silent(examined version: Version, at now: Instant) -> Action {
         // In every other state a chunk is being sent or prepared, or is due after the debounce time.
         guard isStream, state == .parked else { return .nothing }
@@ -163,7 +153,6 @@ extension Watch {
 }
 
 extension Watch {
-    /// Makes a stream that has sent a value wait for another one.
     mutating func waitsForOther(than encoded: Encoded?) {
         guard case .value(let selection, _) = subject else { return }
         subject = .value(
@@ -172,7 +161,7 @@ extension Watch {
 }
 
 extension Watch {
-    /// What a stream examines next.
+    /// The next thing that a stream examines.
     enum NextRead {
         case value(Selection)
         case changes(HubStorage.Follower)
@@ -180,7 +169,7 @@ extension Watch {
         case prepared(Chunk)
     }
 
-    /// What a stream examines next; nil for a watch that examines nothing.
+    /// The next thing that a stream examines, or nil for a watch that examines nothing.
     var nextRead: NextRead? {
         guard isStream, state == .sending else { return nil }
         switch (subject, chunk) {
@@ -191,14 +180,13 @@ extension Watch {
         }
     }
 
-    /// What the watch has in common with the followers that get the same commits; nil where it follows no commits.
+    /// The key of the followers that get the same commits, or nil for a watch that follows no commits.
     var follower: HubStorage.Follower? {
         guard case .changes(let filter, let limit, let weightMax) = subject else { return nil }
         let key = HubStorage.FollowerKey(filter: filter, limit: limit, weightMax: weightMax)
         return HubStorage.Follower(key: key, examinedVersion: examinedVersion ?? 0, isSlow: isSlow)
     }
 
-    /// Whether a value meets the condition of a watch of a selection.
     func isMet(by reading: Reading) -> Bool {
         guard case .value(_, let condition) = subject else { return false }
         return condition.isMet(by: reading.encoded)

@@ -9,7 +9,7 @@ package struct Watch: Sendable {
     /// The number of the exchange, unique in its server.
     package typealias ID = UInt64
 
-    /// What a watch waits for.
+    /// The event that a watch waits for.
     package enum Subject: Sendable {
         /// The value of a selection, until it meets a condition.
         case value(Selection, until: WatchCondition)
@@ -35,7 +35,7 @@ package struct Watch: Sendable {
         case done
     }
 
-    /// What the receiver of the watch has to do after an event.
+    /// The receiver's task after an event.
     package enum Action: Sendable, Hashable {
         case nothing
         /// Answer with the change.
@@ -68,13 +68,13 @@ package struct Watch: Sendable {
         case snapshot(isLast: Bool)
     }
 
-    /// What the request of a watch addresses.
+    /// The route of the request of a watch.
     package enum Route: Int, Sendable, CaseIterable {
         case state, view, changes, action
     }
 
     package let id: ID
-    /// What the request addresses; the hub only counts by it.
+    /// The route of the request; the hub only counts by it.
     package let route: Route
     /// The client's address, by which the hub limits the watches of one client.
     package let client: String
@@ -90,23 +90,18 @@ package struct Watch: Sendable {
 
     package internal(set) var subject: Subject
     package internal(set) var state = State.preparing
-    /// The newest version that the watch has examined; nil where it has examined none.
+    /// The newest version that the watch has examined, if any.
     package internal(set) var examinedVersion: Version?
     /// The version up to which the client of a stream knows that it has everything.
     var toldVersion: Version?
     /// The kind of a stream's next chunk.
     package internal(set) var chunk = Chunk.first
-    /// Whether there is a version that the watch has not examined.
     var isBehind = false
-    /// Whether more was available than the last chunk holds.
     var hasMore = false
-    /// Whether a stream has once sent everything up to the newest version.
     var isLive = false
     /// Whether the client of a stream learns at once, and not with the heartbeat, that no commit behind it concerns it.
     let tellsProgress: Bool
-    /// Whether the stream ends when the client has taken its chunk.
     var mustEnd = false
-    /// The instant at which the transport got the last chunk.
     var sentAt: Instant?
     /// Whether the client took longer than ``patience`` for a chunk after the stream was once up to date.
     var isSlow = false
@@ -180,9 +175,10 @@ package enum WatchCondition: Sendable {
     /// A value with another tag than these.
     case present(otherThan: TagSet)
 
-    /// Whether a value meets the condition; nil where the selection has no value.
+    /// Tells whether a value, or nil without a value, meets the condition.
     ///
-    /// The cost of ``equalTo(_:)`` is that of parsing the value and comparing it with another one; that of the others is small.
+    /// The cost of ``equalTo(_:)`` is that of parsing the value and comparing it with another one; that of the others
+    /// is small.
     package func isMet(by encoded: Encoded?) -> Bool {
         switch self {
         // A selection without a value has other content than every tag names, so it meets the condition.
@@ -192,7 +188,6 @@ package enum WatchCondition: Sendable {
         }
     }
 
-    /// The one value that meets the condition; nil where others do.
     var wanted: JSONValue? { if case .equalTo(let value) = self { value } else { nil } }
 }
 
@@ -204,7 +199,7 @@ package protocol WatchReceiver: AnyObject, Sendable {
 
 /// A group of watches with one change and one action, in the order of their IDs.
 package struct Delivery: Sendable {
-    /// What a publication means to a watch.
+    /// The meaning of a publication for a watch.
     package enum Change: Sendable {
         /// No content, only the newest cursor.
         case latest(Cursor)
@@ -228,6 +223,6 @@ extension Watch {
     /// About how many bytes the value has that the watch waits for; 0 where it waits for any change.
     var valueBytes: Int { wanted?.memoryBytes ?? 0 }
 
-    /// The one value that the watch waits for, which may stand for one turn only; nil where it waits for any change.
+    /// The only value that the watch waits for, which may stand for one turn only, or nil if it waits for any change.
     var wanted: JSONValue? { if case .value(_, let condition) = subject { condition.wanted } else { nil } }
 }

@@ -1,7 +1,6 @@
 internal import StateJSON
 internal import Synchronization
 
-/// The events of watches, which the transport, the timers and the cascades report to the hub.
 extension WatchHub {
     // MARK: Events of one watch
 
@@ -12,7 +11,7 @@ extension WatchHub {
 
     /// Ends the watch of a POST whose cascade is complete.
     ///
-    /// - Returns: the outcome of its transaction; nil where the POST no longer waits.
+    /// - Returns: the outcome of its transaction, or nil if the POST no longer waits.
     package func completed(_ id: Watch.ID) -> Outcome? {
         storage.withLock { storage in
             let outcome = storage.watch(id)?.outcome
@@ -23,7 +22,7 @@ extension WatchHub {
     /// The outcome of a waiting POST's transaction; nil before its turn, or where there is no such watch.
     package func outcome(of id: Watch.ID) -> Outcome? { storage.withLock { $0.watch(id)?.outcome } }
 
-    /// The newest version that a watch has examined; nil where it has examined none, or there is no such watch.
+    /// The newest version that a watch has examined, if there is a watch and it has examined one.
     package func examinedVersion(of id: Watch.ID) -> Version? { storage.withLock { $0.examinedVersion(of: id) } }
 
     /// Whether the client of a stream has taken long for a chunk; false where there is no such watch.
@@ -31,7 +30,7 @@ extension WatchHub {
 
     /// Ends a watch whose deadline has passed, whose client has closed its side, or that the server ends.
     ///
-    /// - Returns: the delivery that the caller has to carry out; nil where another event has already ended the watch.
+    /// - Returns: the delivery that the caller has to carry out, or nil if another event has already ended the watch.
     package func end(_ id: Watch.ID) -> Delivery? {
         storage.withLock { storage in
             let change = storage.newest(of: id)
@@ -160,7 +159,6 @@ extension WatchHub {
 
     // MARK: Examining
 
-    /// Examines what is newer than the examined versions of streams: each stream sends it, or parks.
     private func examine(_ ids: [Watch.ID]) {
         guard !ids.isEmpty else { return }
         let now = now()

@@ -26,9 +26,9 @@ extension WatchHub {
         }
     }
 
-    /// Compares the commits behind a wait that is being prepared with its filter, and parks it where none passes.
+    /// Compares the commits behind a wait that is being prepared with its filter, and parks it if none passes.
     ///
-    /// - Returns: what the wait is to be answered with; nil where it is parked or has ended.
+    /// - Returns: the change that answers the wait, or nil if it is parked or has ended.
     package func examine(_ id: Watch.ID) -> Delivery.Change? {
         guard var follower = storage.withLock({ $0.watch(id)?.follower }) else { return nil }
         while true {

@@ -6,7 +6,6 @@ extension WatchHub {
     /// How many watches the hub compares under one lock; a turn that publishes waits no longer than these take.
     static let batchSize = 256
 
-    /// Runs one pass: it compares the watches that the commits since the last pass concern.
     func fanOut() {
         let pass = storage.withLock { $0.beginPass() }
         var wokenCount = compareFollowers(pass)
@@ -107,7 +106,6 @@ extension WatchHub {
         if isFirst { queues.encoding { self.encode(selection) } }
     }
 
-    /// Encodes the newest value of a large selection, on the encoding queue.
     private func encode(_ selection: IndexedSelection) {
         guard storage.withLock({ $0.beginQueuedEncoding(selection) }) else { return }
         let snapshot = latest
@@ -127,8 +125,8 @@ extension WatchHub {
 
     /// Compares watches with a value.
     ///
-    /// - Parameter wanted: those of the watches that wait for one value; clients choose how long it takes to compare theirs,
-    ///   so that is done outside the lock.
+    /// - Parameter wanted: the watches that wait for one value; clients choose how long it takes to compare theirs, so
+    ///   that is done outside the lock.
     private func compare(
         _ ids: [Watch.ID], _ wanted: [(id: Watch.ID, value: JSONValue)], _ reading: Reading
     ) -> Int {
@@ -147,8 +145,6 @@ extension WatchHub {
     }
 
     /// Applies an event to watches, some under each hold of the lock, and delivers the resulting actions.
-    ///
-    /// - Returns: how many watches have an action other than to wait on.
     private func compare(
         _ ids: [Watch.ID], with change: Delivery.Change, _ event: (inout Watch, Instant) -> Watch.Action
     ) -> Int {
@@ -170,7 +166,6 @@ extension WatchHub {
     }
 }
 
-/// The actions of watches that get the same change, grouped by action and receiver.
 struct DeliveryBatch {
     private struct Key: Hashable {
         let action: Watch.Action
@@ -184,7 +179,6 @@ struct DeliveryBatch {
         self.change = change
     }
 
-    /// How many watches have an action other than to wait on.
     var count: Int {
         groups.reduce(0) { count, group in
             if case .startTimer = group.key.action { count } else { count + group.requests.count }

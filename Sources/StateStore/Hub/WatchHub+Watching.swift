@@ -11,7 +11,6 @@ package enum Watching: Sendable {
     case refused(WatchRefusal)
 }
 
-/// Watches that begin: each is parked, or has its answer at once.
 extension WatchHub {
     /// Parks a watch until its selection meets its condition, unless a value that was read meets it.
     ///
@@ -48,10 +47,10 @@ extension WatchHub {
         }
     }
 
-    /// Registers a stream whose head is on its way to the client, a POST that waits for its cascade, or a wait for commits
-    /// that ``examine(_:)`` then parks.
+    /// Registers a stream whose head is on its way to the client, a POST that waits for its cascade, or a wait for
+    /// commits that ``examine(_:)`` then parks.
     ///
-    /// - Returns: the refusal where there are too many watches; nil where the watch is registered.
+    /// - Returns: the refusal if there are too many watches, or nil.
     package func register(_ watch: Watch) -> WatchRefusal? {
         storage.withLock { storage in
             if let refusal = storage.register(watch) { return refusal }

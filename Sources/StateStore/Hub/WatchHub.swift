@@ -12,7 +12,6 @@ package final class WatchHub: Sendable {
     private let generationCount = Atomic<UInt64>(0)
     let queues: Queues
     let now: @Sendable () -> Instant
-    /// Takes how many watches a pass has woken.
     let woken: @Sendable (Int) -> Void
 
     /// The queues on which the hub works outside the turns.
@@ -40,11 +39,6 @@ package final class WatchHub: Sendable {
     }
 
     /// Makes a hub that has published a snapshot.
-    ///
-    /// - Parameters:
-    ///   - journalOldest: the oldest version that a client can follow the journal from; nil without a journal.
-    ///   - now: the clock of the watches.
-    ///   - woken: takes how many watches a pass has woken.
     init(
         _ latest: any AnySnapshot, catalogue: Catalogue, limits: StoreLimits, watchLimits: WatchLimits,
         journalOldest: Version?, queues: Queues, now: @escaping @Sendable () -> Instant,
@@ -80,7 +74,7 @@ package final class WatchHub: Sendable {
     /// How many watches are registered, streams included.
     package var watchesCount: Int { storage.withLock { $0.watchesCount } }
 
-    /// What the hub holds.
+    /// The figures of the hub now.
     package var figures: HubFigures { storage.withLock { $0.figures } }
 
     /// The encoded value of a selection in the published snapshot.
@@ -133,17 +127,17 @@ package final class WatchHub: Sendable {
 
     /// The nearest snapshot at or before a version and the commits from there to the version.
     ///
-    /// - Returns: nil where the history in memory does not reach so far back.
+    /// - Returns: nil if the history in memory does not reach so far back.
     package func path(to version: Version) -> (from: any AnySnapshot, commits: [Commit])? {
         storage.withLock { $0.history.path(to: version) }
     }
 
-    /// The commit that made a version; nil where it is not in memory.
+    /// The commit that made a version, or nil if it is not in memory.
     package func commit(version: Version) -> Commit? { storage.withLock { $0.history.commit(version) } }
 
-    /// The newest commit with an ID that a client gave; nil where it is not in memory.
+    /// The newest commit with an ID that a client gave, or nil if it is not in memory.
     ///
-    /// - Parameter subject: the subject that has dispatched it; nil for any.
+    /// - Parameter subject: the subject that has dispatched it, or nil for any.
     package func commit(id: String, by subject: String? = nil) -> Commit? {
         storage.withLock { $0.history.commit(id: id, by: subject) }
     }
@@ -171,14 +165,13 @@ package final class WatchHub: Sendable {
         if mustFanOut { scheduleFanOut() }
     }
 
-    /// Publishes a snapshot of a store that is not recorded: it has no history and no watches.
     func publish(_ snapshot: any AnySnapshot) { _ = storage.withLock { $0.publish(snapshot) } }
 
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }
 }
 
-/// What ends outside the hub's lock: with a state its adopter's objects end, which may read the store, and one large commit may
-/// push out thousands of small ones.
+/// The values that end outside the hub's lock: with a state its adopter's objects end, which may read the store, and
+/// one large commit may push out thousands of small ones.
 struct Dropped {
     var latest: (any AnySnapshot)?
     var past: [any AnySnapshot] = []

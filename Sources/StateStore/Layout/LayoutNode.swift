@@ -7,32 +7,25 @@ internal import Synchronization
 protocol LayoutNode<Root>: Sendable {
     associatedtype Root
 
-    /// Appends the JSON of this part.
     func write(_ root: Root, to writer: inout JSONWriter) throws
 
     /// The value at some tokens below this part, unless the value has more than `countMax` parts to encode.
     func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue
 
-    /// Whether there is a value at some tokens below this part.
     func has(_ root: Root, _ tokens: ArraySlice<String>) throws -> Bool
 
-    /// Whether a value can lie at some tokens below this part, as far as the declaration tells.
     func declares(_ tokens: ArraySlice<String>) -> Bool
 
     /// About how many parts there are to encode: each entity of a table counts one, and every other value counts one.
     func count(_ root: Root) -> Int
 
-    /// The bytes of the compact JSON, where they are known without a walk; nil elsewhere.
+    /// The bytes of the compact JSON, if they are known without a walk.
     func knownBytesCount(_ root: Root) -> Int?
 
     /// Adds the operations from the old part to the new one to a patch.
-    ///
-    /// - Parameter scope: the names of the one slice below this node that is compared; empty for the whole part.
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws
 
     /// Sets this part from its JSON.
-    ///
-    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit.
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault)
 
     /// Carries out the operations of a recorded patch that lie in this part, in their order.
@@ -51,7 +44,7 @@ package enum SelectedValue: Sendable {
     /// The value has more parts than the caller allows.
     case overBudget
 
-    /// The UTF-8 JSON; nil where there is no value or it is over budget.
+    /// The UTF-8 JSON, or nil without a value and over budget.
     package var bytes: [UInt8]? {
         switch self {
         case .cached(let bytes), .encoded(let bytes): bytes
@@ -87,7 +80,7 @@ extension LayoutNode {
         try read(try PatchOperation.node(value), into: &root)
     }
 
-    /// The UTF-8 JSON at some tokens below this part; nil where there is no value.
+    /// The UTF-8 JSON at some tokens below this part, or nil.
     func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
         try select(root, tokens, countMax: .max).bytes
     }
@@ -140,7 +133,6 @@ private final class EncodedSize: Sendable {
     func note(_ bytesCount: Int) { count.store(bytesCount, ordering: .relaxed) }
 }
 
-/// A node of named members, each with a node of its own.
 struct ObjectNode<Root: Sendable>: LayoutNode {
     let members: [LayoutField<Root>]
     private let names: [String]
@@ -252,7 +244,6 @@ final class LayoutField<Root: Sendable>: Sendable {
     let has: @Sendable (Root, ArraySlice<String>) throws -> Bool
     let declares: @Sendable (ArraySlice<String>) -> Bool
     let count: @Sendable (Root) -> Int
-    /// The key path to the member, by which a view names it.
     let path: any PartialKeyPath<Root> & Sendable
     let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void

@@ -17,8 +17,6 @@ final class PartEncodings<Key: Comparable & Sendable, Value: Sendable>: Sendable
     static var bytesMax: Int { 16 << 20 }
 
     /// Appends the JSON of every element, in order and with commas between.
-    ///
-    /// - Parameter element: writes one element, and the same JSON for the same element each time.
     func write(
         _ map: Map, to writer: inout JSONWriter, _ element: (Key, Value, inout JSONWriter) throws -> Void
     ) throws {

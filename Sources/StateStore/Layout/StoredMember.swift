@@ -3,8 +3,8 @@
 /// A key path looks up the metadata of generic types at each access, which costs more than comparing a small part.
 struct StoredMember<Root: Sendable, Part: Sendable>: Sendable {
     private let path: any WritableKeyPath<Root, Part> & Sendable
-    /// Where the part lies in the memory of the value; nil for a computed property, one with observers, and one behind a
-    /// reference.
+    /// The offset of the part in the memory of the value, or nil for a computed property, one with observers, and one
+    /// behind a reference.
     private let offset: Int?
 
     init(_ path: any WritableKeyPath<Root, Part> & Sendable) {
@@ -12,7 +12,6 @@ struct StoredMember<Root: Sendable, Part: Sendable>: Sendable {
         offset = MemoryLayout<Root>.offset(of: path)
     }
 
-    /// Calls a function with the part.
     @inline(__always)
     func read<Result>(_ root: Root, _ body: (borrowing Part) throws -> Result) rethrows -> Result {
         guard let offset else { return try body(root[keyPath: path]) }

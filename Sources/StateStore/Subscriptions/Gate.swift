@@ -1,6 +1,5 @@
 internal import Synchronization
 
-/// Lets calls through until it is closed.
 final class Gate: Sendable {
     private let isClosed = Atomic(false)
 

@@ -8,7 +8,6 @@ internal import Synchronization
 /// and dispatching inside a notification are safe. Where the call is inside a reducer, or inside a turn of another store,
 /// which must not wait for this one, the subscriber gets the current value after the call has returned.
 extension Store {
-    /// The subscription to the whole state, which `select` narrows.
     var wholeSubscription: Subscription<State, State> {
         Subscription(value: { $0.state }, passes: { _, _ in true })
     }

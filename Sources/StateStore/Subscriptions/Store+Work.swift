@@ -1,7 +1,6 @@
 internal import StateJSON
 internal import Synchronization
 
-/// Asynchronous work that ends with a token.
 extension Store {
     /// An asynchronous action creator: a function of the state at its start, which dispatches when its work is done.
     public typealias AsynchronousCreator = @Sendable (_ state: State, _ dispatch: Dispatcher) async throws -> Void
@@ -63,7 +62,7 @@ extension Store {
 
 /// The IDs of work that no domain declares.
 private enum WorkID {
-    /// What a report names where such work fails.
+    /// The name of such work in a report of its failure.
     static let creator = "creator"
     static let subscription = "subscription"
 

@@ -1,6 +1,5 @@
 internal import Synchronization
 
-/// The commit that subscribers are being notified of.
 struct Notification<State: StateType>: Sendable {
     let causation: Causation
     let snapshot: Snapshot<State>
@@ -13,7 +12,6 @@ struct Notification<State: StateType>: Sendable {
 /// A subscription's closure is released when the subscription ends, outside every lock: the closure may own the tokens of
 /// other subscriptions.
 final class Subscribers<State: StateType>: Sendable {
-    /// A subscription, which ends by a call or when its subscriber has been released.
     final class Registration: Sendable {
         /// Calls the subscriber; false when it has been released.
         typealias Notify = @Sendable (_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool
@@ -23,7 +21,7 @@ final class Subscribers<State: StateType>: Sendable {
             let notify: Notify
         }
 
-        /// The closure; nil after the end of the registration.
+        /// The closure, until the end of the registration.
         private let held: Mutex<Held?>
         /// Whether the list counts this registration; only code under the list's lock changes it.
         fileprivate let isCounted = Atomic(false)
@@ -42,14 +40,12 @@ final class Subscribers<State: StateType>: Sendable {
             return !held.notify(commit, old, new) && end()
         }
 
-        /// Ends the registration; false when it had ended before.
         fileprivate func end() -> Bool { held.withLock { $0.take() } != nil }
     }
 
     private struct List {
         var registrations: [Registration] = []
         var openCount = 0
-        /// The registrations of objects, by the object.
         var byObject: [ObjectIdentifier: Registration] = [:]
 
         mutating func add(_ registration: Registration) {
@@ -86,17 +82,14 @@ final class Subscribers<State: StateType>: Sendable {
         if let former { end(former) }
     }
 
-    /// Ends a subscription.
     func end(_ registration: Registration) {
         if registration.end() { list.withLock { $0.discount(registration) } }
     }
 
-    /// Ends the subscription of an object.
     func end(_ object: ObjectIdentifier) {
         if let registration = list.withLock({ $0.byObject.removeValue(forKey: object) }) { end(registration) }
     }
 
-    /// Calls one subscriber with the current snapshot.
     func notify(_ registration: Registration, _ snapshot: Snapshot<State>) {
         if registration.notifyAndEnd(nil, nil, snapshot) { list.withLock { $0.discount(registration) } }
     }

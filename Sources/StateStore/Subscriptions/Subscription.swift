@@ -8,7 +8,6 @@
 /// of its subscription.
 public struct Subscription<State: StateType, Value: Sendable>: Sendable {
     let value: @Sendable (Snapshot<State>) -> Value
-    /// Whether the subscriber gets the change from one snapshot to the next.
     let passes: @Sendable (_ old: Snapshot<State>, _ new: Snapshot<State>) -> Bool
 
     /// Selects a part of the value with a function.

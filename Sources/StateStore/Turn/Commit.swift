@@ -22,7 +22,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 ///
 /// A store keeps many of them, so what few commits have is in an object of its own.
 public final class Commit: Sendable {
-    /// What few commits have.
+    /// The members that few commits have.
     private final class Details: Sendable {
         let id: String?
         let cause: String?
@@ -56,9 +56,9 @@ public final class Commit: Sendable {
     public var cause: String? { details?.cause }
     /// The ID of the commit that began the cascade; nil for a commit that no other caused.
     public var root: String? { details?.root }
-    /// Who dispatched it; nil where that is unknown.
+    /// The subject that dispatched it, if known.
     package var by: String? { details?.by }
-    /// The value of the field `traceparent` of the request that dispatched it; nil where it had none.
+    /// The value of the field `traceparent` of the request that dispatched it, or nil.
     package var trace: String? { details?.trace }
     /// The types of its actions, in order.
     public let types: [String]
@@ -74,7 +74,6 @@ public final class Commit: Sendable {
     package var clientIDs: [String] { details?.clientIDs ?? [] }
     /// The record from which the store answers a retry with the same key.
     package var idempotency: KeyRecord? { details?.idempotency }
-    /// The epoch of the cursor that names the commit; nil where ``Details`` have its ID.
     private let epoch: Epoch?
     private let details: Details?
 
@@ -146,7 +145,6 @@ public final class Commit: Sendable {
         self.details = details
     }
 
-    /// The same commit with another patch.
     func with(patch: [UInt8], changedPointers: [JSONPointer]) -> Commit {
         Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
@@ -176,14 +174,13 @@ public final class Commit: Sendable {
         return Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
 
-    /// What a filter looks at: the commit, its changed pointers, and the types of its actions.
     var partsCount: Int { 1 + changedPointers.count + types.count }
 
     /// About how much memory the commit takes, in bytes.
     package var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
 }
 
-/// What the store keeps of a commit that came with an idempotency key.
+/// The store's record of a commit that came with an idempotency key.
 ///
 /// It is an object, because the ledger moves its entries when it grows.
 package final class KeyRecord: Sendable, Equatable {
@@ -195,9 +192,7 @@ package final class KeyRecord: Sendable, Equatable {
     package let isChange: Bool
     /// The time of the history from which the key no longer counts: see ``HistoryClock``.
     package let expiry: Timestamp
-    /// The client to whose share of the ledger the key counts; nil where it is unknown.
-    ///
-    /// The key itself counts for all clients.
+    /// The client to whose share of the ledger the key counts, or nil for one that counts for all clients only.
     package let client: String?
 
     package init(
@@ -220,7 +215,6 @@ package final class KeyRecord: Sendable, Equatable {
             && (left.expiry, ExactText(optional: left.client)) == (right.expiry, ExactText(optional: right.client))
     }
 
-    /// The record with an expiry that is at most a time.
     func expiring(by latest: Timestamp) -> KeyRecord {
         guard expiry > latest else { return self }
         return KeyRecord(

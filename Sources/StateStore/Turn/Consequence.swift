@@ -1,6 +1,5 @@
-/// What a commit leads to: its follow-ups and effects.
+/// The follow-ups and effects of a commit.
 struct Consequence: Sendable {
-    /// An action whose effects start or end.
     struct Effect: Sendable {
         let entry: ActionEntry
         let action: any Action
@@ -9,7 +8,7 @@ struct Consequence: Sendable {
     /// The ``Snapshot`` of the commit, without the type of its state: Swift looks up the metadata of a generic element
     /// type at each access to a list.
     let snapshot: any AnySnapshot
-    /// What middleware and creators have dispatched in the transaction.
+    /// The dispatches of middleware and creators in the transaction.
     let followUps: [FollowUp]
     let effects: [Effect]
 }

@@ -1,6 +1,4 @@
-/// The way of an action to the reducers.
 extension Core {
-    /// Takes an action through the middleware to the reducers.
     func dispatch(_ action: any Action, _ context: MiddlewareContext<State>) throws(Rejection) {
         // Where no middleware has anything to do, the way through them would only cost time.
         if onlyValidates, let entry = domain.entry(of: action), !entry.isValidated {
@@ -9,7 +7,6 @@ extension Core {
         try pass(action, context, from: 0)
     }
 
-    /// Passes an action to a middleware, or from the last one to the reducers.
     private func pass(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection) {
         guard index < steps.count else {
             guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
@@ -29,7 +26,6 @@ extension Core {
         }
     }
 
-    /// Dispatches the action that a command makes, if it makes one.
     private func create(
         from command: any Action, _ entry: ActionEntry, _ context: MiddlewareContext<State>
     ) throws(Rejection) {

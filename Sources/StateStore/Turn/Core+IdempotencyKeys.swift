@@ -1,8 +1,6 @@
 internal import StateJSON
 
-/// What a turn answers by idempotency keys alone.
 extension Core {
-    /// The outcome that a transaction has by its idempotency key alone: a replay or a refusal; nil where it has none.
     func outcome(byKeyOf pending: PendingTransaction, at historyTime: Timestamp) -> Outcome? {
         guard let idempotency = pending.transaction.idempotency else { return nil }
         if let record = ledger.record(idempotency.key, at: historyTime) {

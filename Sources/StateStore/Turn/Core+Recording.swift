@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// How a turn records its actions.
 extension Core {
     /// The recorded JSON: the actions that have reached the reducers, with their IDs and metadata.
     ///

@@ -4,22 +4,17 @@ internal import StateJSON
 ///
 /// It does not mention the type of the state: see `Decisions/OneType.md`.
 struct Turn: Sendable {
-    /// The ``Snapshot`` after the turn.
     fileprivate(set) var latest: any AnySnapshot
-    /// The time of the history at which the turn began.
     let historyTime: Timestamp
     /// One for each commit, in order.
     fileprivate(set) var consequences: [Consequence] = []
     /// One for each transaction, in order.
     fileprivate(set) var outcomes: [Outcome] = []
-    /// The commits in order.
     fileprivate(set) var commits: [Commit] = []
-    /// Whether the commits have effects or follow-ups of middleware.
     fileprivate(set) var hasConsequences = false
-    /// What middleware and creators have dispatched in transactions without a commit, by the transaction's index.
+    /// The dispatches of middleware and creators in transactions without a commit, by the transaction's index.
     fileprivate(set) var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
 
-    /// The version after the turn.
     var version: Version { latest.cursor.version }
 }
 
@@ -31,25 +26,17 @@ struct Core<State: StateType>: Sendable {
     let domain: CompiledDomain<State>
     let epoch: Epoch
     private(set) var steps: [MiddlewareStep]
-    /// Whether no middleware can change an action on its way.
     private(set) var passesActionsOn: Bool
-    /// Whether the middleware only validates actions.
     private(set) var onlyValidates: Bool
-    /// See ``Store/isRecorded``.
     let isRecorded: Bool
     let limits: StoreLimits
-    /// Records what is being reduced; nil for a store that no crash concerns.
     private let mark: ReductionMark?
-    /// The newest computed state.
     private(set) var latest: Snapshot<State>
-    /// The encodings of parts of ``latest`` that are known.
     private var encodings = KnownTexts()
-    /// The memory for the patches of a turn.
     private var patch = JSONPatch()
-    /// What the preconditions of ``latest`` have found; nil where there were none, or many.
+    /// The findings of the preconditions of ``latest``, or nil for none or many.
     private var preconditions: Preconditions<State>?
     private(set) var ledger: IdempotencyLedger
-    /// The work of an action that is reduced directly.
     private let directWork = WorkMeter()
     private var historyClock: HistoryClock
 
@@ -91,13 +78,11 @@ struct Core<State: StateType>: Sendable {
         ledger = IdempotencyLedger([])
     }
 
-    /// What a turn works with and leaves behind: its result may wait long for the disk.
+    /// The working memory of a turn, apart from its result, which may wait long for the disk.
     private struct Scratch {
         var patch: JSONPatch
         var encodings: KnownTexts
-        /// Made at the first precondition of a turn.
         var preconditions: Preconditions<State>?
-        /// The state of the turn so far.
         var latest: Snapshot<State>
         /// The context of the last transaction, which the next one uses again.
         var context: MiddlewareContext<State>?
@@ -106,7 +91,6 @@ struct Core<State: StateType>: Sendable {
     var state: State { latest.state }
     var version: Version { latest.version }
 
-    /// Installs other middleware for the next turn.
     mutating func install(_ middleware: [Middleware<State>]) {
         steps = middleware.map(\.step)
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
@@ -149,7 +133,6 @@ struct Core<State: StateType>: Sendable {
         return turn
     }
 
-    /// The time of the history now.
     mutating func readHistoryTime(wall: Timestamp, monotonic: () -> Instant) -> Timestamp {
         historyClock.read(wall: wall, monotonic: monotonic)
     }
@@ -161,7 +144,6 @@ struct Core<State: StateType>: Sendable {
         ledger.remove(commits.compactMap(\.idempotency))
     }
 
-    /// Makes the commit of another writer the newest computed state.
     mutating func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
         var viewVersions = latest.viewVersions
         domain.noteViewVersions(&viewVersions, changedPointers: commit.changedPointers, at: commit.version)
@@ -276,7 +258,6 @@ struct Core<State: StateType>: Sendable {
             ?? domain.layout.bytes(snapshot.state).count
     }
 
-    /// The refusal of a state that has grown beyond its limit, or nil.
     private func refusal(of bytesCount: Int, _ before: Snapshot<State>) -> Rejection? {
         // Losing the error is right: the state before is a committed one, which can be encoded.
         guard bytesCount > limits.stateBytesMax, let old = try? size(of: before), bytesCount > old else { return nil }
@@ -302,9 +283,6 @@ struct Core<State: StateType>: Sendable {
         return made
     }
 
-    /// Makes the patch from a state to the one that some actions have made of it.
-    ///
-    /// - Throws: `EncodingError` where the state cannot be recorded.
     private func compare(
         _ old: State, with new: State, by entries: [ActionEntry], _ scratch: inout Scratch
     ) throws {

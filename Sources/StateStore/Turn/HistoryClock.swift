@@ -4,7 +4,6 @@
 /// jumps by a second or more therefore makes no key expire early. The time between two processes does not count, because no
 /// clock measures it that cannot jump: a key lives longer by that time.
 struct HistoryClock: Sendable {
-    /// The time at the last look at the monotonic clock.
     private(set) var time: Timestamp?
     private var wall: Timestamp?
     private var monotonic = Instant(nanoseconds: 0)
@@ -16,10 +15,6 @@ struct HistoryClock: Sendable {
     init(_ time: Timestamp?) { self.time = time }
 
     /// Returns the time of the history now.
-    ///
-    /// - Parameters:
-    ///   - wall: the time of the wall clock.
-    ///   - monotonic: the time of a monotonic clock.
     mutating func read(wall now: Timestamp, monotonic clock: () -> Instant) -> Timestamp {
         guard let time, let wall else { return begin(wall: now, clock()) }
         // The difference of any two times fits where neither is near the ends of their type; a clock may be anywhere.

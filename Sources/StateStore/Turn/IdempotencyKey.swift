@@ -4,7 +4,7 @@ package import StateJSON
 package struct IdempotencyKey: Hashable, Sendable {
     /// The key that the client has sent.
     package let key: ExactText
-    /// The subject that has sent it; nil where that is unknown.
+    /// The subject that has sent it, if known.
     package let subject: ExactText?
     /// The line of a bulk load, from 0, each of which is a commit of its own; nil for another body.
     package let line: Int?

@@ -1,17 +1,12 @@
 internal import DequeModule
 internal import StateJSON
 
-/// The idempotency keys that the store keeps, each until it expires.
 struct IdempotencyLedger: Sendable {
     private var records: [IdempotencyKey: KeyRecord] = [:]
-    /// The keys in the order of their expiry.
     private var order: Deque<(key: IdempotencyKey, expiry: Timestamp)> = []
     private var countByClient: [ExactText: Int] = [:]
 
     /// Makes a ledger of the keys that a journal has.
-    ///
-    /// - Parameter expiryMax: the latest time at which any of them expires here. A key of an earlier program, whose wall
-    ///   clock was ahead, would otherwise take the place of another for as long.
     init(_ remembered: [KeyRecord], expiryMax: Timestamp? = nil) {
         let bounded = remembered.map { expiryMax.map($0.expiring(by:)) ?? $0 }
         for record in bounded.sorted(by: { $0.expiry < $1.expiry }) { insert(record) }
@@ -19,10 +14,9 @@ struct IdempotencyLedger: Sendable {
 
     var count: Int { records.count }
 
-    /// How many of the keys count to the share of a client.
     func count(of client: String) -> Int { countByClient[ExactText(client)] ?? 0 }
 
-    /// The record of a key; nil where there is none or it has expired.
+    /// The record of a key that has not expired.
     func record(_ key: IdempotencyKey, at time: Timestamp) -> KeyRecord? {
         guard let record = records[key], record.expiry > time else { return nil }
         return record
@@ -43,7 +37,6 @@ struct IdempotencyLedger: Sendable {
         countByClient[ExactText(client)] = left > 0 ? left : nil
     }
 
-    /// Removes the newest records: those of commits that have not landed.
     mutating func remove(_ newest: [KeyRecord]) {
         for record in newest { drop(record.key) }
         while let last = order.last, records[last.key] == nil { order.removeLast() }

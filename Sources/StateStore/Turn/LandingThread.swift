@@ -8,7 +8,6 @@ internal import Threads
 /// single client that writes one action after the other waits for that. The thread begins with the first landing and ends
 /// with this object.
 final class LandingThread: Sendable {
-    /// What the thread and its owner share; the thread keeps it while it runs.
     private final class Work: Sendable {
         let bodies = Mutex<[@Sendable () -> Void]>([])
         /// Counts the bodies; one more than there are is the end.

@@ -11,7 +11,6 @@ package final class PendingTransaction: Sendable {
     package let completed: (@Sendable (CascadeReport) -> Void)?
     /// The name by which ``AnyStore/stopAwaitingCascade(of:_:)`` finds `completed`.
     let watcherID: UInt64
-    /// Measures the turn; nil for a turn that need not be measured.
     let meter: TurnMeter?
 
     package init(
@@ -33,13 +32,10 @@ package final class PendingTransaction: Sendable {
 /// A transaction keeps its room until its turn has landed: clients that are faster than the disk fill the mailbox.
 struct Mailbox: Sendable {
     private var waiting: [PendingTransaction] = []
-    /// How many actions the waiting transactions have in all.
     private var itemsCount = 0
-    /// How many transactions belong to turns that have not landed.
     private var inFlightCount = 0
     private let capacity: Int
     private(set) var isClosed = false
-    /// Whether a turn is scheduled that has not begun.
     private var isTurnDue = false
     private var rule = TurnRule()
 
@@ -47,7 +43,6 @@ struct Mailbox: Sendable {
         self.capacity = capacity
     }
 
-    /// How many transactions wait for a turn, or for its landing.
     var count: Int { waiting.count + inFlightCount }
 
     /// Appends a pending transaction.
@@ -73,7 +68,6 @@ struct Mailbox: Sendable {
         return rule.place(ofTurnOf: itemsCount, onLoop: onLoop)
     }
 
-    /// Notes that a turn on the queue is over.
     mutating func endScheduledTurn() { rule.endScheduledTurn() }
 
     /// Removes the transactions of the next turn and returns them in the order in which they were enqueued.
@@ -93,28 +87,24 @@ struct Mailbox: Sendable {
             isMeasured: isLong || rule.isMeasured)
     }
 
-    /// Puts transactions that a turn has not had in front of those that have come meanwhile.
+    /// Puts transactions that a turn has not had in front of the newer ones.
     mutating func putBack(_ rest: [PendingTransaction], itemsCount: Int) {
         waiting = rest + waiting
         self.itemsCount += itemsCount
         inFlightCount -= rest.count
     }
 
-    /// Takes how long a turn has taken, by which the rule decides about those behind it.
     mutating func note(_ duration: Duration, of transactionsCount: Int, endedAt now: Instant) {
         rule.adapt(to: duration, of: transactionsCount, endedAt: now)
     }
 
-    /// Gives back the room of transactions whose turn has landed or failed.
     mutating func release(_ count: Int) { inFlightCount -= count }
 
-    /// Refuses every later transaction; ``takeTurn()`` still returns the waiting ones.
     mutating func close() {
         isClosed = true
     }
 }
 
-/// The transactions that a mailbox has given for a turn.
 struct TakenTransactions {
     private(set) var transactions: [PendingTransaction]
     private let countMax: Int
@@ -126,12 +116,11 @@ struct TakenTransactions {
         self.isMeasured = isMeasured
     }
 
-    /// Removes those that the turn may not have: it has the first one of each client, then the second one of each, and so on.
+    /// Keeps the first transaction of each client, then the second one of each, and so on, as many as the turn may
+    /// have.
     ///
     /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
     /// O(n log n) in the number of transactions, so that no caller has the mailbox's lock.
-    ///
-    /// - Returns: the others.
     mutating func removeRest() -> [PendingTransaction] {
         guard transactions.count > countMax else { return [] }
         var counts: [String?: Int] = [:]

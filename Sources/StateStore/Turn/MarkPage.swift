@@ -50,7 +50,7 @@ package struct MarkPage {
         store(boot.low, Self.bootOffset + 8)
     }
 
-    /// What a thread was computing when the process ended; nil where there was nothing.
+    /// The record of what a thread was computing when the process ended, or nil.
     package func interrupted(in slot: Int) -> Record? {
         word(Self.stateOffset(slot)) == 1 ? record(Self.place(ofSlot: slot)) : nil
     }
@@ -60,7 +60,6 @@ package struct MarkPage {
         (1...Self.suspectedMax).compactMap { place in record(place).map { (place, $0) } }
     }
 
-    /// Records what is about to be computed.
     func begin(_ record: Record, in slot: Int) {
         // Whatever ends the process between two of these stores is not what is computed.
         store(0, Self.stateOffset(slot))
@@ -73,7 +72,6 @@ package struct MarkPage {
 
     private static func stateOffset(_ slot: Int) -> Int { slotsOffset + slot * 8 }
 
-    /// The places before it are those of the suspected records.
     private static func place(ofSlot slot: Int) -> Int { suspectedMax + 1 + slot }
 
     /// Adds a suspected record, in place of the oldest where there is no room.

@@ -4,10 +4,8 @@ package import StateJSON
 ///
 /// The value at a pointer is encoded, hashed and parsed at most once for each version, however many transactions name it.
 struct Preconditions<State: StateType>: Sendable {
-    /// The value at a pointer.
     private struct Found {
         let encoded: Encoded?
-        /// Parsed when a comparison needs it.
         private var parsed: JSONValue?
 
         init(_ encoded: Encoded?) { self.encoded = encoded }
@@ -26,7 +24,6 @@ struct Preconditions<State: StateType>: Sendable {
     private static var keptMax: Int { 4 }
 
     private let layout: any LayoutNode<State>
-    /// The version that the values in `found` belong to.
     private var version: Version?
     private var found: [JSONPointer: Found] = [:]
 
@@ -37,7 +34,7 @@ struct Preconditions<State: StateType>: Sendable {
         self.version == version && (1...Self.keptMax).contains(found.count)
     }
 
-    /// The first condition that does not hold in a state, or nil where all hold.
+    /// The first condition that a state fails, or nil.
     mutating func failure(
         of transaction: Transaction, in state: State, at version: Version
     ) throws -> PreconditionFailure? {
@@ -97,14 +94,14 @@ package struct PreconditionFailure: Sendable {
     package static let actualBytesMax = 4096
 
     package let pointer: JSONPointer
-    /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them; nil where nothing
-    /// may be there, and where there was no room for it.
+    /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them; nil if nothing
+    /// may be there, and if there was no room for it.
     package private(set) var expected: [UInt8]?
-    /// UTF-8 JSON of the value; nil where there is no value, and where it is larger than ``actualBytesMax``.
+    /// UTF-8 JSON of the value, or nil if there is no value or one larger than ``actualBytesMax``.
     package private(set) var actual: [UInt8]?
-    /// The size of the value in bytes; nil where there is no value.
+    /// The size of the value in bytes, or nil without a value.
     package let actualBytes: Int?
-    /// The content tag of the value; nil where there is no value.
+    /// The content tag of the value, or nil without a value.
     package let actualTag: String?
 
     init(pointer: JSONPointer, expected: [UInt8]?, actual: Encoded?) {
@@ -115,7 +112,6 @@ package struct PreconditionFailure: Sendable {
         actualTag = actual?.tag
     }
 
-    /// The same failure without the expected and the actual value.
     var withoutValues: PreconditionFailure {
         var failure = self
         (failure.expected, failure.actual) = (nil, nil)

@@ -1,10 +1,11 @@
 internal import StateJSON
 internal import Synchronization
 
-/// Records each transaction and each view before it is computed, and refuses those that are set aside.
+/// A mark that records each transaction and each view before it is computed, and refuses what is set aside.
 ///
-/// A reducer, a middleware or a view that traps ends the process. The next process finds in the page what was computed then.
-/// The turns of a store, its dry runs, each fork and each view have a mark of their own, on one page and with one list.
+/// A reducer, a middleware or a view that traps ends the process. The next process finds in the page what was computed
+/// then. The turns of a store, its dry runs, each fork and each view have a mark of their own, on one page and with one
+/// list.
 // unchecked: only one turn, dry run, fork or view at a time uses a mark; a mutex guards what the marks of a page share.
 package final class ReductionMark: @unchecked Sendable {
     /// A transaction or a view that is set aside.
@@ -19,21 +20,20 @@ package final class ReductionMark: @unchecked Sendable {
 
     private struct Watched {
         var refused: [TransactionIdentity: Refused] = [:]
-        /// What the page suspects, with the places.
+        /// The suspects of the page, with their slots.
         var suspected: [TransactionIdentity: Int] = [:]
-        /// What other servers suspect as well.
+        /// The suspects of other servers.
         var shared: Set<TransactionIdentity> = []
 
         var isEmpty: Bool { refused.isEmpty && suspected.isEmpty && shared.isEmpty }
     }
 
-    /// What the marks of one page share.
     private final class Watch: Sendable {
         let watched: Mutex<Watched>
         let isNeeded: Atomic<Bool>
         /// A bit for each slot of the page that is in use.
         let slots = Atomic<UInt64>(0)
-        /// Takes what the list has and what was computed without harm.
+        /// Takes an identity of the list that was computed without harm.
         let released: @Sendable (TransactionIdentity) -> Void
 
         init(_ watched: Watched, released: @escaping @Sendable (TransactionIdentity) -> Void) {
@@ -49,7 +49,7 @@ package final class ReductionMark: @unchecked Sendable {
             }
         }
 
-        /// Takes a slot of the page; nil where all are in use.
+        /// Takes a slot of the page, or nil if all are in use.
         func takeSlot() -> Int? {
             var used = slots.load(ordering: .relaxed)
             while true {
@@ -66,12 +66,11 @@ package final class ReductionMark: @unchecked Sendable {
     }
 
     private let page: MarkPage
-    /// Keeps the memory of the page.
     private let owner: AnyObject
     private let watch: Watch
     /// The part of the page that is in use between a beginning and the end behind it.
     private var slot: Int?
-    /// What is being computed, where it is suspected, or is set aside and tried again.
+    /// The suspected or set-aside identity that is being computed again.
     private var tried: TransactionIdentity?
 
     /// Makes the first mark of a page.
@@ -90,7 +89,6 @@ package final class ReductionMark: @unchecked Sendable {
 
     private init(beside mark: ReductionMark) { (page, owner, watch) = (mark.page, mark.owner, mark.watch) }
 
-    /// Makes another mark on the page, for what is computed at the same time.
     func another() -> ReductionMark { ReductionMark(beside: self) }
 
     /// Replaces what the list says.
@@ -111,7 +109,6 @@ package final class ReductionMark: @unchecked Sendable {
         return begin(identity, type: transaction.firstType, name: transaction.identifyingName)
     }
 
-    /// Records an action before it is reduced; see ``begin(_:)``.
     func begin(
         _ identity: TransactionIdentity, type: @autoclosure () -> String, name: @autoclosure () -> String
     ) -> Rejection? {
@@ -131,7 +128,6 @@ package final class ReductionMark: @unchecked Sendable {
     /// - Parameters:
     ///   - version: the version of the state.
     ///   - changed: the version at which what the view reads has changed last; nil for a past state.
-    /// - Throws: ``ViewFault`` for a view that is set aside.
     func viewing<Value>(
         _ name: String, at version: Version, changed: Version?, _ body: () throws -> Value
     ) throws -> Value {
@@ -147,7 +143,6 @@ package final class ReductionMark: @unchecked Sendable {
         return try body()
     }
 
-    /// Records that nothing is being computed.
     func end() {
         if let slot {
             page.end(slot)
@@ -164,7 +159,6 @@ package final class ReductionMark: @unchecked Sendable {
         page.begin(record, in: slot)
     }
 
-    /// What is set aside and must not be computed now; nil for anything else.
     private func refusal(_ identity: TransactionIdentity, changed: Version?) -> Refused? {
         watch.watched.withLock { watched in
             let refused = watched.refused[identity]
@@ -189,7 +183,7 @@ package final class ReductionMark: @unchecked Sendable {
 }
 
 extension MarkPage.Record {
-    /// What identifies a transaction; nil for one of which only the turn knows the actions.
+    /// The identity of a transaction, or nil if only the turn knows its actions.
     package init?(_ transaction: Transaction) {
         guard let identity = TransactionIdentity(transaction) else { return nil }
         self.init(identity: identity, type: transaction.firstType, name: transaction.identifyingName)

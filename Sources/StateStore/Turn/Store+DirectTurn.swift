@@ -6,7 +6,6 @@ extension Store {
     /// Dispatches an action in a direct turn.
     ///
     /// - Returns: nil, without a change, where the action needs a whole turn.
-    /// - Throws: ``DispatchError/rejected(_:index:)``.
     func dispatchDirectly(_ action: any Action) throws(DispatchError) -> Receipt? {
         guard !isRecorded, TurnMark.current == nil, let entry = domain.entry(of: action), entry.onlyReduces else {
             return nil

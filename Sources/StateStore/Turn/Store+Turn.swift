@@ -106,8 +106,6 @@ extension Store {
     }
 
     /// Makes the published state the newest computed one again, where an append has failed.
-    ///
-    /// - Returns: the turns of the append and all turns that were computed behind them, in order.
     private func takeBack(_ turns: [ComputedTurn]) -> [ComputedTurn] {
         let all = turns + inFlight.withLock { $0.takeBack() }
         goBack(to: latest, without: all.flatMap(\.commits))
@@ -177,8 +175,6 @@ extension Store {
     }
 
     /// Answers a transaction that has landed.
-    ///
-    /// - Parameter roots: the roots of the cascades that swallowed actions have begun.
     private func answer(
         _ pending: PendingTransaction, _ outcome: Outcome, _ roots: [ObjectIdentifier: Version] = [:]
     ) {
@@ -198,11 +194,11 @@ extension Store {
 
     /// Answers the transactions of turns whose commits have not landed.
     ///
-    /// A transaction before the first commit keeps its outcome, unless others may have written meanwhile, and so does the
-    /// replay of a commit that has landed. Every other one was computed on a state that does not exist, so its outcome does not
-    /// count.
+    /// A transaction before the first commit keeps its outcome, unless others may have written meanwhile, and so does
+    /// the replay of a commit that has landed. Every other one was computed on a state that does not exist, so its
+    /// outcome does not count.
     ///
-    /// - Parameter open: the version up to which the commits may be in the journal; nil where none of them is.
+    /// - Parameter open: the version up to which the commits may be in the journal, or nil if they are not.
     private func refuse(_ turns: [ComputedTurn], openThrough open: Version? = nil) {
         release(turns)
         let version = version
@@ -225,13 +221,11 @@ extension Store {
         }
     }
 
-    /// Counts and answers one transaction.
     private func end(_ pending: PendingTransaction, _ outcome: Outcome) {
         note(pending.transaction, outcome)
         answer(pending, outcome)
     }
 
-    /// Counts the outcome of one transaction.
     func note(_ transaction: Transaction, _ outcome: Outcome) {
         guard var tally = ActionTally(observer) else { return }
         tally.add(transaction, outcome)

@@ -36,7 +36,6 @@ final class TurnMark {
         pthread_getspecific(key).map { Unmanaged<TurnMark>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Runs a function as part of a store's turn.
     static func with(_ store: ObjectIdentifier, _ body: () -> Void) {
         let mark = TurnMark(store)
         let outer = pthread_getspecific(key)

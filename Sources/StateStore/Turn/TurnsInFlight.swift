@@ -4,7 +4,6 @@
 /// metadata of a generic element type at each access to a list.
 final class ComputedTurn: Sendable {
     let pending: [PendingTransaction]
-    /// The ``Snapshot`` that the turn was computed on.
     let before: any AnySnapshot
     let result: Turn
 
@@ -14,7 +13,6 @@ final class ComputedTurn: Sendable {
         self.result = result
     }
 
-    /// The commits in order.
     var commits: [Commit] { result.commits }
 
     /// Whether it has an outcome by its state other than a commit.
@@ -36,17 +34,13 @@ struct TurnsInFlight: Sendable {
     private static let refusalsMax = 100
 
     private var waiting: [ComputedTurn] = []
-    /// How many turns are being appended.
     private var landingCount = 0
-    /// Whether the landing thread works, or is about to.
     private var isActive = false
     private var refusals = 0
     private var hasMissedForeignCommits = false
 
-    /// Whether every computed turn has landed.
     var isEmpty: Bool { count == 0 }
 
-    /// How many turns are computed and have not landed.
     var count: Int { waiting.count + landingCount }
 
     /// Appends a turn.
@@ -58,7 +52,7 @@ struct TurnsInFlight: Sendable {
         return !isActive
     }
 
-    /// The turns that land next; nil where none waits, which ends the landing.
+    /// The turns that land next, or nil, which ends the landing.
     mutating func beginLanding() -> [ComputedTurn]? {
         guard !waiting.isEmpty else {
             isActive = false
@@ -70,15 +64,12 @@ struct TurnsInFlight: Sendable {
         return turns
     }
 
-    /// Notes that the turns which ``beginLanding()`` has returned are published.
     mutating func endLanding() {
         landingCount = 0
         refusals = 0
     }
 
-    /// Removes every turn, because those that were landing have not landed.
-    ///
-    /// - Returns: the turns that were waiting, in order.
+    /// Removes every turn, because the landing ones have failed.
     mutating func takeBack() -> [ComputedTurn] {
         landingCount = 0
         let turns = waiting

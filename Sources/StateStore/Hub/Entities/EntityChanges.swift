@@ -5,9 +5,9 @@ package struct EntityChange: Sendable {
     /// The index of the entity's part in ``Catalogue/parts``.
     package let part: Int
     package let name: EntityName
-    /// The value before the commit; nil where the entity was not there.
+    /// The value before the commit, or nil for a new entity.
     package let before: JSONValue?
-    /// The value after the commit; nil where the entity is no longer there.
+    /// The value after the commit, or nil for a removed entity.
     package let after: JSONValue?
 }
 
@@ -20,10 +20,10 @@ package struct EntityChanges: Sendable {
     /// The version up to which commits are applied.
     package private(set) var version: Version
     private let parts: [StatePart]
-    /// The parts of the state whose changes count.
     private let scopes: PointerFilter
     private var snapshot: any AnySnapshot
-    /// What commits since the snapshot have touched: entities of tables, fields and values, by their pointers.
+    /// The values that commits since the snapshot have touched, by their pointers: entities of tables, fields and
+    /// values.
     private var values: [JSONPointer: JSONValue?] = [:]
     /// The orders that commits have touched, by the index of their part; they stay when the snapshot is renewed.
     private var orders: [Int: EntityOrder] = [:]
@@ -134,7 +134,6 @@ package struct EntityChanges: Sendable {
         }
     }
 
-    /// Applies an operation to one held value, in place.
     private mutating func change(
         _ pointer: JSONPointer, _ operation: String, _ tokens: ArraySlice<String>, _ value: JSONValue?,
         _ part: Int, _ name: EntityName, _ touched: inout TouchedEntities
@@ -153,7 +152,6 @@ package struct EntityChanges: Sendable {
         values[pointer] = .some(held)
     }
 
-    /// Replaces a whole table, or all members of an object.
     private mutating func replace(
         _ replaced: StatePart, with value: JSONValue?, _ part: Int, _ touched: inout TouchedEntities
     ) throws {
@@ -186,7 +184,6 @@ package struct EntityChanges: Sendable {
     }
 }
 
-/// The entities that a commit touches, in the order in which it first does.
 private struct TouchedEntities {
     private struct ID: Hashable {
         let part: Int
@@ -198,7 +195,6 @@ private struct TouchedEntities {
         let before: JSONValue?
         /// Where the value is held after the commit; nil for an ID of an order.
         let pointer: JSONPointer?
-        /// The link of an ID after the commit; nil where the ID is no longer there.
         var link: JSONValue?
     }
 
@@ -214,7 +210,6 @@ private struct TouchedEntities {
         if let place = places[ID(part: part, name: name)] { touched[place].link = after }
     }
 
-    /// Notes a value before an operation on it.
     mutating func note(_ part: Int, _ name: EntityName, _ before: JSONValue?, at pointer: JSONPointer) {
         note(ID(part: part, name: name), before, pointer)
     }
@@ -226,8 +221,6 @@ private struct TouchedEntities {
     }
 
     /// The entities whose values differ.
-    ///
-    /// - Parameter values: the held values after the commit.
     func changes(to values: [JSONPointer: JSONValue?]) -> [EntityChange] {
         touched.compactMap { touched in
             let after = touched.pointer.map { values[$0] ?? nil } ?? touched.link

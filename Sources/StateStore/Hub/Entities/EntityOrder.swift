@@ -4,16 +4,13 @@ internal import StateJSON
 ///
 /// An insertion, a removal or a move changes a few links, however long the order is.
 struct EntityOrder: Sendable {
-    /// The value of an ID's entity.
     struct Link: Codable {
         /// The ID before this one; nil for the first.
         var after: String?
     }
 
-    /// The IDs, as the keys of their entities.
     private(set) var keys: [String]
 
-    /// Reads an array of IDs.
     init(_ ids: JSONValue?) { keys = Self.keys(ids) }
 
     private static func keys(_ ids: JSONValue?) -> [String] {
@@ -21,12 +18,10 @@ struct EntityOrder: Sendable {
         return elements.map(key)
     }
 
-    /// The key of the entity with an ID.
     private static func key(_ id: JSONValue) -> String {
         if case .string(let text) = id { text } else { String(decoding: id.text, as: UTF8.self) }
     }
 
-    /// The link of the ID at a position.
     func link(at index: Int) -> JSONValue { Self.link(after: index > 0 ? keys[index - 1] : nil) }
 
     private static func link(after key: String?) -> JSONValue { ["after": key.map { .string($0) } ?? .null] }

@@ -55,7 +55,7 @@ package struct EntityPage: Sendable {
     fileprivate struct Names {
         var count: Int
         var name: (Int) -> EntityName
-        /// The value as UTF-8 JSON; nil where there is none.
+        /// Reads the value as UTF-8 JSON.
         var value: (Int) throws -> [UInt8]?
     }
 
@@ -90,7 +90,6 @@ package struct EntityPage: Sendable {
 }
 
 extension EntityPage.Names {
-    /// Members of an object.
     fileprivate init(of members: [(key: String, value: JSONValue)]) {
         self.init(
             count: members.count, name: { .member(JSONKey(members[$0].key)) }, value: { members[$0].value.text })

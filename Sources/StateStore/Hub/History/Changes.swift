@@ -11,7 +11,7 @@ package struct ChangesFilter: Hashable, Sendable {
     /// Passes only commits that belong to a derived store; nil for all.
     package var within: Within?
 
-    /// The commits of a derived store: those that change its part of the state or have one of its action types.
+    /// The commits of a derived store: a commit that changes its part of the state or has one of its action types.
     package struct Within: Hashable, Sendable {
         package var pointer: JSONPointer
         package var types: Set<String>
@@ -46,7 +46,6 @@ package struct ChangesFilter: Hashable, Sendable {
         return commit.changedPointers.contains(where: paths.overlaps)
     }
 
-    /// Whether every commit passes, without a look at it.
     var passesAll: Bool { self == ChangesFilter() }
 }
 

@@ -24,10 +24,10 @@ package struct EarlierChanges {
     /// Finds the page.
     ///
     /// - Parameters:
-    ///   - bounds: those of the history.
-    ///   - read: reads the commits after a version, oldest first, or nil where they are no longer kept.
-    /// - Returns: the commits, newest first; `next` is the version whose older commits are not examined, and `isMore` says
-    ///   whether there are any.
+    ///   - bounds: the bounds of the history.
+    ///   - read: reads the commits after a version, oldest first, or nil if they are no longer kept.
+    /// - Returns: the commits, newest first; `next` is the version whose older commits are not examined, and `isMore`
+    ///   says whether there are any.
     package mutating func page(
         in bounds: HistoryBounds, _ read: (ChangesQuery) throws -> ChangesPage?
     ) rethrows -> ChangesPage {
@@ -44,8 +44,6 @@ package struct EarlierChanges {
     }
 
     /// Examines the window from a version to the ones that are examined.
-    ///
-    /// - Returns: false where its commits are no longer kept.
     private mutating func examine(
         after start: Version, _ read: (ChangesQuery) throws -> ChangesPage?
     ) rethrows -> Bool {

@@ -3,9 +3,7 @@ internal import DequeModule
 /// The newest commits, bounded in number and in bytes.
 struct History: Sendable {
     private var commits: Deque<Commit> = []
-    /// The newest commit of each name.
     private var versions: [CommitName: Version] = [:]
-    /// About how many bytes the commits have.
     private(set) var weight = 0
     /// Snapshots, oldest first: a past state is made from the nearest snapshot before it and the patches since.
     private var checkpoints: Deque<any AnySnapshot> = []
@@ -14,7 +12,6 @@ struct History: Sendable {
     private var weightSinceCheckpoint = 0
     private let countMax: Int
     private let weightMax: Int
-    /// The version before the first kept commit.
     private(set) var base: Version
 
     init(beginningWith snapshot: any AnySnapshot, countMax: Int, weightMax: Int) {
@@ -25,7 +22,7 @@ struct History: Sendable {
         self.weightMax = weightMax
     }
 
-    /// Appends a commit; those that are not kept any more go to `dropped`.
+    /// Appends a commit; `dropped` gets the commits that it displaces.
     mutating func append(_ commit: Commit, dropping dropped: inout [Commit]) {
         commits.append(commit)
         weight += commit.weight
@@ -41,8 +38,6 @@ struct History: Sendable {
     }
 
     /// Keeps a snapshot where enough versions or bytes lie between it and the last one.
-    ///
-    /// - Returns: the snapshots that are not kept any more.
     mutating func note(_ snapshot: any AnySnapshot) -> [any AnySnapshot] {
         guard let last = checkpoints.last,
             snapshot.cursor.version >= last.cursor.version + checkpointInterval || weightSinceCheckpoint > weightMax / 4
@@ -57,15 +52,14 @@ struct History: Sendable {
         return dropped
     }
 
-    /// How many commits are kept.
     var count: Int { commits.count }
 
-    /// The oldest version that ``path(to:)`` reaches.
     var oldestState: Version {
         checkpoints.first { $0.cursor.version >= base }?.cursor.version ?? base + Version(commits.count)
     }
 
-    /// The nearest snapshot at or before a version and the commits from there to the version, or nil where one is dropped.
+    /// The nearest snapshot at or before a version and the commits from there to the version, or nil if they are
+    /// dropped.
     func path(to version: Version) -> (from: any AnySnapshot, commits: [Commit])? {
         guard let start = checkpoints.last(where: { $0.cursor.version <= version }),
             let commits = commits(after: start.cursor.version)
@@ -73,18 +67,16 @@ struct History: Sendable {
         return (start, Array(commits.prefix(Int(version - start.cursor.version))))
     }
 
-    /// The commits after a version, or nil where some of them are dropped.
+    /// The commits after a version, or nil if some of them are dropped.
     func commits(after version: Version) -> Deque<Commit>.SubSequence? {
         guard version >= base else { return nil }
         return commits.dropFirst(Int(min(version - base, Version(commits.count))))
     }
 
-    /// The commit that made a version, or nil where it is dropped or does not exist.
     func commit(_ version: Version) -> Commit? {
         version > base ? commits(after: version - 1)?.first : nil
     }
 
-    /// The newest commit with an ID that a client gave.
     func commit(id: String, by subject: String? = nil) -> Commit? {
         versions[CommitName(id, by: subject)].flatMap { commit($0) }
     }

@@ -4,7 +4,7 @@ package import StateJSON
 ///
 /// The cost is O(n) in the size of the patches, however large the tables are.
 package struct KeyedDifference: Sendable {
-    /// What has become of an entity.
+    /// The change of an entity.
     package enum Outcome: String, Sendable, CaseIterable {
         /// The entity is in a table that is new as a whole: what a client knows of the table no longer counts.
         case initial
@@ -29,7 +29,7 @@ package struct KeyedDifference: Sendable {
             outcomes[key] = .some(Self.sum(known, outcome))
         }
 
-        /// What two differences in a row make; nil where they cancel each other.
+        /// The sum of two differences in a row, or nil if they cancel each other.
         private static func sum(_ first: Outcome?, _ second: Outcome) -> Outcome? {
             switch (first, second) {
             case (.initial?, .removed), (.added?, .removed): nil
