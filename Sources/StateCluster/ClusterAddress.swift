@@ -8,7 +8,7 @@ package struct ClusterAddress: Sendable, CustomStringConvertible {
     /// The first part of each key.
     package var name: String
     package var description: String
-    /// The user of etcd; nil where it has no users.
+    /// The user of etcd, or nil if it has no users.
     package var user: User?
     /// The files with which `etcds` connects.
     ///
@@ -56,11 +56,10 @@ package struct ClusterAddress: Sendable, CustomStringConvertible {
     }
 }
 
-/// The names of the keys of one history.
 struct ClusterKeys: Sendable {
     let name: String
 
-    /// What the history is: see ``ClusterMeta``.
+    /// The name and the epoch of the history: see ``ClusterMeta``.
     var meta: String { "\(name)/meta" }
     /// Whose history it is; beside `meta`, because servers take another `meta` for another history.
     var domain: String { "\(name)/domain" }
@@ -68,9 +67,7 @@ struct ClusterKeys: Sendable {
     var draft: String { "\(name)/draft" }
     /// Which server writes by choice: see ``WriterLease``.
     var writer: String { "\(name)/writer" }
-    /// The prefix of the turns.
     var turns: String { "\(name)/turns/" }
-    /// The prefix of the snapshots.
     var snapshots: String { "\(name)/snapshots/" }
 
     /// The key of a turn, or of the beginning of the history, which is that of its version.
@@ -78,17 +75,14 @@ struct ClusterKeys: Sendable {
     /// The order of the keys is that of the versions.
     func turn(_ first: Version) -> String { turns + Self.digits(first) }
 
-    /// The version in the key of a turn; nil for any other key.
     func version(ofTurn key: some Sequence<UInt8>) -> Version? {
         let text = String(decoding: Array(key), as: UTF8.self)
         guard text.hasPrefix(turns) else { return nil }
         return Version(text.dropFirst(turns.count))
     }
 
-    /// The manifest of a snapshot.
     func snapshot(_ version: Version) -> String { snapshots + Self.digits(version) }
 
-    /// The prefix of the parts of snapshots.
     var chunks: String { "\(name)/chunks/" }
 
     /// A part of a snapshot; for nil the prefix of all its parts.

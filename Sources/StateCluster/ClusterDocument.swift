@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// Any thread may call any method.
 package final class ClusterDocument: Sendable {
-    /// What the document has.
+    /// The content of the document.
     package struct Content: Sendable {
         /// Nil where there is no document.
         package var bytes: [UInt8]?
@@ -15,7 +15,7 @@ package final class ClusterDocument: Sendable {
 
     let key: String
     private let client: EtcdClient
-    /// What the watch has sent last; nil where no journal follows the document.
+    /// The newest message of the watch, while a journal follows the document.
     private let followed = Mutex<Content?>(nil)
 
     /// Names a document of the history at an address, for a command.
@@ -30,18 +30,18 @@ package final class ClusterDocument: Sendable {
         key = "\(keys.name)/\(name)"
     }
 
-    /// What the document has: as the journal follows it, or else as etcd says now.
+    /// The content of the document: as the journal follows it, or else as etcd says now.
     ///
-    /// - Throws: ``ClusterFault`` where etcd does not answer.
+    /// - Throws: ``ClusterFault`` if etcd does not answer.
     package func content() throws(ClusterFault) -> Content {
         if let content = followed.withLock(\.self) { return content }
         return try read()
     }
 
-    /// The revision of what a journal follows; nil where none does.
+    /// The revision of the content that a journal follows, if one does.
     package var revision: UInt64? { followed.withLock { $0?.revision } }
 
-    /// What the document has in etcd now.
+    /// The content of the document in etcd now.
     package func read() throws(ClusterFault) -> Content {
         do {
             let answer: Etcd.RangeResponse = try client.call("/v3/kv/range", Etcd.Range(key))
@@ -73,7 +73,6 @@ package final class ClusterDocument: Sendable {
     /// Begins to be followed, or takes what the watch may have missed.
     func follow() throws(ClusterFault) { note(try read()) }
 
-    /// Takes what the watch tells.
     func note(_ content: Content) {
         followed.withLock { known in
             // The watch may begin before what was read.
@@ -83,7 +82,7 @@ package final class ClusterDocument: Sendable {
 }
 
 extension ClusterDocument.Content {
-    /// What a key has, or had when it was deleted.
+    /// The content of a key, now or when it was deleted.
     init(_ pair: Etcd.Pair, isDeleted: Bool = false) {
         self.init(
             bytes: isDeleted ? nil : Array(pair.value ?? Data()), revision: UInt64(pair.mod_revision) ?? 0)

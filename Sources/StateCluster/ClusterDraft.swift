@@ -13,11 +13,10 @@ package final class ClusterDraft: HistoryDraft {
     private let client: EtcdClient
     private let keys: ClusterKeys
     private let snapshots: ClusterSnapshots
-    /// What the key `draft` has while this draft may write.
+    /// The value of the key `draft` while this draft may write.
     private let id = Data(Epoch.random().text.utf8)
     private var encoder: SegmentEncoder
     private var tip: ChainLink
-    /// The version in the newest turn's key.
     private var tipKey: Version = 0
     private var records: [KeyRecord] = []
     private var waiting: [Commit] = []
@@ -70,7 +69,6 @@ package final class ClusterDraft: HistoryDraft {
         guard answer.succeeded == true else { throw lost }
     }
 
-    /// Deletes the turns and snapshots of this name, a few at a time.
     private func removeTurns() throws {
         for prefix in [keys.turns, keys.snapshots, keys.chunks] {
             let end = ClusterKeys.end(of: prefix)
@@ -120,7 +118,7 @@ package final class ClusterDraft: HistoryDraft {
 
     /// Puts `meta`: from then on there is a history.
     ///
-    /// - Throws: ``ClusterFault``; there is none then, unless etcd has carried out what it has not answered.
+    /// - Throws: ``ClusterFault``; there is no history then, unless etcd has carried out what it has not answered.
     package func finish() throws {
         try flush()
         let meta = ClusterMeta(beginning: epoch)

@@ -1,4 +1,4 @@
-/// What happens in a cluster's journal that an operator may want to know.
+/// An event in a cluster's journal that an operator may want to know.
 package enum ClusterEvent: Sendable {
     /// Commits could not be appended; where `isOpen`, whether they are in the journal is not known.
     case appendFailed(reason: String, isOpen: Bool)

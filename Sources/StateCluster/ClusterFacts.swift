@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 package import StateStore
 
-/// What an operator asks about a history in etcd first; `journal info` writes it as JSON.
+/// The facts about a history in etcd that an operator asks for first; `journal info` writes them as JSON.
 package struct ClusterFacts: Sendable, Encodable {
     /// The turns, each of which is a key.
     package struct Turns: Sendable, Encodable {

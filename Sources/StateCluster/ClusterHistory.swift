@@ -23,7 +23,7 @@ package final class ClusterHistory: RecordedHistory {
 
     /// Opens the history at an address, and changes nothing there.
     ///
-    /// - Throws: ``ClusterFault`` where there is none, or etcd does not answer.
+    /// - Throws: ``ClusterFault`` without a history, or without an answer of etcd.
     package init(_ address: ClusterAddress) throws {
         client = try EtcdClient(address, label: "history", timeout: .seconds(10))
         keys = ClusterKeys(name: address.name)
@@ -52,7 +52,7 @@ package final class ClusterHistory: RecordedHistory {
         latest = last.tip?.version ?? 0
     }
 
-    /// Whose the history at an address is; nil where it does not say it.
+    /// The domain of the history at an address, if the history names it.
     ///
     /// It asks etcd for two seconds at most.
     package static func domain(_ address: ClusterAddress) throws -> HistoryDomain? {
@@ -150,7 +150,6 @@ package final class ClusterHistory: RecordedHistory {
         }
     }
 
-    /// The pages of the turns, at the revision of the history.
     var pages: TurnPages { TurnPages(client, keys, revision: revision, patience: Self.patience) }
 
     package func snapshots() throws -> [Version] { try saved.manifests().map(\.version) }
@@ -160,7 +159,7 @@ package final class ClusterHistory: RecordedHistory {
         return try load(manifest)?.0
     }
 
-    /// Reads a snapshot; nil where it is damaged.
+    /// Reads a snapshot, unless it is damaged.
     private func load(_ manifest: SnapshotManifest) throws -> ([UInt8], [KeyRecord])? {
         do throws(ClusterFault) {
             return try saved.load(manifest, epoch)

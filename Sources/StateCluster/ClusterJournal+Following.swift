@@ -8,7 +8,6 @@ extension ClusterJournal {
         condition.withLock { $0.followers.append(appended) }
     }
 
-    /// Takes what the follower has: a turn, or that it has missed some.
     func take(_ event: TurnFollower.Event) {
         switch event {
         case .turn(let first, let value): take(first, value)

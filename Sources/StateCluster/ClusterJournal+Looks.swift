@@ -3,7 +3,7 @@ internal import Segments
 internal import StateStore
 internal import Synchronization
 
-/// What the looks at etcd find: who writes, whether this server is current, and how much room there is.
+/// The looks at etcd: who writes, whether this server is current, and how much room there is.
 extension ClusterJournal {
     /// Which server writes by choice.
     package var writer: ClusterWriter { lease.writer }
@@ -68,7 +68,6 @@ extension ClusterJournal {
         if isDue { background.async { turn.note(in: directory) } }
     }
 
-    /// Notes how much of its quota the fullest etcd has used.
     func take(_ found: QuotaWatch.Finding?) {
         let found = found.flatMap { $0.isAlarmed || $0.share >= QuotaWatch.warned ? $0 : nil }
         let before = condition.withLock { exchange(&$0.quota, with: found) }
@@ -77,8 +76,6 @@ extension ClusterJournal {
     }
 
     /// Notes whether this server is stale.
-    ///
-    /// - Returns: what to call where that is new.
     private func turnStale(_ isStale: Bool) -> (() -> Void)? {
         condition.withLock { condition in
             guard exchange(&condition.isStale, with: isStale) != isStale else { return nil }

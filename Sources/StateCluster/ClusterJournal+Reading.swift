@@ -4,7 +4,7 @@ internal import Segments
 package import StateStore
 internal import Synchronization
 
-/// What a journal in etcd keeps: from memory where it is among the newest commits, and else from etcd.
+/// The reads of a journal in etcd: from memory for the newest commits, and else from etcd.
 extension ClusterJournal {
     /// Whether etcd has turns whose keys have a later version than this one.
     func hasTurns(after version: Version, by client: EtcdClient) throws(ClusterFault) -> Bool {
@@ -84,7 +84,7 @@ extension ClusterJournal {
             })
     }
 
-    /// Adds the IDs of the turns from before this server's start to those that are known.
+    /// Adds the IDs of the turns from before this server's start to the known ones.
     private func readPastIDs() throws {
         let (since, isWhole) = known.withLock { ($0.ids.since, $0.ids.isWhole) }
         guard !isWhole else { return }

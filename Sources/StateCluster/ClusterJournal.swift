@@ -37,7 +37,6 @@ package final class ClusterJournal: Journal {
     /// The epoch of the history.
     package let epoch: Epoch
     let report: @Sendable (ClusterEvent) -> Void
-    /// The revision in which the history's name was written.
     let metaRevision: UInt64
     let known: Mutex<KnownTurns>
     private let appending: Mutex<Appending>
@@ -51,7 +50,6 @@ package final class ClusterJournal: Journal {
     /// Lets one thread at a time read the past for the IDs in it.
     let indexing = DispatchQueue(label: "storekeeper.cluster.ids", qos: .utility)
 
-    /// What one append uses after the other.
     private struct Appending: Sendable {
         var encoder: SegmentEncoder
     }
@@ -64,7 +62,6 @@ package final class ClusterJournal: Journal {
         var followers: [@Sendable () -> Void] = []
         var isSaving = false
         var writer = ClusterWriter.nobody
-        /// The version of the newest turn by the last look at etcd.
         var newest: Version = 0
         /// Whether the looks at etcd have failed for longer than ``ClusterJournal/ageMax``.
         var isStale = false
@@ -75,10 +72,8 @@ package final class ClusterJournal: Journal {
         var documentsWatcher: (@Sendable () -> Void)?
         /// The newest turn that is noted in the directory of this server, and when.
         var seen: (turn: SeenTurn, time: ContinuousClock.Instant)?
-        /// The etcd that has used much of its quota.
         var quota: QuotaWatch.Finding?
 
-        /// Why nothing is appended; nil where there is room.
         var fullReason: String? { quota.flatMap { $0.isFull ? $0.sentence : nil } }
     }
 
@@ -260,7 +255,6 @@ package final class ClusterJournal: Journal {
         return isOpen ? .unknown : .failed
     }
 
-    /// Notes that appends succeed; a history that is another one stays so.
     private func recover() {
         condition.withLock { if $0.broken == nil { ($0.failure, $0.isOpen) = (nil, false) } }
     }

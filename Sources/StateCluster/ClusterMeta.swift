@@ -3,7 +3,7 @@ internal import FoundationEssentials
 internal import StateJSON
 internal import StateStore
 
-/// What the key `meta` of a history says.
+/// The value of the key `meta` of a history.
 ///
 /// Without this key there is no history of that name.
 struct ClusterMeta: Codable {
@@ -13,7 +13,6 @@ struct ClusterMeta: Codable {
     /// By which the servers of the history know each other.
     var secret: String?
 
-    /// Names a new history.
     init(beginning epoch: Epoch) {
         self.epoch = epoch.text
         // 32 random bytes as hexadecimal digits.
@@ -27,13 +26,10 @@ struct ClusterMeta: Codable {
     struct Found {
         var meta: ClusterMeta
         var epoch: Epoch
-        /// The revision in which the key was written.
         var modified: UInt64
-        /// The revision of etcd that the key was read at.
         var revision: UInt64
     }
 
-    /// Whose history it is; nil for one of an earlier program.
     static func domain(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> HistoryDomain? {
         let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.domain))
         guard let value = answer.kvs?.first?.value else { return nil }
@@ -43,9 +39,7 @@ struct ClusterMeta: Codable {
         return domain
     }
 
-    /// Reads the key of a history; nil where it is absent.
-    ///
-    /// - Throws: ``ClusterFault`` where it is not that of a history that this program reads.
+    /// Reads the key of a history, or returns nil if it is absent.
     static func read(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> Found? {
         let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.meta))
         guard let pair = answer.kvs?.first else { return nil }
@@ -63,8 +57,6 @@ struct ClusterMeta: Codable {
 
 extension EtcdClient {
     /// Sends a request and returns the answer.
-    ///
-    /// - Parameter patience: for how long it is sent again where no etcd answers.
     func ask<Answer: Decodable & Sendable>(
         _ path: String, _ message: some Encodable & Sendable, patience: Duration = .zero
     ) throws(ClusterFault) -> Answer {

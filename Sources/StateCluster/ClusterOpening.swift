@@ -4,7 +4,7 @@ internal import StateJSON
 package import StateStore
 
 extension ClusterJournal {
-    /// What a journal has for a store that starts.
+    /// The contents of a journal for a store that starts.
     package struct Recovery: Sendable {
         /// The newest state, as UTF-8 JSON.
         package var state: [UInt8]
@@ -38,7 +38,6 @@ struct ClusterOpening {
     private let snapshots: ClusterSnapshots
     private let directory: String?
 
-    /// - Parameter cache: where a copy of the newest snapshot is kept; nil for nowhere.
     init(_ client: EtcdClient, _ keys: ClusterKeys, cache: SnapshotCache? = nil) {
         self.client = client
         self.keys = keys
@@ -101,7 +100,6 @@ struct ClusterOpening {
         return key == seen.key && !seen.isTurn(pair.value ?? Data())
     }
 
-    /// The newest snapshot that is not damaged.
     private func newestSnapshot(
         _ epoch: Epoch, _ warnings: inout [String]
     ) throws -> (SnapshotManifest, [UInt8], [KeyRecord]) {
@@ -147,7 +145,6 @@ struct ClusterOpening {
 
     // MARK: Snapshots
 
-    /// Saves a snapshot of the state at a link.
     func save(_ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch) throws {
         guard let manifest = try snapshots.put(state, link, key, records, epoch) else { return }
         let transaction = Etcd.Transaction(
@@ -158,8 +155,6 @@ struct ClusterOpening {
     /// Deletes the snapshots and the turns that need not be kept, and compacts etcd up to there.
     ///
     /// A turn stays where no snapshot that is kept replaces it, and so do the turns behind the second-newest snapshot.
-    ///
-    /// - Returns: the oldest version after which all turns are kept.
     func prune(_ retention: ClusterJournal.Retention, latest: Version) throws -> Version {
         let manifests = try snapshots.manifests()
         if let oldest = manifests.suffix(max(2, retention.snapshotsMax)).first {
@@ -183,8 +178,6 @@ struct ClusterOpening {
     private static let deletedVersionsMax: Version = 5000
 
     /// Deletes the turns that begin before a version.
-    ///
-    /// - Returns: the revision of the last deletion; nil where there was nothing to delete.
     private func deleteTurns(before end: Version) throws -> String? {
         var revision: String?
         var first = try firstTurn().flatMap { keys.version(ofTurn: $0.key) } ?? end
@@ -197,15 +190,12 @@ struct ClusterOpening {
     }
 
     /// Deletes the keys from one up to another, without that one.
-    ///
-    /// - Returns: the revision of the deletion; nil where there was nothing to delete.
     @discardableResult
     private func delete(_ key: String, upTo end: String) throws -> String? {
         let answer: Etcd.DeleteResponse = try client.ask("/v3/kv/deleterange", Etcd.Range(key, upTo: end))
         return answer.deleted == nil ? nil : answer.header.revision
     }
 
-    /// The oldest version after which all turns are kept.
     func oldestTurn() throws -> Version {
         guard let pair = try firstTurn(), let first = keys.version(ofTurn: pair.key) else { return 0 }
         return first > 0 && !KnownTurns.isBeginning(pair.value ?? Data()) ? first - 1 : first
@@ -217,9 +207,7 @@ struct ClusterOpening {
         return answer.kvs?.first
     }
 
-    /// The state at a version; nil where no snapshot is so old.
-    ///
-    /// - Parameter commits: returns the commits after a version, at most so many.
+    /// The state at a version, or nil if no snapshot is so old.
     func state(at version: Version, _ epoch: Epoch, _ commits: (Version, Int) throws -> [Commit]) throws -> [UInt8]? {
         guard let manifest = try snapshots.manifests().last(where: { $0.version <= version }) else { return nil }
         var state = try PatchedState(parsing: try snapshots.load(manifest, epoch).0, version: manifest.version)

@@ -14,7 +14,6 @@ struct SnapshotManifest: Codable {
     var stateBytes: Int
     var keysBytes: Int
     var chunks: Int
-    /// The hash of all of them.
     var hash: String
 }
 
@@ -30,9 +29,6 @@ struct ClusterSnapshots {
     private static let chunkBytes = 1 << 20
 
     /// Puts the parts of a snapshot.
-    ///
-    /// - Parameter conditions: what each transaction demands.
-    /// - Returns: the manifest, which is still to be put; nil where a condition does not hold.
     func put(
         _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
         where conditions: [Etcd.Compare] = []
@@ -56,14 +52,11 @@ struct ClusterSnapshots {
         return manifest
     }
 
-    /// The operation that puts a manifest.
     func operation(_ manifest: SnapshotManifest) throws -> Etcd.Operation {
         .init(request_put: .init(keys.snapshot(manifest.version), try JSON.encode(manifest)))
     }
 
     /// The manifests, oldest first.
-    ///
-    /// - Parameter limit: the most; 0 for all.
     func manifests(limit: Int = 0) throws(ClusterFault) -> [SnapshotManifest] {
         let range = Etcd.Range(
             keys.snapshots, upTo: ClusterKeys.end(of: keys.snapshots), limit: limit, revision: revision)

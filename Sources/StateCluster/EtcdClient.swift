@@ -53,9 +53,6 @@ final class EtcdClient: Sendable {
     func cancel() { connection.cancel() }
 
     /// Sends a request and returns the answer.
-    ///
-    /// - Parameter timeout: how long one endpoint has for an answer; nil for that of the client.
-    /// - Throws: ``EtcdFailure``; `unanswered` where any endpoint may have carried the request out.
     func call<Answer: Decodable & Sendable>(
         _ path: String, _ message: some Encodable & Sendable, as type: Answer.Type = Answer.self,
         within timeout: Duration? = nil
@@ -76,7 +73,6 @@ final class EtcdClient: Sendable {
         }
     }
 
-    /// Sends a request to one endpoint after the other until one answers.
     private func send(_ path: String, _ body: [UInt8], _ timeout: Duration) throws(EtcdFailure) -> [UInt8] {
         var failure = EtcdFailure.unreachable("it has no endpoints")
         var mayBeDone = false
@@ -121,7 +117,6 @@ final class EtcdClient: Sendable {
 }
 
 extension HTTPConnection {
-    /// The body of etcd's answer to a request.
     func answer(_ request: Request, of endpoint: String) throws(EtcdFailure) -> [UInt8] {
         let response: Response
         do throws(Failure) {

@@ -13,7 +13,6 @@ final class EtcdLogin: Sendable {
     /// How long one endpoint has for an answer.
     private static let timeout = Duration.seconds(2)
 
-    /// - Parameter user: nil where etcd has no users.
     init(_ user: ClusterAddress.User?) { self.user = user }
 
     /// The fields of a request to an endpoint; the first one of a user asks for a token.
@@ -53,6 +52,5 @@ final class EtcdLogin: Sendable {
         return true
     }
 
-    /// Has the next request ask for another token.
     func forget() { token.withLock { $0 = nil } }
 }

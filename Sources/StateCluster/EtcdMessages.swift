@@ -34,7 +34,6 @@ enum Etcd {
         /// `DESCEND` for the last keys first.
         var sort_order: String?
 
-        /// One key.
         init(_ key: String) { self.key = Data(key.utf8) }
 
         /// The keys from one up to another, without that one.
@@ -56,7 +55,6 @@ enum Etcd {
     }
 
     struct LeaseGrant: Encodable, Sendable {
-        /// In seconds.
         var TTL: Int
     }
 
@@ -134,12 +132,10 @@ enum Etcd {
                 result: "EQUAL", create_revision: "0")
         }
 
-        /// That no such key exists.
         static func absent(_ key: String) -> Compare {
             Compare(key: Data(key.utf8), target: "CREATE", result: "EQUAL", create_revision: "0")
         }
 
-        /// That the key exists.
         static func present(_ key: String) -> Compare {
             Compare(key: Data(key.utf8), target: "CREATE", result: "GREATER", create_revision: "0")
         }

@@ -43,10 +43,8 @@ struct KnownIDs: Sendable {
         isWhole = version == 0
     }
 
-    /// The version behind which all IDs are known.
     var since: Version { generations[0].since }
 
-    /// Adds the IDs of the next commit.
     mutating func insert(_ commit: Commit) {
         let names = commit.names
         guard !names.isEmpty else { return }
@@ -70,7 +68,6 @@ struct KnownIDs: Sendable {
         isWhole = true
     }
 
-    /// The versions whose commits may have a name, newest first.
     func versions(_ name: CommitName) -> [Version] {
         let hash = name.hash.low
         return generations.reversed().flatMap { $0.versions(hash) }

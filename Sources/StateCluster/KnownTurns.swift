@@ -2,24 +2,20 @@ internal import DequeModule
 internal import Segments
 internal import StateStore
 
-/// What a node knows of the newest turns of a history: the tip of their chain, and the newest commits.
+/// The newest turns of a history that a node knows: the tip of their chain, and the newest commits.
 ///
-/// It takes the turns in order, whether this node has appended them or another one, and refuses whatever does not follow.
+/// It takes the turns in order, whether this node has appended them or another one, and refuses whatever does not
+/// follow.
 struct KnownTurns: Sendable {
-    /// Why a turn cannot be taken.
     enum Fault: Error, Equatable {
-        /// Turns before it have not come.
         case gap
         /// It is not a turn of this history, or is damaged.
         case broken(String)
     }
 
     let epoch: Epoch
-    /// The end of the newest turn.
     private(set) var tip: ChainLink
-    /// The version in the newest turn's key.
     private(set) var tipKey: Version
-    /// The newest commits, oldest first.
     private var commits: Deque<Commit> = []
     private var commitsBytes = 0
     /// The idempotency keys that a snapshot has to keep, oldest first.
@@ -27,7 +23,6 @@ struct KnownTurns: Sendable {
     /// How many commits and bytes of patches are behind the newest snapshot.
     private(set) var sinceSnapshot = (commits: 0, bytes: 0)
 
-    /// Where the commits with clients' IDs are.
     var ids: KnownIDs
 
     private static let commitsMax = 10_000
@@ -44,7 +39,6 @@ struct KnownTurns: Sendable {
     /// The value of a turn's key: the hash of the segment, then its body.
     static func value(_ hash: SegmentHash, _ body: [UInt8]) -> [UInt8] { hash.bytes + body }
 
-    /// A turn that was read, and verified to follow a tip.
     struct Verified {
         fileprivate let first: Version
         fileprivate let before: ChainLink
@@ -52,7 +46,7 @@ struct KnownTurns: Sendable {
         let commits: [Commit]
     }
 
-    /// The tip that the turn with the value of its key has to follow; nil where the turn is known.
+    /// The tip that the turn with the value of its key has to follow, or nil for a known turn.
     func tip(before first: Version, _ value: [UInt8]) throws(Fault) -> ChainLink? {
         guard first <= tip.version else {
             guard first == tip.version + 1 else { throw .gap }
@@ -75,8 +69,6 @@ struct KnownTurns: Sendable {
     }
 
     /// Takes the value of a turn's key.
-    ///
-    /// - Returns: whether the turn is new.
     mutating func take(_ first: Version, _ value: [UInt8]) throws(Fault) -> Bool {
         guard let tip = try tip(before: first, value) else { return false }
         return take(try Self.verify(first, value, after: tip, epoch))
@@ -88,7 +80,7 @@ struct KnownTurns: Sendable {
         if first > tip.version { note(landed, first, link) }
     }
 
-    /// The commits after a version, at most `limit`; nil where the first of them is not among the newest.
+    /// The commits after a version, at most `limit`, or nil if the first of them is not among the newest.
     func commits(after version: Version, limit: Int) -> [Commit]? {
         guard version < tip.version else { return [] }
         let start = tip.version - Version(commits.count)
@@ -97,11 +89,6 @@ struct KnownTurns: Sendable {
     }
 
     /// Forgets the keys that have expired, and begins to count anew, because a snapshot of a version is saved.
-    ///
-    /// - Parameters:
-    ///   - live: those of the first keys that have not expired.
-    ///   - count: how many first keys these were.
-    /// - Returns: the keys so far, which end outside the caller's lock.
     mutating func noteSnapshot(keeping live: [KeyRecord], ofFirst count: Int) -> [KeyRecord] {
         sinceSnapshot = (0, 0)
         return exchange(&keys, with: live + keys.dropFirst(count))
@@ -155,8 +142,6 @@ struct KnownTurns: Sendable {
     static func isBeginning(_ value: some Swift.Collection) -> Bool { value.count == 16 }
 
     /// Reads a turn alone, for the past: only its own bytes are looked at, not the chain.
-    ///
-    /// - Parameter needsIDs: whether a turn without clients' IDs is of no interest.
     static func commits(
         _ first: Version, _ value: [UInt8], _ epoch: Epoch, needsIDs: Bool = false
     ) throws(Fault) -> [Commit] {

@@ -17,10 +17,8 @@ final class QuotaWatch: Sendable {
         /// Whether etcd has found that a database is full, and takes nothing until an operator says otherwise.
         var isAlarmed = false
 
-        /// The part of the quota that is used.
         var share: Double { Double(bytes) / Double(bytesMax) }
 
-        /// Whether nothing more is appended.
         var isFull: Bool { isAlarmed || share >= QuotaWatch.refused }
 
         var sentence: String {
@@ -48,8 +46,6 @@ final class QuotaWatch: Sendable {
     }
 
     /// Begins to look.
-    ///
-    /// - Parameter take: takes what each look has found: the etcd with the least room, or nil where none says what it has.
     func start(_ take: @escaping @Sendable (Finding?) -> Void) {
         queue.async { [weak self] in
             guard let self, !isStopped.load(ordering: .relaxed) else { return }
@@ -74,7 +70,7 @@ final class QuotaWatch: Sendable {
         return answer?.alarms?.contains { $0.alarm == "NOSPACE" } ?? false
     }
 
-    /// Reads the metrics of an etcd; nil where it has none.
+    /// Reads the metrics of an etcd, if it has any.
     private func look(at endpoint: String) -> Finding? {
         let request = HTTPConnection.Request(endpoint + "/metrics", within: .seconds(2), bodyBytesMax: 4 << 20)
         guard let response = try? connection.perform(request), response.status == 200 else { return nil }

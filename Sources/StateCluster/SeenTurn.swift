@@ -9,7 +9,6 @@ internal import StateStore
 /// The file may be deleted at any time; then, and for what is written in the two seconds before a kill, nothing is noticed.
 struct SeenTurn: Codable, Equatable {
     private var epoch: String
-    /// The version in the turn's key.
     private(set) var key: Version
     private var hash: [UInt8]
 
@@ -19,7 +18,7 @@ struct SeenTurn: Codable, Equatable {
         (self.epoch, self.key, self.hash) = (epoch.text, key, hash.bytes)
     }
 
-    /// Reads the turn that was noted in a directory; nil where there is none of the epoch.
+    /// Reads the turn of an epoch that was noted in a directory, if there is one.
     init?(in directory: String, of epoch: Epoch) {
         guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(Self.name)")),
             let seen = try? Etcd.decode(Self.self, from: bytes), seen.epoch == epoch.text

@@ -13,7 +13,6 @@ struct SnapshotCache {
         (try? Data(contentsOf: URL(fileURLWithPath: path(of: manifest)))).map { Array($0) }
     }
 
-    /// Keeps a snapshot in the place of those before.
     func keep(_ bytes: [UInt8], of manifest: SnapshotManifest) {
         let path = path(of: manifest)
         let manager = FileManager.default

@@ -7,14 +7,11 @@ internal import StateStore
 /// and by the turn behind it that its hash is the recorded one.
 struct TurnChain {
     private let epoch: Epoch
-    /// The end of the newest turn; nil before the first.
     private(set) var tip: ChainLink?
 
     init(_ epoch: Epoch) { self.epoch = epoch }
 
     /// Takes the value of the next turn's key, and returns its commits.
-    ///
-    /// - Throws: ``ClusterFault``, which names the version.
     mutating func take(_ first: Version, _ value: [UInt8]) throws(ClusterFault) -> [Commit] {
         guard let hash = SegmentHash(value.prefix(16)) else {
             throw fault(first, "it has \(value.count) bytes")

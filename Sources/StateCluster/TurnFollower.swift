@@ -38,7 +38,6 @@ final class TurnFollower: Sendable {
         var cluster: String?
     }
 
-    /// - Parameter revision: the first revision of etcd to follow.
     init(_ address: ClusterAddress, _ keys: ClusterKeys, from revision: UInt64) throws {
         endpoints = address.endpoints
         self.keys = keys
@@ -74,8 +73,6 @@ final class TurnFollower: Sendable {
     }
 
     /// Follows by one endpoint until that ends.
-    ///
-    /// - Returns: why it has ended.
     private func follow(_ endpoint: String, _ take: @escaping (Event) -> Void) -> String {
         let revision = state.withLock { state in
             state.line = []
@@ -107,8 +104,6 @@ final class TurnFollower: Sendable {
     }
 
     /// Takes a part of the stream.
-    ///
-    /// - Returns: why the stream is of no more use; nil while it is.
     private func take(_ bytes: UnsafeRawBufferPointer, _ take: (Event) -> Void) -> String? {
         var rest = bytes[...]
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {

@@ -22,9 +22,6 @@ struct TurnPages {
     }
 
     /// Reads the values of the turns whose keys have a version of a range, in order, until `take` returns false.
-    ///
-    /// - Returns: the revision of etcd up to which all of them were read.
-    /// - Throws: ``ClusterFault`` where etcd does not answer, and what `take` throws.
     @discardableResult
     func forEach(
         from first: Version, through last: Version = .max, _ take: (Version, [UInt8]) throws -> Bool

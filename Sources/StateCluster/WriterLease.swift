@@ -20,7 +20,7 @@ package enum ClusterWriter: Sendable, Equatable {
 /// The part is a key under a lease of two seconds. It spares conflicts and decides nothing: that do the transactions that
 /// append. Each look is a linearizable transaction, so that an etcd which has lost its majority does not pass for current.
 final class WriterLease: Sendable {
-    /// What a look has found.
+    /// The finding of a look.
     enum Finding: Sendable {
         /// It is the history that this server has, or its continuation, whose newest turn begins with this version.
         case current(newest: Version)
@@ -67,12 +67,6 @@ final class WriterLease: Sendable {
     /// How long ago it was last sure that this server could know the newest turn.
     var age: Duration { state.withLock { $0.confirmed }.duration(to: .now) }
 
-    /// Begins to look.
-    ///
-    /// - Parameters:
-    ///   - tip: returns the version in the newest turn's key, and the turn's hash; nil ends the looks.
-    ///   - isFit: whether this server can write; where it cannot, another one may take the part.
-    ///   - take: takes what each look has found.
     func start(
         _ tip: @escaping @Sendable () -> (Version, SegmentHash)?, isFit: @escaping @Sendable () -> Bool,
         _ take: @escaping @Sendable (Finding) -> Void
