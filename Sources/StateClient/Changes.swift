@@ -90,14 +90,14 @@ extension StateClient {
         public var by: String?
         /// The field of the request that dispatched the action, where it had one.
         public var traceparent: String?
-        /// The action as it was recorded, an array if it came as one; nil where the token may not see it.
+        /// The action as it was recorded, an array if it came as one, or nil if the token may not see it.
         public var action: JSONValue?
         /// The difference to the version before, RFC 6902.
         public var patch: JSONValue
 
         /// The actions of a type in this commit.
         ///
-        /// - Throws: ``StateClient/Problem`` of the code `unexpected-value` where a payload is none of the type.
+        /// - Throws: ``StateClient/Problem`` of the code `unexpected-value` for a payload that does not fit the type.
         public func actions<Recorded: Action>(_ type: Recorded.Type) throws -> [Recorded] {
             let all = if case .array(let actions)? = action { actions } else { [action ?? .null] }
             return try all.filter { $0[pointer: "/type"] == .string(Recorded.type) }
@@ -114,9 +114,9 @@ extension StateClient {
         /// The whole state, as far as the token may see it.
         public var state: JSONValue
 
-        /// The part of the state at a JSON Pointer; nil where nothing is there.
+        /// The part of the state at a JSON Pointer, or nil.
         ///
-        /// - Throws: ``StateClient/Problem`` of the code `unexpected-value` where the value is none of the type.
+        /// - Throws: ``StateClient/Problem`` of the code `unexpected-value` for a value that does not fit the type.
         public func state<Value: Decodable>(_ path: String = "", as type: Value.Type = Value.self) throws -> Value? {
             guard let pointer = JSONPointer(text: path), let value = state[pointer: pointer] else { return nil }
             return try Problem.decode(type, from: value.text)
@@ -124,7 +124,6 @@ extension StateClient {
     }
 }
 
-/// The answer to a request for commits.
 private struct Page: Decodable {
     var changes: [StateClient.Commit]?
     var reset: Bool?

@@ -10,13 +10,7 @@ final class Outbox: Sendable {
     /// The first is sent. The stream of another one is finished when it becomes the first.
     private let entries = Mutex<[AsyncStream<Never>.Continuation]>([])
 
-    /// Runs a call when those before it have ended.
-    ///
-    /// - Parameters:
-    ///   - limit: for how long.
-    ///   - send: sends the action, within what is left of the limit.
-    /// - Throws: what `send` throws; `CancellationError`, and ``StateClient/Problem`` after the limit, where nothing has
-    ///   been sent.
+    /// Runs a call when the earlier ones have ended.
     nonisolated(nonsending) func inTurn(
         within limit: Duration, _ send: (_ left: Duration) async throws -> Answer
     ) async throws -> Answer {

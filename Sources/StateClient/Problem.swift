@@ -7,22 +7,22 @@ extension StateClient {
         public struct Fault: Decodable, Sendable, Equatable {
             /// The JSON Pointer into the body.
             public var pointer: String
-            /// What was expected there, for people.
+            /// The expected value there, for people.
             public var detail: String
         }
 
         /// The status of the answer; 0 where there was none.
         public var status: Int
-        /// What happened, for programs: a code of the server or of its domain.
+        /// The kind of the problem, for programs: a code of the server or of its domain.
         ///
-        /// Of the client are `no-answer`, `unexpected-value` for an answer that is not what its type expects, and
-        /// `status-<n>` for an answer without a problem document, such as a proxy's.
+        /// Of the client are `no-answer`, `unexpected-value` for an answer that does not fit its type, and `status-<n>`
+        /// for an answer without a problem document, such as a proxy's.
         public var code: String
-        /// What happened, for people.
+        /// The problem, for people.
         public var detail: String
         /// The parts at fault.
         public var errors: [Fault] = []
-        /// The whole problem document; null where there is none.
+        /// The whole problem document, or null.
         public var document: JSONValue = .null
         /// After how many seconds the server wants to be asked again.
         var retryAfter = 0
@@ -42,7 +42,7 @@ extension StateClient.Problem {
         var errors: [Fault]?
     }
 
-    /// The problem of an answer; nil where the request has succeeded.
+    /// The problem of an answer, or nil for a success.
     init?(_ answer: Answer) {
         guard !(200..<300).contains(answer.status), answer.status != 304 else { return nil }
         // What is no problem document is the page of a proxy.
@@ -54,12 +54,9 @@ extension StateClient.Problem {
         if found != nil { document = (try? Self.decode(from: answer.body)) ?? .null }
     }
 
-    /// The problem of a request that cannot be sent.
     static func malformed(_ detail: String) -> Self { Self(status: 400, code: "malformed-request", detail: detail) }
 
     /// Decodes JSON of the server.
-    ///
-    /// - Throws: a problem with the pointer of what does not fit.
     static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from json: [UInt8]) throws(Self) -> Value {
         do throws(JSONFault) {
             // A pointer has at most 1,000 parts, and so has the nesting of a state.

@@ -2,9 +2,9 @@ internal import StateJSON
 public import StateStore
 
 extension StateClient {
-    /// What became of an action.
+    /// The result of an action.
     public struct Receipt: Sendable, Equatable {
-        /// The version that the commit made; nil where there is no commit, because a middleware has swallowed the action.
+        /// The version that the commit made, or nil without a commit, because a middleware has swallowed the action.
         public var version: Version?
         /// The cursor of the commit, from which ``StateClient/changes(since:types:path:by:)`` gives what comes behind it.
         public var cursor: String?
@@ -22,7 +22,7 @@ extension StateClient {
     /// A value that has to be in the state before an action.
     public struct Expectation: Encodable, Sendable {
         private let path: String
-        /// The value; nil where nothing may be there.
+        /// The value, or nil for nothing.
         private let value: (any Encodable & Sendable)?
 
         /// Expects a value at a JSON Pointer.

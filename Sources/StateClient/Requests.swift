@@ -1,15 +1,12 @@
 internal import Foundation
 internal import StateJSON
 
-/// A request of the contract.
 struct Call: Sendable {
     /// Path and query below the base URL, percent-encoded.
     var target: String
     /// The body of a POST; nil for a GET.
     var body: [UInt8]?
-    /// The idempotency key, without quotes.
     var key: String?
-    /// The entity tag that the client has.
     var tag: String?
 
     init(_ target: String, body: [UInt8]? = nil, key: String? = nil, tag: String? = nil) {
@@ -38,8 +35,6 @@ struct Requests: Sendable {
     let exchange: Exchange
 
     /// Sends a request until it has an answer that is not to be asked for again.
-    ///
-    /// - Parameter limit: for how long; nil for ever.
     func send(_ call: Call, within limit: Duration?) async throws -> Answer {
         var patience = Patience(limit: limit)
         let start = ContinuousClock.now
@@ -79,13 +74,10 @@ struct Patience {
 
     init(limit: Duration?) { self.limit = limit }
 
-    /// How long to wait after an attempt; nil where the request is not to be sent again.
+    /// The time to wait after an attempt, or nil if the request is not to be sent again.
     ///
-    /// That is what the server asks for, and at random up to ten seconds more: the clients of a server do not come back at once.
-    ///
-    /// - Parameters:
-    ///   - passed: the time since the first attempt.
-    ///   - random: from 0 to 1.
+    /// It is the time that the server asks for, and at random up to ten seconds more: the clients of a server do not
+    /// come back at once.
     mutating func pause(after problem: StateClient.Problem, _ passed: Duration, random: Double) -> Duration? {
         guard problem.isPassing else { return nil }
         let backoff = min(10, 0.5 * Double(1 << min(failures, 5)))

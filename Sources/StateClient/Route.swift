@@ -11,8 +11,6 @@ struct Route: Sendable {
     let rest: JSONPointer
 
     /// Makes the route of a JSON Pointer, or of `view:` and a name.
-    ///
-    /// - Throws: ``StateClient/Problem`` of the code `bad-pointer` for another text.
     init(_ path: String) throws(StateClient.Problem) {
         if path.hasPrefix("view:"), ![".", ".."].contains(path.dropFirst(5)) {
             (target, filter, rest) = ("/views/" + percentEncoded(path.dropFirst(5)), "", .root)

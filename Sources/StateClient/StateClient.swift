@@ -30,7 +30,7 @@ public struct StateClient: Sendable {
     /// Makes a client of a server, or of a store below it, such as `http://localhost:8080/v1/stores/tasks`.
     ///
     /// - Parameters:
-    ///   - token: the credential; nil where the server needs none.
+    ///   - token: the credential, if the server needs one.
     ///   - report: gets each ``Problem`` after which a request is sent again, so that a program can say that it waits.
     public init(_ url: URL, token: String? = nil, report: @escaping @Sendable (Problem) -> Void = { _ in }) {
         self.init(url, tokens: { token }, report: report)
@@ -50,10 +50,10 @@ public struct StateClient: Sendable {
 
     init(_ requests: Requests) { self.requests = requests }
 
-    /// The value at a path now; nil where nothing is there, or the token may not see it.
+    /// The value at a path now, or nil if nothing is there, or the token may not see it.
     ///
     /// - Parameter limit: for how long a request without an answer is sent again.
-    /// - Throws: ``Problem``; its code is `unexpected-value` where the value is none of the type.
+    /// - Throws: ``Problem``; its code is `unexpected-value` for a value that does not fit the type.
     public func state<Value: Decodable>(
         _ path: String = "", as type: Value.Type = Value.self, within limit: Duration = .seconds(120)
     ) async throws -> Value? {
@@ -89,7 +89,6 @@ public struct StateClient: Sendable {
     }
 }
 
-/// The body of a POST.
 private struct Dispatch<Payload: Action>: Encodable {
     var type: String
     var payload: Payload

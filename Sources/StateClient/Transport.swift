@@ -4,7 +4,6 @@ internal import Foundation
     internal import FoundationNetworking
 #endif
 
-/// Requests over HTTP.
 enum Transport {
     /// All clients of a process share the two sessions: a session is never given back.
     ///

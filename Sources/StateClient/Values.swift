@@ -4,11 +4,11 @@ internal import StateStore
 extension StateClient {
     /// The value at a path, and each newer one; values that come and go while the loop is busy are left out.
     ///
-    /// The loop goes on through restarts of the server and of the connection. A value that equals the one before does not come
-    /// again. Nil comes where nothing is there, or the token may not see it.
+    /// The loop goes on through restarts of the server and of the connection. A value that equals the one before does
+    /// not come again. Nil comes if nothing is there, or the token may not see it.
     ///
-    /// - Returns: a sequence of which each iterator begins with the present value. It ends with a ``Problem``, such as a
-    ///   revoked token's, or a value that is none of the type. Each value is decoded whole.
+    /// - Returns: a sequence of which each iterator begins with the present value. It ends with a ``Problem``, such as
+    ///   a revoked token's, or a value that does not fit the type. Each value is decoded whole.
     public func values<Value: Decodable & Sendable>(_ path: String, as type: Value.Type = Value.self) -> Values<Value> {
         Values(requests: requests, path: path)
     }
@@ -53,9 +53,8 @@ extension StateClient {
     }
 }
 
-/// The value at a path at an instant.
 struct Reading: Sendable {
-    /// The value; nil where nothing is there.
+    /// The value, or nil.
     var json: [UInt8]?
     var cursor: String?
     var tag: String?
@@ -81,12 +80,12 @@ extension Requests {
     }
 }
 
-/// What a loop over values knows, and what it does next.
+/// The knowledge of a loop over values, and its next step.
 struct ValueWatch: Sendable {
     enum Step: Equatable {
         /// Read the value; with a tag, when it has another one.
         case read(unless: String?)
-        /// A read waits only for a change of a value: where there is none, a commit tells when to look again.
+        /// A read waits only for a change of a value: without one, a commit tells when to look again.
         case awaitCommit(since: String)
         /// Of several servers, the one that has answered is behind another one.
         case pause
@@ -112,6 +111,5 @@ struct ValueWatch: Sendable {
         return latest
     }
 
-    /// Notes that a step other than to read is done.
     mutating func hasWaited() { next = .read(unless: tag) }
 }
