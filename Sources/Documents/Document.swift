@@ -5,7 +5,7 @@ package import StateStore
 package struct Document: Domain {
     package typealias State = JSONState
 
-    /// Looks for a reason why the document may not be so, with its place in the document; nil where there is none.
+    /// The fault of a document, with its place in the document, or nil.
     ///
     /// The parts that are the same in the document before may break rules that are newer than they are.
     package typealias Check = @Sendable (_ json: [UInt8], _ before: @escaping () -> [UInt8]) -> JSONFault?

@@ -25,7 +25,6 @@ struct DocumentEdit {
         tree = changed
     }
 
-    /// Sets the value at a place, with the objects on the way there.
     mutating func set(_ value: JSONTree, at place: Place) throws(Rejection) {
         try count(at: place)
         try Self.checkDepth(of: value, at: place)
@@ -50,13 +49,11 @@ struct DocumentEdit {
         tree = set
     }
 
-    /// Merges a value (RFC 7396).
     mutating func merge(_ value: JSONValue, at place: Place) throws(Rejection) {
         try count(at: place, places: value.membersCount)
         try set((tree.tree(at: place.tokens) ?? .emptyObject).merging(value), at: place)
     }
 
-    /// Carries out an operation of a JSON Patch.
     mutating func apply(_ operation: Document.Patch.Operation, number: Int) throws(Rejection) {
         let name = "/patch/\(number)"
         let place = try Place(operation.path, "\(name)/path")
@@ -97,7 +94,6 @@ struct DocumentEdit {
         return (place, found)
     }
 
-    /// Adds to a number.
     mutating func increment(by amount: JSONValue, at place: Place) throws(Rejection) {
         let old = tree.tree(at: place.tokens).map { $0.isArray == nil ? $0.value : .null } ?? .integer(0)
         guard let sum = old.sum(with: amount) else {
@@ -124,9 +120,10 @@ struct DocumentEdit {
 }
 
 extension JSONValue {
-    /// The sum of two numbers; nil where one is not a number, or the sum does not fit.
+    /// The sum of two numbers, or nil if one is not a number, or the sum does not fit.
     ///
-    /// Whole numbers are added exactly within 64 bits, signed and unsigned; `1.0` is whole. With a fraction both are doubles.
+    /// Whole numbers are added exactly within 64 bits, signed and unsigned; `1.0` is whole. With a fraction both are
+    /// doubles.
     fileprivate func sum(with other: JSONValue) -> JSONValue? {
         if let left = whole, let right = other.whole {
             let sum = left + right

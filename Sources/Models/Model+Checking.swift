@@ -1,8 +1,7 @@
 package import StateJSON
 
-/// The checks of a model without a server.
 extension Model {
-    /// What `action.meta` is where no server sets it.
+    /// The `action.meta` of checks without a server.
     package static let sampleMeta: JSONValue = ["id": "test", "time": "2030-01-31T12:00:00.000Z"]
 
     /// Makes the checks of all schemas of the file.

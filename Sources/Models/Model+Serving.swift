@@ -1,9 +1,9 @@
 package import StateJSON
 
 extension Model {
-    /// What a model is served with.
+    /// The circumstances in which a model is served.
     package struct Serving: Sendable {
-        /// What an operator wants to know of.
+        /// An event that an operator wants to know.
         package enum Event: Sendable {
             /// The file has written a line to the console.
             case console(String)

@@ -135,7 +135,7 @@ extension Model {
         return Self.difference(of: part, from: wanted, at: test.path, in: test.view.map { "the view \($0)" })
     }
 
-    /// The differences from an expected value, with both values; nil for equal values.
+    /// The differences from an expected value, with both values, or nil.
     private static func difference(
         of found: JSONValue, from wanted: JSONValue, at path: JSONPointer, in view: String?
     ) -> String? {

@@ -6,16 +6,16 @@ internal import StateStore
 ///
 /// One thread after the other uses it; the engine is slow to change between threads.
 package final class Model: Sendable {
-    /// What is wrong in the file, or was done wrong by a reducer.
+    /// The fault in the file, or of a reducer.
     package struct Fault: Error, Sendable, CustomStringConvertible {
         package var message: String
-        /// Where, from 1 on; nil where the engine does not say it.
+        /// The place, with line and column from 1 on, if the engine tells it.
         package var file: String?
         package var line: Int?
         package var column: Int?
         /// The line of the file.
         package var source: String?
-        /// The JSON Pointer into the state; nil where the fault is not in it.
+        /// The JSON Pointer into the state, or nil if the fault is not in it.
         package var pointer: String?
         /// The cause; only behind a fault of the model is the engine used again.
         package var cause = Cause.model
@@ -51,7 +51,7 @@ package final class Model: Sendable {
         package var description: String { sentence + (source.map { "\n    \($0)" } ?? "") }
     }
 
-    /// What a file declares.
+    /// The declarations of a file.
     package struct Description: Sendable {
         /// A part of the state with its reducers.
         package struct Slice: Sendable {
@@ -68,13 +68,13 @@ package final class Model: Sendable {
             package var type: String
             /// The JSON Schema of its payload; nil for any object.
             package var schema: JSONValue?
-            /// The slice that declares it; nil where none does.
+            /// The slice that declares it, if any.
             package var slice: String?
             /// Whether its reducer may look at the action: it is no function of the state alone.
             package var takesAction: Bool
         }
 
-        /// The version that the file gives to itself; nil where it gives none.
+        /// The version that the file gives to itself, if any.
         package var version: JSONValue?
         /// Whether the file can make a state of this version of an older one.
         package var migrates: Bool
@@ -94,13 +94,13 @@ package final class Model: Sendable {
         package var initialBytesCount: Int { initial.text.count }
     }
 
-    /// What has become of an action.
+    /// The result of an action.
     package enum Outcome: Sendable {
         /// The state is changed by this patch (RFC 6902).
         case patch(JSONValue)
         /// The reducer refuses the action in this state.
         ///
-        /// `pointer` is the part of the payload at fault; nil where there is none.
+        /// `pointer` is the part of the payload at fault, if any.
         case rejected(code: String, detail: String, pointer: String?)
     }
 
@@ -110,7 +110,7 @@ package final class Model: Sendable {
 
     private struct Engine {
         var model: OpaquePointer
-        /// What the file has written to the console.
+        /// The output of the file to the console.
         var console: [String] = []
         /// Whether it has had a fault behind which it is not used again.
         var isSpent = false
@@ -164,7 +164,7 @@ package final class Model: Sendable {
         _ = try answer { model in Self.lending(patch) { model_apply(model, $0) } }
     }
 
-    /// What the file makes of a state of another version of itself.
+    /// The state that the file makes of a state of another version of itself.
     package func migrate(_ state: [UInt8], from version: Double) throws(Fault) -> JSONValue {
         try answer { model in Self.lending(state) { model_migrate(model, $0, version) } }["state"] ?? .null
     }

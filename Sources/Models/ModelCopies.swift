@@ -38,10 +38,6 @@ final class ModelCopies: Sendable {
     private let tooManyBytes = Atomic(0)
     private let isPreparing = Atomic(false)
 
-    /// - Parameters:
-    ///   - first: a copy of the state.
-    ///   - bytesMax: how much memory a copy may have.
-    ///   - make: makes an engine with the model.
     init(
         _ first: Model, of tree: JSONTree, bytesMax: Int, make: @escaping @Sendable () throws(Model.Fault) -> Model
     ) {
@@ -51,8 +47,6 @@ final class ModelCopies: Sendable {
     }
 
     /// Runs a function on a copy of a state.
-    ///
-    /// - Parameter work: returns its result and the state that the copy has afterwards.
     func with<Result>(
         _ tree: JSONTree, _ work: (Model) throws(Model.Fault) -> (Result, JSONTree)
     ) throws(Model.Fault) -> Result {
@@ -95,7 +89,6 @@ final class ModelCopies: Sendable {
 
     // MARK: Copies
 
-    /// A copy of a state, which only the caller has.
     private func copy(of tree: JSONTree) throws(Model.Fault) -> Copy {
         if var same = take({ $0.lastIndex { $0.tree === tree } }) {
             same.usesCount += 1
@@ -158,7 +151,7 @@ final class ModelCopies: Sendable {
 
     // MARK: Memory
 
-    /// Why no action is taken; nil where they are.
+    /// The reason for which no action is taken, or nil.
     var failure: DomainFailure? {
         let bytes = tooManyBytes.load(ordering: .relaxed)
         guard bytes > 0 else { return nil }

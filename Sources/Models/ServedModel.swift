@@ -9,7 +9,6 @@ package final class ServedModel: Sendable {
     private let copies: Mutex<ModelCopies>
     /// The file that the functions are from.
     private let source: Mutex<[UInt8]>
-    /// The parts of the state that have a schema.
     private let checks: [(part: JSONPointer, faults: Model.Serving.Faults)]
 
     /// The member of the state that has the version of a file with `export const version`.
@@ -52,9 +51,6 @@ package final class ServedModel: Sendable {
     }
 
     /// Loads the file again, and reduces with it from the next action on where it declares the same.
-    ///
-    /// - Parameter state: what a file with other slices, actions, schemas, views or another version has to go on from.
-    /// - Throws: the fault of the file, or why it cannot go on from the state.
     private func reload(for state: JSONTree) throws -> DomainReload {
         let source = try serving.read()
         let present = self.source.withLock(\.self)
@@ -242,7 +238,7 @@ package final class ServedModel: Sendable {
         )
     }
 
-    /// What a reducer sees as `action.meta`.
+    /// The `action.meta` that a reducer sees.
     private static func meta(_ context: ReducerContext) -> [UInt8] {
         var writer = JSONWriter(capacity: 128)
         var isFirst = true
@@ -319,7 +315,7 @@ extension Model.Description {
 }
 
 extension JSONTree {
-    /// The value with the operations of a patch; nil where one names a value that is not there.
+    /// The value after the operations of a patch, or nil if one names a value that is not there.
     fileprivate func applying(_ patch: JSONValue) -> JSONTree? {
         guard case .array(let operations) = patch else { return nil }
         var tree = self

@@ -8,7 +8,6 @@ struct EqualElements {
         var high: UInt64
         var low: UInt64
 
-        /// The digest of a number, null, true or false: the value itself.
         init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
         /// The digest of any other value: 128 bits of SipHash, whose key nobody outside the process knows.
@@ -23,10 +22,9 @@ struct EqualElements {
         }
     }
 
-    /// The digests of arrays and objects.
     private var known: [Int: Digest] = [:]
 
-    /// The positions of the first element that is equal to one before it, and of that one; nil where all differ.
+    /// The positions of the first element that is equal to an earlier one, and of that one, or nil.
     mutating func firstTwo(of array: Int, in document: JSONDocument) -> (Int, Int)? {
         var positions: [Digest: Int] = [:]
         positions.reserveCapacity(document.count(of: .elements, in: array) ?? 0)

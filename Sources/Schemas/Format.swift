@@ -13,7 +13,6 @@ enum Format: String {
     /// RFC 4291, section 2.2.
     case ipv6
 
-    /// The text that was expected, for people.
     var sentence: String {
         switch self {
         case .dateTime: "a date and time as RFC 3339 has them, such as 2030-01-31T12:00:00Z"
@@ -45,7 +44,6 @@ enum Format: String {
     }
 }
 
-/// Reads a text from its beginning.
 private struct FormatReader {
     var rest: Slice<UnsafeBufferPointer<UInt8>>
 
@@ -55,14 +53,12 @@ private struct FormatReader {
         return true
     }
 
-    /// Skips bytes of a kind, and returns how many.
     mutating func skip(while isOfKind: (UInt8) -> Bool) -> Int {
         let count = rest.prefix(while: isOfKind).count
         rest.removeFirst(count)
         return count
     }
 
-    /// Reads a number with so many digits.
     mutating func number(_ digits: Int) -> Int? {
         let text = rest.prefix(digits)
         guard text.count == digits, text.allSatisfy(isDigit) else { return nil }
@@ -78,7 +74,6 @@ private func isOneOf(_ bytes: StaticString, _ byte: UInt8) -> Bool {
     bytes.withUTF8Buffer { $0.contains(byte) }
 }
 
-/// Dates and times.
 extension FormatReader {
     mutating func date() -> Bool {
         guard let year = number(4), skip("-"), let month = number(2), skip("-"), let day = number(2),
@@ -106,7 +101,6 @@ extension FormatReader {
     }
 }
 
-/// Addresses.
 extension FormatReader {
     mutating func email() -> Bool {
         let start = rest.count
@@ -195,7 +189,6 @@ extension FormatReader {
     }
 }
 
-/// URIs.
 extension FormatReader {
     mutating func uri() -> Bool {
         guard let first = rest.first, isLetter(first) else { return false }

@@ -6,7 +6,7 @@ package import StateJSON
 ///
 /// Source: Wright, Andrews, Hutton, "JSON Schema Validation", draft-handrews-json-schema-validation-01.
 package final class JSONSchema: Sendable {
-    /// What is wrong with a schema.
+    /// The fault of a schema.
     package struct Fault: Error, Sendable, CustomStringConvertible {
         /// Where in the schema.
         package var pointer: JSONPointer

@@ -1,6 +1,6 @@
 internal import StateJSON
 
-/// What a keyword of draft 7 says of a value.
+/// The meaning of a keyword of draft 7 for a value.
 enum Keyword {
     /// Says nothing that is checked.
     case annotation
@@ -39,8 +39,6 @@ enum Keyword {
     ]
 
     /// The end of the sentence about a name that is no keyword here: what to do instead, or the keyword that may be meant.
-    ///
-    /// - Parameter value: what stands there as the keyword's value.
     static func hint(_ name: String, _ value: JSONValue) -> String {
         switch ExactText(name) {
         case "$id": return "; only the schema as a whole may have one, and references begin with #"
@@ -58,8 +56,7 @@ enum Keyword {
         return nearest.isEmpty ? "; \(place)" : "\(nearest) \(place.prefix(1).uppercased())\(place.dropFirst())"
     }
 
-    /// The schema that the value of an unknown keyword seems to be, as that of a member outside of `properties`; nil where it is
-    /// something else.
+    /// The schema that the value of an unknown keyword seems to be, as a member outside of `properties`, or nil.
     private static func member(of value: JSONValue) -> JSONValue? {
         switch value {
         case .string(let type) where SchemaRules.Types(type) != nil: ["type": value]

@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// One check of one value.
 struct SchemaCheck {
     /// How many schemas deep a check goes.
     static let depthMax = 3000
@@ -27,7 +26,6 @@ struct SchemaCheck {
         self.stepsMax = stepsMax
     }
 
-    /// Takes the first faults of the value.
     mutating func run(most: Int) {
         // Nearly every value fits, and to find that out costs less without a list of faults.
         guard !fits(0, document.root), !isStopped else { return }
@@ -62,7 +60,6 @@ struct SchemaCheck {
         return fits(number, value)
     }
 
-    /// - Parameter step: the place of the key, or the number of the element with its bits inverted.
     private mutating func fits(_ number: Rules.Number, _ value: Int, step: Int) -> Bool {
         guard isLoud else { return fits(number, value) }
         way.append(step)
@@ -108,7 +105,6 @@ struct SchemaCheck {
     }
 }
 
-/// Choices, values and limits.
 extension SchemaCheck {
     private mutating func allHold(_ list: Rules.Positions, _ value: Int) -> Bool {
         var fits = true
@@ -160,7 +156,6 @@ extension SchemaCheck {
     }
 }
 
-/// Elements.
 extension SchemaCheck {
     private mutating func holdsOfArray(_ rule: Rules.Rule, _ array: Int) -> Bool {
         switch rule {
@@ -198,7 +193,6 @@ extension SchemaCheck {
     }
 }
 
-/// Members.
 extension SchemaCheck {
     private mutating func holdsOfObject(_ rule: Rules.Rule, _ object: Int) -> Bool {
         switch rule {
@@ -234,7 +228,6 @@ extension SchemaCheck {
         return fits
     }
 
-    /// - Parameter isKnown: is set where a pattern matches the member's name.
     private mutating func patternsFit(_ patterns: Rules.Positions, _ key: Int, _ isKnown: inout Bool) -> Bool {
         var fits = true
         for position in patterns where fits || isLoud {
@@ -274,7 +267,6 @@ extension SchemaCheck {
     }
 }
 
-/// Faults.
 extension SchemaCheck {
     private mutating func fault(_ sentence: @autoclosure () -> String, below name: String? = nil) -> Bool {
         guard isLoud else { return false }

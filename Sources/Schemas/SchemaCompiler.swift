@@ -29,7 +29,6 @@ struct SchemaCompiler {
         var otherwise = SchemaRules.anything
     }
 
-    /// Compiles a schema; O(n) in its size.
     init(_ schema: JSONValue) throws(JSONSchema.Fault) {
         root = schema
         _ = try number(of: schema, at: .root)
@@ -53,7 +52,6 @@ struct SchemaCompiler {
         return found.count - 1
     }
 
-    /// The number of a schema in another one.
     private mutating func inner(
         _ value: JSONValue, at place: JSONPointer, inPlaceOf outer: Int? = nil
     ) throws(JSONSchema.Fault) -> Int {
@@ -282,7 +280,6 @@ extension SchemaCompiler {
     }
 }
 
-/// References.
 extension SchemaCompiler {
     /// The place in the schema that a reference names, and what is there.
     private func target(
@@ -297,7 +294,7 @@ extension SchemaCompiler {
         return (target, value)
     }
 
-    /// The fragment of a URI without its escapes (RFC 3986, section 2.1); nil where one is none.
+    /// The fragment of a URI without its escapes (RFC 3986, section 2.1), or nil for a malformed escape.
     private static func decoded(_ fragment: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = fragment.utf8[...]

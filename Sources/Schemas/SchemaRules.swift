@@ -14,17 +14,13 @@ struct SchemaRules {
     /// `false` as a schema inside another one.
     static let nothing: Number = -2
 
-    /// The rules of each schema.
     var schemas: [Positions] = []
     var rules: [Rule] = []
-    /// Lists of schemas.
     var lists: [Number] = []
     /// The members that schemas name; those of one schema by the lengths of their names, and by their bytes.
     var members: [Member] = []
     var patternMembers: [(pattern: Int, schema: Number)] = []
-    /// Lists of names.
     var names: [Positions] = []
-    /// The UTF-8 of all names.
     var bytes: [UInt8] = []
     var patterns: [Pattern] = []
     /// The values of `const` and `enum`, and the limits for sentences.
@@ -37,11 +33,9 @@ struct SchemaRules {
 
     enum Rule {
         case never
-        /// `$ref`.
         case reference(Number)
         case type(Types)
         case limit(Limit, SchemaNumber, value: Int)
-        /// `const`, or one of several for `enum`.
         case oneOf(values: Positions, isConstant: Bool)
         case count(Part, isMost: Bool, Int)
         case pattern(Int)
@@ -65,10 +59,8 @@ struct SchemaRules {
 
     enum Limit { case maximum, minimum, exclusiveMaximum, exclusiveMinimum, multipleOf }
 
-    /// A count in a value.
     enum Part: String { case elements, members, characters }
 
-    /// Types of JSON.
     struct Types: OptionSet {
         let rawValue: UInt8
 
@@ -83,7 +75,7 @@ struct SchemaRules {
 }
 
 extension SchemaRules {
-    /// The schema of a member among those that a schema names; nil where it names another one.
+    /// The schema of a member that a schema names, or nil.
     func schema(of name: UnsafeBufferPointer<UInt8>, among named: Positions) -> Number? {
         bytes.withUnsafeBufferPointer { bytes in
             var (low, high) = (named.lowerBound, named.upperBound)

@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// Values as JSON Schema sees them.
 extension JSONDocument {
     /// The types of a value that are among some.
     func types(_ value: Int, among wanted: SchemaRules.Types) -> SchemaRules.Types {
@@ -15,7 +14,7 @@ extension JSONDocument {
         }
     }
 
-    /// The number at a place; nil for another value.
+    /// The number at a place, or nil for another value.
     func number(_ value: Int) -> SchemaNumber? {
         switch kind(value) {
         case UInt8(ascii: "l"): .whole(Int128(Int64(bitPattern: bits(value))))
@@ -36,7 +35,6 @@ extension JSONDocument {
         }
     }
 
-    /// - Parameter step: from a child of the container to its value.
     private func childrenCount(_ container: Int, step: Int) -> Int {
         var (count, child) = (0, firstChild(container))
         while !isEnd(child) {

@@ -88,7 +88,7 @@ package struct Canvas: Domain {
         }
     }
 
-    /// Gives an object another frame, another label, or both; an empty label is none.
+    /// Gives an object another frame, another label, or both; an empty label removes it.
     struct UpdateObject: ValidatedAction {
         static let type = "canvas/updateObject"
         var id: Int

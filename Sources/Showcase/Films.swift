@@ -19,7 +19,7 @@ package struct Films: Domain {
     package struct State: StateType, Codable {
         var phase = Phase.idle
         var films: [Film] = []
-        /// The reason of the last load's failure; nil where it has not failed.
+        /// The reason of the last load's failure, if it has failed.
         var reason: String?
         package init() {}
     }

@@ -7,8 +7,6 @@ internal import StateStore
 
 /// The domain of a document, with the schema that the settings name.
 enum DocumentSchema {
-    /// - Throws: `SettingsFault` for a schema that cannot be used, and for one that no first document fits.
-    ///
     /// - Parameter source: the schema as it was read; nil reads it.
     static func domain(_ settings: Settings, source: [UInt8]? = nil) throws(SettingsFault) -> Document {
         guard settings.schema != "none" else { return Document() }

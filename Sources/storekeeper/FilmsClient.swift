@@ -23,8 +23,6 @@ struct FilmsClient {
     private static let queue = DispatchQueue(label: "storekeeper.films", attributes: .concurrent)
 
     /// Returns the function that fetches the films from the configured address; it connects when it is called.
-    ///
-    /// - Throws: `SettingsFault` when the address is not an http or https address, or when libcurl is missing.
     static func fetch(_ settings: Settings) throws(SettingsFault) -> Films.Fetch {
         let base = settings.filmsBaseURL
         guard base != "none" else { return { throw Films.Unavailable("no films address is configured") } }

@@ -19,7 +19,7 @@ struct ModelCheck: AsyncParsableCommand {
     @Argument(help: "A JavaScript file in the shape of Redux Toolkit.")
     var file: String
 
-    /// What the examples have found, a fault after the other.
+    /// The faults that the examples have found, one after the other.
     private struct Faults: Error, CustomStringConvertible {
         var all: [Model.Fault]
         var description: String { all.map(\.description).joined(separator: "\nError: ") }

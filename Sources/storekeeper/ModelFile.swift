@@ -6,7 +6,6 @@ internal import StateJSON
 internal import StateServer
 internal import StateStore
 
-/// The file of a model.
 enum ModelFile {
     static func bytes(_ path: String) throws(SettingsFault) -> [UInt8] {
         do {
@@ -22,7 +21,6 @@ enum ModelFile {
     /// The domain of the model that the settings name.
     ///
     /// - Parameter source: the file as it was read; nil reads it.
-    /// - Throws: `SettingsFault` with the file, the line and the fault.
     static func domain(_ settings: Settings, source: [UInt8]?) throws(SettingsFault) -> any Domain {
         let logger = Logger(label: "storekeeper.model")
         let (path, dropped) = (settings.model, settings.dropSlice)

@@ -8,8 +8,6 @@ enum ServedDomain: String, CaseIterable {
     case canvas, counter, document, films, navigation, session, showcase, tasks
 
     /// Makes the domain.
-    ///
-    /// - Throws: `SettingsFault` when a setting that the domain needs is invalid.
     static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
         // What the program before has checked, where it has started again; the file may be another one by now.
         let source = StateServer.takeKeptFile()
@@ -36,8 +34,6 @@ enum ServedDomain: String, CaseIterable {
     private static let modelPrefix = "model "
 
     /// Makes the settings those of the domain that a journal names, where nothing else names one.
-    ///
-    /// - Throws: `SettingsFault` for a model, whose file has to be named.
     static func adopt(_ recorded: String, _ reading: inout SettingsReading) throws {
         guard ["domain", "model"].allSatisfy({ reading.origins[$0] == "default" }) else { return }
         if let domain = ServedDomain(rawValue: recorded) {
@@ -64,7 +60,6 @@ enum ServedDomain: String, CaseIterable {
     }
 }
 
-/// The settings of this program beside those of the package.
 extension SettingKeys {
     var domain: Setting<ServedDomain> { Setting("domain", default: .showcase, "the domain to serve") }
 
