@@ -26,7 +26,6 @@ package final class HTTPPool: Sendable {
         try self.init(requestsMax: requestsMax, Transfer.open())
     }
 
-    /// - Parameter curl: the functions of libcurl.
     init(requestsMax: Int, _ curl: Curl) throws(HTTPConnection.Missing) {
         self.curl = curl
         guard let multi = curl.multi_init() else {

@@ -17,7 +17,6 @@ final class Transfer {
     /// Whether the request has gone out on a connection.
     private var isSent = false
 
-    /// Opens libcurl, for the life of the process.
     static func open() throws(HTTPConnection.Missing) -> Curl {
         var reason: UnsafePointer<CChar>?
         guard let curl = curl_open(&reason)?.pointee, curl.global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK else {
@@ -49,7 +48,6 @@ final class Transfer {
     /// The status of the response; 0 before it comes.
     var status: Int { curl_status(curl, easy) }
 
-    /// Sets the handle up for a request.
     func prepare(
         _ request: HTTPConnection.Request, _ tls: HTTPConnection.TLS,
         taking take: ((UnsafeRawBufferPointer) -> Bool)? = nil

@@ -2,7 +2,7 @@ package import StateHTTP
 internal import StateJSON
 package import StateStore
 
-/// What the server reads of a token whose signature is good.
+/// The claims that the server reads of a token whose signature is good.
 package struct Claims: Sendable, Codable {
     /// One name or several.
     package struct Audience: Sendable, Codable {
@@ -34,7 +34,7 @@ package struct Claims: Sendable, Codable {
     package var storekeeper: Grant
 }
 
-/// What the claims of a token must be.
+/// The rules for the claims of a token.
 package struct ClaimRules: Sendable {
     /// The issuer; nil for any.
     package var issuer: String?

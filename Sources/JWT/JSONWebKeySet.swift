@@ -44,7 +44,6 @@ package struct JSONWebKeySet: Sendable {
     }
 }
 
-/// A key as the set has it.
 private struct JSONWebKey: Decodable {
     var kty: String
     var alg: String?

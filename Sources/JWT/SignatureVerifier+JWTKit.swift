@@ -29,7 +29,6 @@
             })
     }
 
-    /// A key in the types of JWTKit.
     private enum PreparedKey {
         case secret(HMACKey)
         case rsa(Insecure.RSA.PublicKey)

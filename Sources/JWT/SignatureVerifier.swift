@@ -1,8 +1,8 @@
 /// The verification of signatures; a value, because a build without the trait JWT has none.
 package struct SignatureVerifier: Sendable {
-    /// What is wrong with a key, in words without the key; nil for a good one.
+    /// The fault of a key, in words without the key, or nil.
     package var fault: @Sendable (VerificationKey) -> String?
-    /// The claims of a token; nil where this key has not signed it, or it has not the claims that the server needs.
+    /// The claims of a token, or nil if this key has not signed it, or a needed claim is missing.
     package var claims: @Sendable (SignedToken, VerificationKey) async -> Claims?
 
     package init(

@@ -161,7 +161,7 @@ public struct TestClient: Sendable {
 
 /// The error of a server under test that does not answer as the client relies on.
 public struct TestClientFault: Error, CustomStringConvertible {
-    /// What happened, and what was expected.
+    /// The event, and the expected one, in a sentence.
     public let description: String
 
     init(_ description: String) { self.description = description }

@@ -139,7 +139,7 @@ public final class TestStore<State: StateType>: Sendable {
 
 /// A failed expectation of a ``TestStore``.
 public struct TestStoreFailure: Error, CustomStringConvertible {
-    /// What was expected and what happened, as a sentence.
+    /// The expected and the actual event, as a sentence.
     public let description: String
 
     init(_ description: String) { self.description = description }
@@ -161,7 +161,6 @@ private final class Log<State: Sendable>: Sendable {
     private let noted = Mutex<(steps: [Step], events: [StoreEvent], version: Version)>(([], [], 0))
 
     var steps: [Step] { noted.withLock { $0.steps } }
-    /// The version of the last commit that was noted.
     var version: Version { noted.withLock { $0.version } }
     var events: [StoreEvent] { noted.withLock { $0.events } }
 
