@@ -28,7 +28,6 @@ final class Backups: Sendable {
         case sending(Sending)
     }
 
-    /// Why a backup cannot begin.
     enum Refusal: Error {
         case underWay
         case memoryExhausted
@@ -47,7 +46,6 @@ final class Backups: Sendable {
     private let stage = Mutex(Stage.idle)
     private let queue = DispatchQueue(label: "storekeeper.backup", qos: .utility)
 
-    /// Makes backups of the journal in a place, in a directory that this process alone uses.
     init(directory: String, of place: JournalPlace, schedule: Schedule, memory: MemoryBudget, logger: Logger) {
         self.directory = directory
         self.place = place
@@ -61,7 +59,7 @@ final class Backups: Sendable {
         }
     }
 
-    /// Makes backups of the journal that some settings name; nil where they name no directory in which to make them.
+    /// Makes backups of the journal that some settings name, or returns nil if they name no directory for them.
     convenience init?(_ settings: Settings, schedule: Schedule, memory: MemoryBudget, logger: Logger) throws {
         guard let place = try JournalPlace(settings.data, settings) else { return nil }
         let directory =
@@ -108,7 +106,7 @@ final class Backups: Sendable {
         return nil
     }
 
-    /// The copy for an exchange, which the server begins to send; nil where there is none yet.
+    /// The copy for an exchange, once it is there, which the server begins to send.
     func claim(_ exchange: Exchange) -> JournalArchive? {
         let archive = stage.withLock { stage -> JournalArchive? in
             guard case .copied(let sending) = stage, sending.exchange === exchange else { return nil }
@@ -162,10 +160,8 @@ final class Backups: Sendable {
         schedule.after(Self.patience) { self.judge(exchange, chunksCount: sending.chunksCount) }
     }
 
-    /// Ends the backup for an exchange whose client has gone; false where there is none.
     func end(_ exchange: Exchange) -> Bool { cutOff(exchange, "the client has gone") }
 
-    /// Cuts off the backup that is being sent, because the server stops.
     func stop() {
         if let sending = current { cutOff(sending.exchange, "the server stops") }
     }
@@ -190,7 +186,6 @@ final class Backups: Sendable {
         return true
     }
 
-    /// Drops the copy that nobody has claimed.
     private func dropCopy(for exchange: Exchange) {
         let isUnclaimed = stage.withLock { stage in
             if case .copied(let sending) = stage { sending.exchange === exchange } else { false }
@@ -205,7 +200,7 @@ final class Backups: Sendable {
         }
     }
 
-    /// Makes way for the next backup; nil where another caller has done so for this exchange.
+    /// Makes way for the next backup, or returns nil if another caller has done so for this exchange.
     private func leave(_ exchange: Exchange) -> Sending? {
         let left = stage.withLock { stage -> Sending? in
             switch stage {

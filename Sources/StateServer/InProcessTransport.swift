@@ -10,7 +10,7 @@ internal import Synchronization
 ///
 /// Threads: any thread may call any method.
 package final class InProcessTransport: AnswerSink {
-    /// What the transport gives to a client.
+    /// An event of the transport for a client.
     package enum Event: Sendable {
         /// A whole answer.
         case answer(Response)
@@ -29,14 +29,12 @@ package final class InProcessTransport: AnswerSink {
         case stream(Response, AsyncStream<[UInt8]>)
     }
 
-    /// Runs work after a time.
     typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
 
     private struct State {
         /// The clients of the open exchanges, by the number of the exchange.
         var clients: [UInt64: @Sendable (Event) -> Void] = [:]
         var lastNumber: UInt64
-        /// The requests that the handlers have deferred, by the number of the exchange.
         var deferred: [UInt64: Request] = [:]
         /// The exchanges that were resumed before the handlers had replied.
         var resumed: Set<UInt64> = []

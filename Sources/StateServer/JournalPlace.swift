@@ -7,10 +7,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
     case directory(String)
     case cluster(ClusterAddress)
 
-    /// Reads a place as the setting `data` has it; nil for `none`.
-    ///
-    /// - Parameter settings: the user of etcd.
-    /// - Throws: ``SettingsFault`` for a text that means to be an address of etcd and is none.
+    /// Reads a place as the setting `data` has it, or returns nil for `none`.
     init?(_ text: String, _ settings: Settings) throws(SettingsFault) {
         guard text != "none" else { return nil }
         self = ClusterAddress.isMeant(by: text) ? .cluster(try settings.etcdAddress(text)) : .directory(text)
@@ -23,9 +20,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The directory.
-    ///
-    /// - Throws: ``SettingsFault`` where the place is in etcd.
     var directory: String {
         get throws(SettingsFault) {
             guard case .directory(let path) = self else {
@@ -36,8 +30,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
     }
 
     /// Opens the history of the place for reading.
-    ///
-    /// - Throws: `JournalError` or `ClusterFault` where there is none.
     func history() throws -> any RecordedHistory {
         switch self {
         case .directory(let path): try JournalReader(directory: path)
@@ -45,9 +37,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whose the history of the place is; nil where it does not say it.
-    ///
-    /// - Throws: `JournalError` or `ClusterFault` where there is none.
+    /// The domain of the history, if the history names it.
     var domain: HistoryDomain? {
         get throws {
             switch self {
@@ -57,9 +47,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Begins a new history in the place.
-    ///
-    /// - Throws: `JournalError` or `ClusterFault` where there is one.
     func draft(epoch: Epoch = .random()) throws -> any HistoryDraft {
         switch self {
         case .directory(let path): try JournalDraft(directory: path, epoch: epoch)
@@ -67,9 +54,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// A document beside the history: a file of the directory, or a key beside the turns.
-    ///
-    /// - Throws: ``SettingsFault`` where the machine has no libcurl.
     func document(_ key: String, name: String) throws(SettingsFault) -> any SharedDocument {
         switch self {
         case .directory(let path): return SharedFile(path: "\(path)/\(key).json", name: name)
@@ -81,9 +65,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
     }
 
     /// Copies the tokens and the actions that are set aside to another place, where that has none.
-    ///
-    /// - Returns: what was copied, as in `token file`.
-    /// - Throws: ``SettingsFault`` where one cannot be read or written.
     func copyDocuments(to other: JournalPlace) throws(SettingsFault) -> [String] {
         var copied: [String] = []
         for (key, name) in [("tokens", TokenFile.name), ("quarantine", QuarantineFile.name)] {
@@ -101,7 +82,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         if case .directory(let path) = self { try JournalReader.refuseInUse(path) }
     }
 
-    /// What is to be found there, as a clause for `check`.
+    /// The contents of the place, as a clause for `check`.
     var finding: String {
         func history() -> String {
             do {

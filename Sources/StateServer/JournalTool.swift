@@ -8,7 +8,6 @@ internal import StateStore
 /// ``copy(to:under:)`` make a whole new journal, or none, in a place without one. Each holds the state and a few megabytes of
 /// commits in memory, for a history of any length.
 struct JournalTool: Sendable {
-    /// The epoch of a copy.
     enum CopyEpoch: Sendable {
         /// That of the journal: the copy goes on where the journal has ended.
         case same
@@ -18,9 +17,6 @@ struct JournalTool: Sendable {
 
     let place: JournalPlace
 
-    /// Makes a tool for the journal in a place, as the setting `data` has it.
-    ///
-    /// - Throws: ``SettingsFault`` for `none`.
     init(_ text: String, _ settings: Settings) throws(SettingsFault) {
         guard let place = try JournalPlace(text, settings) else {
             throw SettingsFault(description: "there is no journal in \(text); name a directory or an etcd:// address")
@@ -28,9 +24,6 @@ struct JournalTool: Sendable {
         self.place = place
     }
 
-    /// Makes a tool for the journal in the setting `data`.
-    ///
-    /// - Throws: ``SettingsFault`` when `data` is `none`.
     init(settings: Settings) throws(SettingsFault) { try self.init(settings.data, settings) }
 
     /// Makes another journal with the states, commits and keys of this one; a server may be writing to this one.
@@ -49,7 +42,6 @@ struct JournalTool: Sendable {
     ///   - since: the version of the state to begin with; by default the oldest one that the journal keeps with all
     ///     commits after it.
     ///   - write: takes one or more whole lines, UTF-8, with their line feeds.
-    /// - Throws: `JournalError`, or what `write` throws.
     @discardableResult
     func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> JournalSpan {
         let reader = try place.history()
@@ -67,7 +59,6 @@ struct JournalTool: Sendable {
     /// - Parameters:
     ///   - start: the version at which it must not hold; nil for the oldest that is kept.
     ///   - end: the version at which it must hold; nil for the latest.
-    /// - Returns: the commit as `export` writes it.
     func bisect(
         _ test: ValueTest, from start: Version?, to end: Version?
     ) throws -> (found: Result<[UInt8], Bisection.Miss>, looks: Int) {
@@ -94,7 +85,6 @@ struct JournalTool: Sendable {
     /// No reducer runs. The commits keep the IDs that clients gave; an ID that is a cursor becomes the cursor of the new
     /// epoch.
     ///
-    /// - Parameter nextLine: returns the next line without its line feed, or nil after the last.
     /// - Throws: `JournalError`, or an error whose sentence names the line. No journal is made then.
     func load(_ nextLine: () throws -> [UInt8]?) throws -> JournalSpan {
         try build(from: nextLine) { header in
@@ -107,9 +97,6 @@ struct JournalTool: Sendable {
     /// No middleware and no effect runs, because a recording holds the actions that have reached the reducers. The commits
     /// keep their times and IDs.
     ///
-    /// - Parameters:
-    ///   - name: the name of the domain, for the journal.
-    ///   - nextLine: returns the next line without its line feed, or nil after the last.
     /// - Throws: `JournalError`, or an error whose sentence names the line, also where the domain does not know an action or
     ///   rejects it. No journal is made then.
     func replay(_ domain: some Domain, named name: String? = nil, _ nextLine: () throws -> [UInt8]?) throws
@@ -160,8 +147,6 @@ struct JournalTool: Sendable {
     /// the change to this domain, are of other reducers: their patches alone are applied.
     ///
     /// - Parameter domain: nil for the chain and the patches alone.
-    /// - Throws: `JournalError`, or an error whose sentence names the first version and the pointer that differ, or the
-    ///   action that the domain does not know or rejects.
     func verify(_ domain: (any Domain)?, _ depth: HistoryDepth = .plain) throws -> JournalSpan {
         guard let domain else { return try verifyHistory(depth) { _, _ in nil } }
         func verify<D: Domain>(_ domain: D) throws -> JournalSpan {
@@ -180,7 +165,7 @@ struct JournalTool: Sendable {
         return try verify(domain)
     }
 
-    /// - Parameter begin: begins to reduce with the state of a version; nil where no reducer runs.
+    /// Verifies the history.
     private func verifyHistory(
         _ depth: HistoryDepth, _ begin: ([UInt8], Version) throws -> (any HistoryVerification)?
     ) throws -> JournalSpan {

@@ -15,7 +15,6 @@ final class LogWriter: Sendable {
         var isWriting = false
     }
 
-    /// The writer to standard error.
     static let standardError = LogWriter(descriptor: STDERR_FILENO)
 
     private let state = Mutex(State())
@@ -23,13 +22,11 @@ final class LogWriter: Sendable {
     private let descriptor: Int32
     private let bytesMax: Int
 
-    /// - Parameter bytesMax: how many bytes of lines may wait.
     init(descriptor: Int32, bytesMax: Int = 256 << 10) {
         self.descriptor = descriptor
         self.bytesMax = bytesMax
     }
 
-    /// Writes a line later, or drops it.
     func write(_ line: [UInt8]) {
         let mustStart = state.withLock { state in
             guard state.bytesCount + line.count <= bytesMax else {

@@ -6,37 +6,31 @@ internal import StateStore
 /// A journal that is open, whatever keeps it, and what a store begins with.
 struct OpenedJournal {
     let journal: any Journal
-    /// Says whose history it is.
     let setDomain: (HistoryDomain) throws -> Void
-    /// The same journal, where it is in etcd.
     var cluster: ClusterJournal?
     let epoch: Epoch
-    /// What an operator calls it: `in this data directory`, or the address of the cluster.
+    /// The operator's name for it: `in this data directory`, or the address of the cluster.
     let place: String
     /// The newest state, as UTF-8 JSON.
     private(set) var state: [UInt8]
     private(set) var version: Version
-    /// The oldest version after which the journal has all commits.
     let oldest: Version
     private(set) var keys: [KeyRecord]
     /// The time from which the history goes on; nil for that of the wall clock.
     let historyTime: Timestamp?
     let patchesCount: Int
-    /// Whose history it is; nil for one of an earlier program, and for a new one.
+    /// The domain of the history; nil for a new history, and for one whose server had no name for its domain.
     var domain: HistoryDomain?
-    /// The most bytes of a commit that the journal takes; nil for any.
     var commitBytesMax: Int?
     let warnings: [String]
 
-    /// The data directory of some settings; nil where they name none.
     static func directory(of settings: Settings) -> String? {
         settings.data == "none" || ClusterAddress.isMeant(by: settings.data) ? nil : settings.data
     }
 
-    /// Opens the journal that some settings name; nil where they name none.
+    /// Opens the journal that some settings name, if they name one.
     ///
     /// - Parameter initial: returns the first state of a new history as UTF-8 JSON.
-    /// - Throws: ``ServerFault`` or ``SettingsFault``.
     static func open(
         _ settings: Settings, onDamage policy: StateServer.DamagePolicy, at now: Timestamp, _ logger: Logger,
         initial: () throws -> [UInt8]
@@ -73,9 +67,7 @@ struct OpenedJournal {
         }
     }
 
-    /// The tokens beside the turns of a history in etcd; nil where the settings have them elsewhere.
-    ///
-    /// - Throws: ``ServerFault`` where etcd refuses to give them.
+    /// The tokens beside the turns of a history in etcd, unless the settings have them elsewhere.
     func tokenFile(_ settings: Settings) throws -> TokenFile? {
         guard settings.tokens == "data", let cluster, let address = try settings.etcdAddress() else { return nil }
         let document = try ServerFault.translating { try cluster.document("tokens") }
@@ -83,8 +75,6 @@ struct OpenedJournal {
     }
 
     /// The actions that are set aside: in a file of the data directory, or beside the turns of a history in etcd.
-    ///
-    /// - Throws: ``ServerFault`` where etcd refuses to give them, and ``SettingsFault`` where a file cannot be used.
     func quarantine(_ settings: Settings, _ logger: Logger) throws -> Quarantine {
         guard let cluster, let address = try settings.etcdAddress() else {
             return try Quarantine(
@@ -98,7 +88,6 @@ struct OpenedJournal {
             server: settings.clusterAddress == "none" ? nil : settings.clusterAddress, logger: logger)
     }
 
-    /// The newest commit; nil where the journal does not keep it.
     func newestCommit() throws -> Commit? {
         guard let cluster else { return try journal.commit(version: version) }
         return try cluster.whenReached { try cluster.commit(version: version) }
@@ -107,7 +96,6 @@ struct OpenedJournal {
     /// Records a commit behind ``version``.
     ///
     /// - Returns: false, with ``state`` of a newer version, where another server has written first.
-    /// - Throws: ``ServerFault`` with the reason where that has failed, or where others write without a pause.
     mutating func record(_ commit: Commit, until end: ContinuousClock.Instant) throws -> Bool {
         switch journal.append([commit], after: version) {
         case .landed:
@@ -123,7 +111,6 @@ struct OpenedJournal {
         }
     }
 
-    /// Goes on to what other servers have recorded since.
     private mutating func follow() throws {
         var followed = try PatchedState(parsing: state, version: version)
         var commits: [Commit]

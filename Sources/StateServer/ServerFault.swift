@@ -7,7 +7,7 @@ internal import StateStore
 ///
 /// The description is a sentence for the operator.
 public struct ServerFault: Error, Sendable, CustomStringConvertible {
-    /// What an operator has to mend.
+    /// The thing that an operator has to mend.
     public enum Cause: Sendable {
         /// The server cannot listen on its address or socket: another process does, or this one may not.
         case address
@@ -19,9 +19,9 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
         case system
     }
 
-    /// What the operator has to mend.
+    /// The thing that the operator has to mend.
     public let cause: Cause
-    /// What happened, to what, and what can be done.
+    /// The event, its object, and a remedy, in a sentence.
     public let description: String
 
     init(_ cause: Cause, _ description: String) {
@@ -29,7 +29,7 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
         self.description = description
     }
 
-    /// Makes the fault of an error of the journal or of the HTTP server; nil for another error.
+    /// Makes the fault of an error of the journal or of the HTTP server, or nil for another error.
     init?(_ error: any Error) {
         switch error {
         case let error as JournalError:
@@ -45,7 +45,6 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Does something, and throws a fault in place of an error of the journal or of the HTTP server.
     static func translating<Result>(_ work: () throws -> Result) throws -> Result {
         do {
             return try work()

@@ -5,19 +5,15 @@ internal import Glibc
 ///
 /// A notification is a datagram to the socket that the variable `NOTIFY_SOCKET` names: sd_notify(3).
 struct ServiceManager: Sendable {
-    /// A notification to a service manager.
     enum Notification: String {
         case ready = "READY=1"
         case stopping = "STOPPING=1"
-        /// The process is not ready for a moment, and then is again.
         case reloading = "RELOADING=1"
     }
 
     private let path: [UInt8]
 
-    /// Names the service manager of the process; nil where there is none.
-    ///
-    /// - Parameter name: the path of its socket, or `@` and the name of an abstract one.
+    /// Names the service manager of the process, if there is one.
     init?(name: String? = getenv("NOTIFY_SOCKET").map({ String(cString: $0) })) {
         // A path is absolute, and other kinds of sockets are for virtual machines.
         guard let name, name.hasPrefix("/") || name.hasPrefix("@"), name.utf8.count > 1,
@@ -27,8 +23,6 @@ struct ServiceManager: Sendable {
     }
 
     /// Sends a notification; waits at most a second for room in the service manager's queue.
-    ///
-    /// - Returns: the reason of a failure.
     func send(_ notification: Notification) -> String? {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return String(cString: strerror(errno)) }

@@ -9,7 +9,6 @@ internal import StateJSON
 /// directory's, because the file itself is another one after each change.
 struct SharedFile: SharedDocument {
     let path: String
-    /// What the file is, as in `token file`.
     let name: String
 
     /// How long a change waits for those of other processes.
@@ -50,9 +49,10 @@ struct SharedFile: SharedDocument {
         }
     }
 
-    /// Makes the directory where there is none.
+    /// Makes a missing directory.
     ///
-    /// A new file is for its owner alone; where root makes it, it belongs to the owner of the directory, who runs the server.
+    /// A new file is for its owner alone; if root makes it, it belongs to the owner of the directory, who runs the
+    /// server.
     func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault) {
         let path = target
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
@@ -135,7 +135,7 @@ struct SharedFile: SharedDocument {
             description: "the \(name) \(path) cannot be \(what): \(String(cString: strerror(reason)))\(hint)")
     }
 
-    /// The owner of the file, or else of its directory; nil where that is root, this user, or unknown.
+    /// The owner of the file, or else of its directory, unless that is root, this user, or unknown.
     private var owner: uid_t? {
         var status = stat()
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
@@ -144,9 +144,8 @@ struct SharedFile: SharedDocument {
     }
 }
 
-/// The command line of this process, for sentences that say how to run it again.
 enum CommandLineText {
-    /// The command line by which another user runs the same; nil stands for root.
+    /// The command line by which another user, or root for nil, runs the same.
     static func asAnother(_ user: uid_t?) -> String {
         let words = (user.map { ["sudo", "-u", name(of: $0)] } ?? ["sudo"]) + CommandLine.arguments
         return words.map(quoted).joined(separator: " ")
@@ -156,7 +155,6 @@ enum CommandLineText {
         getpwuid(user).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? "#\(user)"
     }
 
-    /// A word as a shell takes it.
     private static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { byte in
             switch byte {

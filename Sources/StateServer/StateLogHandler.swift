@@ -9,7 +9,6 @@ internal import StateJSON
 /// its own writes the lines. Where standard error does not take them, up to 256 KiB of lines wait; further ones are dropped
 /// and counted.
 public struct StateLogHandler: LogHandler {
-    /// The form of the lines.
     enum Form { case json, text }
 
     /// The lowest level that the handler writes.

@@ -3,7 +3,6 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-/// The state that a server begins with.
 extension StateServer {
     /// Dispatches `StoreResume`, so that the domain notes that the effects of the process before have ended.
     ///
@@ -24,8 +23,6 @@ extension StateServer {
     }
 
     /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
-    ///
-    /// - Parameter claim: by which name the journal knows the domain; nil takes a journal of any domain.
     static func origin<State>(
         _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ claim: DomainClaim?, _ logger: Logger,
         _ now: Timestamp

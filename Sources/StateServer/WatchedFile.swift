@@ -5,10 +5,9 @@ internal import Synchronization
 ///
 /// Any thread may call any method.
 final class WatchedFile<Content: Sendable>: Sendable {
-    /// What is new since the last look.
+    /// The news since the last look.
     enum News {
         case content(Content)
-        /// Why there is no new content.
         case fault(String)
     }
 
@@ -22,9 +21,7 @@ final class WatchedFile<Content: Sendable>: Sendable {
     private let decode: @Sendable (Data?) throws(SettingsFault) -> Content
     private let state: Mutex<State>
 
-    /// Watches a file for what changes from now on.
-    ///
-    /// - Parameter decode: makes the content of the bytes of the file, nil where there is none.
+    /// Watches a file for later changes.
     init(_ file: any SharedDocument, decode: @escaping @Sendable (Data?) throws(SettingsFault) -> Content) {
         self.file = file
         self.decode = decode
@@ -35,11 +32,9 @@ final class WatchedFile<Content: Sendable>: Sendable {
     var unreadableReason: String? { state.withLock { $0.unreadableReason } }
 
     /// Reads the file.
-    ///
-    /// - Throws: ``SettingsFault`` where it cannot be read, or its content has a fault.
     func content() throws(SettingsFault) -> Content { try decode(try file.bytes()) }
 
-    /// Reads the file where it has changed, or could not be read; nil where nothing is new.
+    /// Reads the file if it has changed, or could not be read.
     func news() -> News? {
         let stamp = file.stamp
         guard state.withLock({ $0.stamp != stamp || $0.unreadableReason != nil }) else { return nil }

@@ -7,11 +7,8 @@ internal import StateStore
 extension Authenticator {
     /// Makes the authenticator of a server by its settings.
     ///
-    /// Where a protected server has neither a token nor keys of JSON Web Tokens, it makes a token that allows everything,
-    /// keeps its hash in the token file, and logs the token once.
-    ///
-    /// - Parameter file: where the tokens are; nil where there is no place for them.
-    /// - Throws: ``SettingsFault`` for a file that cannot be read or written, and for keys that the build cannot use.
+    /// For a protected server with neither a token nor keys of JSON Web Tokens, it makes a token that allows
+    /// everything, keeps its hash in the token file, and logs the token once.
     convenience init(
         _ settings: Settings, _ file: TokenFile?, places: [ListeningPlace], _ catalogue: Catalogue,
         now: @escaping @Sendable () -> Instant,
@@ -54,7 +51,6 @@ extension Authenticator {
         warnWithoutAdministrator()
     }
 
-    /// The arguments with which curl reaches the server.
     private static func reachable(_ settings: Settings) -> String {
         switch try? settings.reachablePlace() {
         case .address(let host, let port)?: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"

@@ -5,7 +5,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// What the server knows of the client of a request at once.
+/// The server's knowledge of the client of a request, without a verification.
 enum Recognition: Sendable {
     case known(Authentication)
     /// The client has a JSON Web Token that ``Authenticator/verify(_:for:_:)`` has not seen yet, or no longer knows.
@@ -26,7 +26,6 @@ final class Authenticator: Sendable {
         var isShut = false
         var failures = Failures()
 
-        /// Takes every access of a token in the file, and that of every client.
         mutating func takeAccesses() -> [Access] {
             defer { accesses = [:] }
             return accesses.values.map(\.access) + (open.take().map { [$0] } ?? [])
@@ -44,12 +43,12 @@ final class Authenticator: Sendable {
     /// How long tokens and keys stay known while their file cannot be read: one of them may have been revoked.
     static let unreadableMax = Duration.seconds(10)
 
-    /// Knows these tokens.
+    /// Makes an authenticator of some tokens.
     ///
     /// - Parameters:
-    ///   - tokens: the tokens; nil where there is no file, and every client may do everything until there is one.
-    ///   - file: where the tokens are; nil where there is no file.
-    ///   - signed: knows JSON Web Tokens; nil where the server takes none.
+    ///   - tokens: the tokens, or nil without a file: every client may do everything until there is one.
+    ///   - file: the file of the tokens, if any.
+    ///   - signed: the authenticator of JSON Web Tokens, or nil for a server that takes none.
     ///   - takesProxied: whether a server without tokens is open to requests that came by a proxy, too.
     init(
         _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: WatchedFile<[TokenFile.Entry]?>? = nil,
@@ -73,24 +72,20 @@ final class Authenticator: Sendable {
         state.accesses[digest] = (entry, Access(entry.grant, subject: entry.subject, in: catalogue))
     }
 
-    /// Whether the clients need a credential.
     var isProtected: Bool { state.withLock { $0.open == nil } }
 
     /// Why the file of the tokens or of the keys cannot be read; nil while both can.
     var unreadableReason: String? { file?.unreadableReason ?? signed?.unreadableReason }
 
-    /// The tokens of the file, without their hashes.
     var grantees: [OperationsReport.Grantee] {
         state.withLock { Array($0.accesses.values) }.map(\.entry).sorted { ($0.created, $0.id) < ($1.created, $1.id) }
             .map { .init(id: $0.id, subject: $0.subject, grant: $0.grant) }
     }
 
-    /// What a request gets whose access has ended.
     var problemOfEndedAccess: Problem {
         state.withLock { $0.isShut } || signed?.isShut == true ? .tokensUnreadable : .unauthorized
     }
 
-    /// Finds the access of a request; the cost is a hash of the credential.
     func authenticate(_ request: Request) -> Recognition {
         let access: Access
         let (open, isShut) = state.withLock { ($0.open, $0.isShut) }
@@ -122,15 +117,14 @@ final class Authenticator: Sendable {
         return .known(.granted(access))
     }
 
-    /// Verifies a JSON Web Token behind those that came earlier.
+    /// Verifies a JSON Web Token after the earlier ones.
     ///
     /// An address that has had its share of failures is refused without a verification.
     ///
     /// - Parameters:
     ///   - client: the address that has sent the token.
-    ///   - done: takes nil for a good token, whose access ``authenticate(_:)`` then finds, and the problem otherwise, on any
-    ///     thread.
-    /// - Returns: false, without a call of `done`, where too many tokens wait.
+    ///   - done: takes nil for a good token, whose access ``authenticate(_:)`` then finds, and the problem otherwise,
+    /// on any thread.
     func verify(_ token: String, for client: String, _ done: @escaping @Sendable (Problem?) -> Void) -> Bool {
         guard let signed else { preconditionFailure("only a server that takes JSON Web Tokens has any to verify") }
         return verifications.run(for: client) { [self] in
@@ -145,21 +139,17 @@ final class Authenticator: Sendable {
         }
     }
 
-    /// Whether the address has some of its share of failures left.
     private func mayFail(_ client: String) -> Bool {
         let now = now()
         return state.withLock { $0.failures.isLeft(client, at: now) }
     }
 
-    /// Counts a credential that the server does not know.
     private func failure(of client: String) -> Problem {
         let now = now()
         return state.withLock { $0.failures.take(client, at: now) } ? .unauthorized : .tooManyFailures
     }
 
     /// Reads the files of tokens and keys again if they have changed, and ends the accesses of expired tokens.
-    ///
-    /// - Returns: whether an access has ended.
     func refresh() -> Bool {
         let hasEnded = signed?.refresh(at: now()) ?? false
         return reload() || hasEnded
@@ -191,8 +181,6 @@ final class Authenticator: Sendable {
     }
 
     /// Takes no credential any more where the file could not be read for a time, until it can.
-    ///
-    /// - Returns: whether an access has ended.
     private func shutWhereUnreadable() -> Bool {
         guard file?.unreadableReason != nil else { return false }
         let now = now()

@@ -9,12 +9,9 @@ struct KeyFile: Sendable {
 
     var path: String { file.path }
 
-    /// The keys of the file; nil where there is no file.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that cannot be read, and for a key whose algorithm the file leaves open.
+    /// The keys of the file, if there is one.
     func read() throws(SettingsFault) -> JSONWebKeySet? { try keys(in: try file.bytes()) }
 
-    /// The same of the bytes of the file.
     func keys(in bytes: Data?) throws(SettingsFault) -> JSONWebKeySet? {
         guard let bytes else { return nil }
         do throws(JSONWebKeySet.Fault) {

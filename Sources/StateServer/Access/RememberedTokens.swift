@@ -3,12 +3,10 @@ internal import JWT
 internal import StateHTTP
 internal import StateStore
 
-/// The accesses of tokens that have been verified, by the SHA-256 of the token.
 struct RememberedTokens: Sendable {
     private struct Entry {
         /// Where a stream or a connection holds the access, it has to end in time, even if no new request finds it.
         weak var access: Access?
-        /// The access, until it is forgotten.
         var held: Access?
         var key: VerificationKey
         var end: Timestamp
@@ -25,19 +23,16 @@ struct RememberedTokens: Sendable {
     private var ended: [[UInt8]: Timestamp] = [:]
     private var endedOrder: Deque<[UInt8]> = []
 
-    /// - Parameter heldMax: how many accesses are held; the oldest ones are forgotten.
     init(heldMax: Int = 10_000) { self.heldMax = heldMax }
 
-    /// How many accesses are known, which includes those that only streams and connections hold.
+    /// The number of known accesses, with the ones that only streams and connections hold.
     var count: Int { entries.count }
 
-    /// The access of a token that has been verified before.
     func access(_ digest: [UInt8], at now: Timestamp) -> Access? {
         guard let entry = entries[digest], now < entry.end else { return nil }
         return entry.access
     }
 
-    /// Whether the token was good, and has ended.
     func hasEnded(_ digest: [UInt8], at now: Timestamp) -> Bool { ended[digest].map { $0 <= now } ?? false }
 
     /// Notes that a token has ended; as many are known as accesses are held.
@@ -46,7 +41,6 @@ struct RememberedTokens: Sendable {
         if endedOrder.count > heldMax, let oldest = endedOrder.popFirst() { ended[oldest] = nil }
     }
 
-    /// Remembers an access until a time.
     mutating func insert(_ access: Access, _ digest: [UInt8], key: VerificationKey, end: Timestamp) {
         if entries[digest]?.held == nil {
             heldCount += 1
@@ -72,7 +66,6 @@ struct RememberedTokens: Sendable {
         return remove { $0.end <= now }
     }
 
-    /// Removes the accesses of tokens whose key is not among these.
     mutating func removeAll(except keys: [VerificationKey]) -> [Access] {
         let keys = Set(keys)
         return remove { !keys.contains($0.key) }

@@ -25,9 +25,6 @@ final class SignedTokens: Sendable {
     private let date: @Sendable () -> Timestamp
     private let logger: Logger
 
-    /// Reads the keys.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that is missing, cannot be read, or has a key that cannot be used.
     init(
         _ file: KeyFile, _ rules: ClaimRules, _ verifier: SignatureVerifier, _ catalogue: Catalogue,
         date: @escaping @Sendable () -> Timestamp, logger: Logger
@@ -62,17 +59,13 @@ final class SignedTokens: Sendable {
     /// Whether no token is taken, because one of the keys may have been withdrawn in a file that cannot be read.
     var isShut: Bool { state.withLock { $0.isShut } }
 
-    /// What is known of a token.
     enum Knowledge {
-        /// It is good.
         case access(Access)
-        /// It was good, and has expired.
         case expired
-        /// It has not been verified, is forgotten, or is not good.
         case nothing
     }
 
-    /// What is known of a token without a verification.
+    /// Looks a token up without a verification.
     func knowledge(of digest: [UInt8]) -> Knowledge {
         let now = date()
         return state.withLock { state in
@@ -111,9 +104,6 @@ final class SignedTokens: Sendable {
     }
 
     /// Ends the accesses whose tokens have expired, and those of keys that a new version of the file has not.
-    ///
-    /// - Parameter instant: the time on the clock that no operator sets.
-    /// - Returns: whether an access has ended.
     func refresh(at instant: Instant) -> Bool {
         let now = date()
         var ended = state.withLock { $0.remembered.removeEnded(at: now) }

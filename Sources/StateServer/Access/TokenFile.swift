@@ -5,10 +5,8 @@ internal import StateJSON
 
 /// A bearer token: 256 random bits in text.
 struct Token: Sendable {
-    /// The text that a client sends.
     let text: String
 
-    /// Makes a token of the system's random numbers.
     init() {
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
@@ -31,15 +29,12 @@ struct Token: Sendable {
 
 /// The file of the tokens that a server knows, with the grant of each; it holds hashes only.
 struct TokenFile: Sendable {
-    /// A token in the file.
     struct Entry: Sendable, Codable, Equatable {
         /// The name by which an operator lists and revokes it.
         var id: String
-        /// Who holds it.
         var subject: String
         /// The SHA-256 of the token, in hexadecimal behind `sha256:`.
         var hash: String
-        /// When it was made, in RFC 3339.
         var created: String
         var grant: Grant
 
@@ -70,14 +65,10 @@ struct TokenFile: Sendable {
     /// The path from the root of the machine; of a document in etcd its place there.
     var fullPath: String { file is SharedFile ? URL(fileURLWithPath: path).path : path }
 
-    /// The entries; nil where there is no file.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that cannot be read.
+    /// The entries, or nil without a file.
     func read() throws(SettingsFault) -> [Entry]? { try entries(in: try file.bytes()) }
 
-    /// The entries in the bytes of the file; nil where there is no file.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that is misspelled.
+    /// The entries in the bytes of the file, or nil without a file.
     func entries(in bytes: Data?) throws(SettingsFault) -> [Entry]? {
         guard let bytes else { return nil }
         let tokens = try file.decode(bytes, as: Content.self).tokens
@@ -91,8 +82,8 @@ struct TokenFile: Sendable {
 
     /// Changes the entries, while no other process does.
     ///
-    /// - Parameter body: takes the entries, nil where there is no file; the file stays as it is where the body leaves them so.
-    /// - Throws: ``SettingsFault`` where the file cannot be read or changed, and what the body throws.
+    /// - Parameter body: changes the entries, which are nil without a file; the file stays as it is if they are
+    ///   unchanged.
     func change(_ body: (inout [Entry]?) throws(SettingsFault) -> Void) throws(SettingsFault) {
         try file.change { (bytes) throws(SettingsFault) in
             let old = try self.entries(in: bytes)
@@ -105,7 +96,6 @@ struct TokenFile: Sendable {
 }
 
 extension TokenFile.Entry {
-    /// Makes an entry for a token.
     init(_ token: Token, subject: String, _ grant: Grant) {
         let digest = Token.digest(token.text)
         self.init(
@@ -114,7 +104,7 @@ extension TokenFile.Entry {
             grant: grant)
     }
 
-    /// The bytes of the hash; nil where it is not spelled as one.
+    /// The bytes of the hash, or nil if it is misspelled.
     var digest: [UInt8]? {
         guard hash.hasPrefix("sha256:") else { return nil }
         let digits = Array(hash.utf8.dropFirst(7))

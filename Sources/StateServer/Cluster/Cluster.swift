@@ -9,14 +9,13 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// What a server on a history in etcd does beside serving it: it sends actions on to the server that writes, and says how old
+/// A server on a history in etcd beside other servers: it sends actions on to the server that writes, and says how old
 /// its state may be.
 final class Cluster: Sendable {
-    /// What has come of an action that was sent on.
+    /// The result of sending an action on.
     enum Outcome {
         /// The answer of the server that writes, and the newest version that it had.
         case answered(Response, Cursor?)
-        /// The server that writes has not carried it out.
         case notCarriedOut
         /// It is not there any more, and has not said that it goes: it may have ended by an action.
         case ended
@@ -32,14 +31,12 @@ final class Cluster: Sendable {
     /// The server that writes, and since when it cannot be reached; nil while it can.
     private let unreachable = Mutex<(address: String, since: ContinuousClock.Instant)?>(nil)
 
-    /// How many requests are on their way at once.
     private static let requestsMax = 64
     /// How long a connection to the server that writes may take, and its answer behind what its client allows.
     private static let connectTime = Duration.seconds(1)
     private static let answerTime = Duration.seconds(10)
-    /// The most bytes of an answer.
     private static let answerBytesMax = 1 << 30
-    /// What belongs to one connection, or to the page of a browser, which this server has judged.
+    /// The fields that belong to one connection, or to the page of a browser, which this server has judged.
     private static let ownFields: Set<String> = [
         "connection", "content-length", "date", "expect", "host", "keep-alive", "origin", "proxy-connection",
         "storekeeper-forwarded", "te", "trailer", "transfer-encoding", "upgrade",
@@ -54,10 +51,6 @@ final class Cluster: Sendable {
     }
 
     /// Begins to send actions on.
-    ///
-    /// - Parameters:
-    ///   - isFit: whether this server can write.
-    ///   - changed: called when ``staleness`` begins or ends.
     func start(isFit: @escaping @Sendable () -> Bool, _ changed: @escaping @Sendable () -> Void) {
         journal.write(while: isFit)
         journal.watchStaleness(changed)
@@ -71,7 +64,7 @@ final class Cluster: Sendable {
 
     var isWriter: Bool { journal.writer == .this }
 
-    /// Where actions are to be sent; nil where this server is to carry them out.
+    /// The address to which actions are sent, or nil if this server carries them out.
     var target: String? {
         guard journal.secret != nil, case .other(let address) = journal.writer else { return nil }
         return address
@@ -157,9 +150,7 @@ final class Cluster: Sendable {
     }
 }
 
-/// The form of the setting `cluster_address`.
 enum ForwardingAddress {
-    /// The host of an address, without brackets; nil for none.
     static func host(of text: String) -> String? {
         guard isOne(text) else { return nil }
         let place = text.dropFirst("http://".count)

@@ -10,9 +10,6 @@ struct ClusterFile: SharedDocument {
     /// How often a change is tried where other processes make changes at the same time.
     private static let triesMax = 20
 
-    /// - Parameters:
-    ///   - document: followed by a journal for a server, and else read at each use.
-    ///   - name: what the document is, as in `token file`.
     init(_ document: ClusterDocument, name: String, at address: ClusterAddress, _ key: String) {
         self.document = document
         self.name = name
@@ -49,9 +46,7 @@ struct ClusterFile: SharedDocument {
 }
 
 extension Settings {
-    /// A document of the history in etcd that the settings name, for a command; nil where they name none.
-    ///
-    /// - Throws: ``SettingsFault`` for an address of another form, and where the machine has no libcurl.
+    /// A document of the history in etcd that the settings name, for a command.
     func clusterFile(_ key: String, name: String) throws(SettingsFault) -> ClusterFile? {
         guard let address = try etcdAddress() else { return nil }
         do {

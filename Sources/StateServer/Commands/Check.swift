@@ -1,6 +1,5 @@
 internal import ArgumentParser
 
-/// `check`: prints the effective settings and where each came from, and what is at the place of the journal.
 struct Check: SettingsCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print the effective settings, where each came from, and what is at the place of the journal.")

@@ -8,12 +8,10 @@ struct Failure: Error, CustomStringConvertible {
 
     init(_ description: String) { self.description = description }
 
-    /// Writes sentences to standard error, each on a line of its own.
     static func warn(_ sentences: [String]) {
         for sentence in sentences { say("Warning: \(sentence)") }
     }
 
-    /// Writes a line to standard error.
     static func say(_ line: String) {
         let line = Array("\(line)\n".utf8)
         // The work is done, and the program ends well also where the line cannot be written.

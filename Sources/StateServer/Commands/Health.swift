@@ -2,8 +2,6 @@ internal import ArgumentParser
 internal import Glibc
 internal import MicroHTTP
 
-/// `health`: exits with code 0 when the server at the configured address is ready, for container health
-/// checks.
 struct Health: SettingsCommand {
     static let configuration = CommandConfiguration(
         abstract: "Ask the server at the configured address whether it is ready.")

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import StateJSON
 internal import StateStore
 
-/// `journal`: the commands that use a journal without serving it.
 struct JournalCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "journal", abstract: "Operate a journal, in a directory or in etcd.",
@@ -13,7 +12,6 @@ struct JournalCommand: AsyncParsableCommand {
         ])
 }
 
-/// `journal export`: writes the history as JSON Lines to standard output.
 struct JournalExport: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
@@ -31,7 +29,6 @@ struct JournalExport: SettingsCommand {
     }
 }
 
-/// `journal import`: makes a journal from a recording, with the commits as recorded.
 struct JournalImport: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
@@ -46,7 +43,6 @@ struct JournalImport: SettingsCommand {
     }
 }
 
-/// `journal replay`: makes a journal from the actions of a recording, with today's reducers.
 struct JournalReplay: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
@@ -63,7 +59,6 @@ struct JournalReplay: SettingsCommand {
     }
 }
 
-/// `journal bisect`: finds what broke something.
 struct JournalBisect: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "bisect",
@@ -127,7 +122,6 @@ struct JournalBisect: SettingsCommand {
     }
 }
 
-/// `journal verify`: checks whether today's reducers produce the recorded states from the recorded actions.
 struct JournalVerify: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
@@ -168,6 +162,5 @@ struct JournalVerify: SettingsCommand {
 }
 
 extension JournalSpan {
-    /// A sentence such as `versions 0 to 300, 300 commits`.
     var sentence: String { "versions \(start) to \(end), \(commitsCount) commits" }
 }

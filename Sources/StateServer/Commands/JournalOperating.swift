@@ -4,7 +4,6 @@ internal import StateCluster
 internal import StateJournal
 internal import StateStore
 
-/// `journal info`: says what a journal has.
 struct JournalInfo: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "info", abstract: "Say what the journal has, also while a server is running; verifies nothing.")
@@ -27,7 +26,6 @@ struct JournalInfo: SettingsCommand {
     }
 }
 
-/// `journal backup`: copies the journal of a server that runs, or of one that is stopped.
 struct JournalBackup: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Copy the journal to a directory, also while a server is running.",
@@ -44,7 +42,6 @@ struct JournalBackup: SettingsCommand {
     }
 }
 
-/// `journal restore`: makes a journal of a backup.
 struct JournalRestore: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Make the journal of a backup, under a new epoch.",
@@ -69,7 +66,6 @@ struct JournalRestore: SettingsCommand {
     }
 }
 
-/// `journal copy`: moves a history from a directory into etcd, or back.
 struct JournalCopy: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "copy", abstract: "Move the journal to another place, from a directory into etcd or back.",
@@ -92,7 +88,6 @@ struct JournalCopy: SettingsCommand {
     }
 }
 
-/// `journal compact`: makes the file as small as the retention allows.
 struct JournalCompact: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "compact", abstract: "Drop what the retention allows and give the space back; no server may run.")
@@ -108,20 +103,17 @@ struct JournalCompact: SettingsCommand {
     }
 }
 
-/// What `journal info` says of a journal.
 private protocol HistoryFacts: Encodable {
     var lines: [(String, String)] { get }
 }
 
 extension HistoryFacts {
-    /// A line for each fact.
     fileprivate var table: String {
         lines.map { name, value in
             name + String(repeating: " ", count: 21 - name.utf8.count) + value
         }.joined(separator: "\n")
     }
 
-    /// The lines of what each journal has, as far as it is known.
     fileprivate func lines(
         _ format: Int, _ epoch: String?, _ versions: HistoryVersions?, _ commits: Int?, _ snapshots: [SnapshotSize]?,
         _ keys: Int?

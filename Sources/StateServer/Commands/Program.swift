@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Logging
 internal import StateStore
 
-/// What a program serves, and the settings that it takes.
+/// The domain that a program serves, and the settings that it takes.
 ///
 /// ArgumentParser makes its commands of types alone, so the program is a value of the task that parses and runs them.
 struct Program: Sendable {
@@ -11,26 +11,17 @@ struct Program: Sendable {
         served: { _ in throw SettingsFault(description: "this program serves no domain") })
 
     let name: String
-    /// The version that the program gives itself; nil for none.
     let version: String?
-    /// Every setting, those of the package first.
     let settings: [DeclaredSetting]
-    /// The program's own commands.
     var commands: [any ParsableCommand.Type] = []
-    /// Names the domain of some settings; nil where each has the name of the program.
     var nameDomain: (@Sendable (Settings) -> String)?
     /// Makes the settings those of the domain that a journal names, where nothing else names one; nil for one domain.
     var adopt: (@Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void)?
-    /// Makes the domain by the settings.
     let served: @Sendable (Settings) throws -> Served
 
-    /// The name by which a journal knows the domain of some settings.
     func domainName(_ settings: Settings) -> String { nameDomain?(settings) ?? name }
 
     /// The settings with the domain that the journal in `data` names, where nothing else names one.
-    ///
-    /// - Parameter takesOthers: whether a journal of another domain becomes one of this domain.
-    /// - Throws: ``SettingsFault`` for a journal of another domain.
     func settings(of reading: SettingsReading, takesOthers: Bool = false) throws -> Settings {
         // Where there is no journal, or it cannot be read, whoever opens it says so.
         guard let place = try JournalPlace(reading.settings.data, reading.settings), let recorded = try? place.domain
@@ -42,12 +33,9 @@ struct Program: Sendable {
         return reading.settings
     }
 
-    /// A domain with its middleware.
     struct Served: Sendable {
         let domain: any Domain
-        /// The names of the domain.
         let catalogue: @Sendable () throws -> Catalogue
-        /// Makes the server of the domain.
         let server:
             @Sendable (
                 Settings, DomainClaim, Logger, StateServer.DamagePolicy,
@@ -67,7 +55,6 @@ struct Program: Sendable {
         }
     }
 
-    /// The name of the executable, without its directory.
     static var executableName: String {
         CommandLine.arguments.first.flatMap { $0.split(separator: "/").last }.map(String.init) ?? "server"
     }
@@ -80,7 +67,6 @@ struct Program: Sendable {
         "since", "subject", "to", "version",
     ]
 
-    /// Throws where an option of the program's own would have the name of another one.
     func checkOptionNames() throws(SettingsFault) {
         for setting in settings where Self.optionNames.contains(setting.optionName) {
             throw SettingsFault(

@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import StateJournal
 
-/// `journal quarantine`: the actions and views that a server has set aside because they end it.
 struct QuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine",
@@ -9,7 +8,6 @@ struct QuarantineCommand: AsyncParsableCommand {
         subcommands: [QuarantineList.self, QuarantineDrop.self, QuarantineRetry.self])
 }
 
-/// `journal quarantine list`: a line for each action.
 struct QuarantineList: SettingsCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "List the actions, oldest first.")
 
@@ -31,7 +29,6 @@ struct QuarantineList: SettingsCommand {
     }
 }
 
-/// `journal quarantine drop`: forgets an action.
 struct QuarantineDrop: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "drop", abstract: "Forget an action: it passes, and two crashes set it aside again.")
@@ -47,7 +44,6 @@ struct QuarantineDrop: SettingsCommand {
     }
 }
 
-/// `journal quarantine retry`: lets an action pass on trial.
 struct QuarantineRetry: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Let an action pass; one crash sets it aside again.")
@@ -66,7 +62,7 @@ struct QuarantineRetry: SettingsCommand {
 extension QuarantineFile {
     /// The list beside the journal that a command names.
     ///
-    /// - Throws: `JournalError` where there is none, as the other commands for journals do.
+    /// - Throws: `JournalError` without a journal, as the other commands for journals do.
     fileprivate init(of settings: Settings) throws {
         if let file = try settings.clusterFile("quarantine", name: Self.name) {
             self.init(file)

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// A new start of the program in the same process, which the settings and the files of the domain then are read for anew.
 ///
-/// What supervises the process sees nothing of it: the process, its arguments, its environment and its listening sockets stay.
+/// A supervisor of the process sees nothing of it: the process, its arguments, its environment and its listening sockets stay.
 final class Restart: Sendable {
     private enum Wish {
         case none, wanted, forbidden
@@ -18,12 +18,9 @@ final class Restart: Sendable {
 
     init(check: @escaping @Sendable () async throws -> Void) { self.check = check }
 
-    /// Whether the program starts again when the server has stopped.
     var isWanted: Bool { wish.withLock { $0 == .wanted } }
 
     /// Asks for it; a second call changes nothing.
-    ///
-    /// - Parameter file: what the new start takes, unless ``keep(_:)`` names another file.
     func ask(keeping file: [UInt8]) {
         wish.withLock { wish in
             guard wish == .none else { return }
@@ -32,7 +29,6 @@ final class Restart: Sendable {
         }
     }
 
-    /// Has the new start take a file as it was checked.
     func keep(_ file: [UInt8]) { self.file.withLock { $0 = file } }
 
     /// Makes the stop of the server the end of the program, also where a new start is wanted.
@@ -41,8 +37,6 @@ final class Restart: Sendable {
     /// Begins the program anew by execve(2).
     ///
     /// The call does not return unless the system refuses that.
-    ///
-    /// - Returns: the reason.
     func begin() -> String {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         // The name is that of the file which was started, also where the command line has another; a file that is there no
@@ -86,7 +80,6 @@ enum KeptFile {
     /// Whether this program has begun with what was left.
     static var wasTaken: Bool { isTaken.load(ordering: .relaxed) }
 
-    /// Takes what was left, once; nil where there is nothing.
     static func take() -> [UInt8]? {
         let numbers = getenv(variable).map { String(cString: $0).split(separator: ",").compactMap { Int32($0) } } ?? []
         guard numbers.count == 2, numbers[0] == getpid() else { return nil }

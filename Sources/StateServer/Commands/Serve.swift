@@ -4,7 +4,6 @@ internal import Glibc
 internal import Logging
 internal import StateStore
 
-/// `serve`: runs until SIGTERM or SIGINT.
 struct Serve: SettingsCommand {
     static let configuration = CommandConfiguration(abstract: "Serve a state (the default).")
 

@@ -90,7 +90,6 @@ public enum ServerCommand {
     }
 }
 
-/// The command line itself.
 struct RootCommand: AsyncParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(

@@ -11,10 +11,10 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
     @Flag(help: "Let every client do everything, on any address, without a token.")
     var open = false
 
-    /// The value of `--port`, which many servers have and this one has not; nil where a setting of the program has that name.
+    /// The value of `--port`, an option of many servers that this one does not have, unless a setting of the program
+    /// has that name.
     private var port: String?
 
-    /// The values of the settings that the command line has, by key.
     private var values: [String: String] = [:]
 
     /// The settings of the package in the plain help; the hidden help has all of them.
@@ -54,8 +54,6 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
     var customMirror: Mirror { mirror(of: self) }
 
     /// A mirror that names the options.
-    ///
-    /// - Parameter listed: the settings in the plain help; nil for those of a server.
     func mirror(of subject: Any, listing listed: Set<String>? = nil) -> Mirror {
         let package = Set(SettingKeys.all.map(\.key))
         let options: [(String, Any)] = Program.current.settings.map { setting in
@@ -74,7 +72,6 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
                 + (Self.hintsAtListen ? [("_port", port)] : []))
     }
 
-    /// Reads the settings from the file, the environment and these options; a later source overrides an earlier one.
     func read() async throws -> SettingsReading {
         var flags = values
         if open, let access = flags["access"], access != AccessPolicy.open.rawValue {
@@ -89,7 +86,6 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
 }
 
 extension DeclaredSetting {
-    /// The line of an option.
     fileprivate func help(_ isShown: Bool) -> ArgumentHelp {
         let choices = expectation.hasPrefix("one of ") ? ", \(expectation)" : ""
         return ArgumentHelp(

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// Standard input by lines.
 struct StandardInput {
     /// Nil where the descriptor is closed.
     private let file: UnsafeMutablePointer<FILE>? = fdopen(STDIN_FILENO, "r")
@@ -20,17 +19,14 @@ struct StandardInput {
     }
 }
 
-/// Standard output with a buffer of 256 KiB.
 struct StandardOutput {
     /// Nil where the descriptor is closed.
     private let file: UnsafeMutablePointer<FILE>? = fdopen(STDOUT_FILENO, "w")
 
     init() { if let file { setvbuf(file, nil, _IOFBF, 1 << 18) } }
 
-    /// Appends bytes to the buffer, and writes the buffer when it is full.
     func write(_ bytes: [UInt8]) throws { try check(file.map { fwrite(bytes, 1, bytes.count, $0) } == bytes.count) }
 
-    /// Writes the buffer.
     func flush() throws { try check(file.map(fflush) == 0) }
 
     private func check(_ isWritten: Bool) throws {

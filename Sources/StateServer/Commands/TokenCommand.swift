@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import StateHTTP
 internal import StateJournal
 
-/// `token`: the tokens that a server asks its clients for.
 struct TokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token", abstract: "Make, list or revoke the tokens of a server, also while it is running.",
@@ -22,7 +21,6 @@ struct TokenFileOptions: ParsableArguments, CustomReflectable {
     var customMirror: Mirror { options.mirror(of: self, listing: ["data", "tokens"]) }
 }
 
-/// `token create`: adds a token to the file and prints it, once.
 struct TokenCreate: SettingsCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
@@ -93,7 +91,6 @@ struct TokenCreate: SettingsCommand {
     }
 }
 
-/// `token list`: prints a line for each token.
 struct TokenList: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Print a line for each token: name, subject, time, and what it allows.")
@@ -115,7 +112,6 @@ struct TokenList: SettingsCommand {
     }
 }
 
-/// `token revoke`: removes a token from the file.
 struct TokenRevoke: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke", abstract: "Remove a token; its streams and waits end within a second.")
@@ -148,8 +144,6 @@ struct TokenRevoke: SettingsCommand {
 
 extension Settings {
     /// The file that the commands for tokens change; a server notices that within a second.
-    ///
-    /// - Throws: ``SettingsFault`` where the settings name no file: `tokens` is `data`, and `data` is `none`.
     fileprivate func namedTokenFile() throws(SettingsFault) -> TokenFile {
         if let tokenFile { return tokenFile }
         if let file = try clusterFile("tokens", name: TokenFile.name) { return TokenFile(file) }
@@ -157,7 +151,6 @@ extension Settings {
             description: "there is no token file: name it with the setting tokens, or the data directory")
     }
 
-    /// The servers that read a token file, as a sentence; and whether none runs, as far as that can be known.
     fileprivate func readers(of file: TokenFile) -> (sentence: String, isNone: Bool) {
         guard self.tokens == "data", let directory = OpenedJournal.directory(of: self) else {
             let setting = self.tokens == "data" ? "data is \(self.data)" : "tokens names this file"

@@ -3,17 +3,15 @@
 /// A turn has a cost of its own, such as that of finding a value which all lines expect, and a cost for each transaction.
 /// Two batches of different sizes tell them apart.
 struct BatchSize {
-    /// The size of the next batch.
     private(set) var count: Int
     private var last: (count: Int, nanoseconds: Double)?
-    /// What a further transaction costs; nil before the second batch.
+    /// The cost of a further transaction, from the second batch on.
     private var transactionNanoseconds: Double?
-    /// What the batches of all loads may cost together.
+    /// The cost that the batches of all loads may have together.
     static let time = Duration.milliseconds(2)
     /// The mailbox keeps room for other clients.
     static let countMax = 1024
 
-    /// - Parameter count: the size of the first batch, of whose cost nothing is known.
     init(first count: Int = 8) { self.count = count }
 
     /// Takes the cost of the turn of a batch.

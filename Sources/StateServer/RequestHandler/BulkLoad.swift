@@ -19,7 +19,6 @@ final class BulkLoad: Sendable {
     private let loads: BulkLoads
     private let isAbandoned: @Sendable () -> Bool
 
-    /// - Parameter isAbandoned: whether the client has gone.
     init(
         _ transactions: [Transaction], of client: String, into outcomes: LoadOutcomes, store: any AnyStore,
         among loads: BulkLoads, isAbandoned: @escaping @Sendable () -> Bool = { false }
@@ -70,7 +69,7 @@ final class BulkLoad: Sendable {
         done(progress.withLock { $0.outcomes })
     }
 
-    /// The next batch; nil where there is none, or the client has gone.
+    /// The next batch, unless all are done or the client has gone.
     private func nextBatch() -> [Transaction]? {
         guard !isAbandoned() else { return nil }
         // Half of the mailbox is for all loads together.
@@ -96,7 +95,6 @@ final class BulkLoad: Sendable {
     }
 }
 
-/// The bulk loads that are under way in a server.
 final class BulkLoads: Sendable {
     private let active = Atomic(0)
 
@@ -107,7 +105,6 @@ final class BulkLoads: Sendable {
     func end() { active.subtract(1, ordering: .relaxed) }
 }
 
-/// The collector: it gathers the outcomes of several transactions, in order.
 private final class OutcomeCollector: Sendable {
     private struct State {
         var missingCount: Int

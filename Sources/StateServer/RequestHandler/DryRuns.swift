@@ -11,7 +11,6 @@ final class DryRuns: Sendable {
         var batch = BatchSize(first: 1)
     }
 
-    /// Whether a request goes on.
     enum Standing { case wanted, abandoned, draining }
 
     private let progress: Mutex<Progress>

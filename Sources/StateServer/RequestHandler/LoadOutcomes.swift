@@ -14,13 +14,12 @@ struct LoadOutcomes: Sendable {
     private(set) var all: [Outcome] = []
     /// Whether further lines are answered without values.
     private(set) var isFull = false
-    /// Whether an outcome has values.
     private(set) var hasValues = false
     private let memory: MemoryBudget
     private var bytesLeft: Int
     private var reservedBytes: Int
 
-    /// Makes room for the outcomes of some lines; nil where the budget has none.
+    /// Makes room for the outcomes of some lines, or returns nil if the budget has none.
     init?(of linesCount: Int, valuesBytesMax: Int = Self.valuesBytesMax, in memory: MemoryBudget) {
         reservedBytes = linesCount * Self.lineBytes
         guard memory.reserve(reservedBytes) else { return nil }
@@ -42,7 +41,6 @@ struct LoadOutcomes: Sendable {
         all.append(outcome)
     }
 
-    /// Appends the same outcome for lines that get no turn.
     mutating func append(_ outcome: Outcome, count: Int) { all += repeatElement(outcome, count: count) }
 
     /// Ends the count, when the answer is on its way.

@@ -6,7 +6,6 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// Requests for a backup of the journal.
 extension RequestHandler {
     /// Begins a backup, and sends it when the server hands the request on again.
     ///

@@ -4,7 +4,6 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-/// The search for the first commit after which a test of a value holds.
 extension RequestHandler {
     /// Looks at O(log n) past states, each as a GET with `version` does.
     func bisect(_ request: BisectRequest, _ exchange: Exchange) -> Reply {

@@ -5,7 +5,6 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Requests for commits.
 extension RequestHandler {
     func changes(_ request: ChangesRequest, _ exchange: Exchange) -> Reply {
         let bounds = hub.bounds
@@ -51,7 +50,6 @@ extension RequestHandler {
         }
     }
 
-    /// Answers with the commits before a cursor, or the newest ones, newest first.
     func earlier(_ request: ChangesRequest, before cursor: Cursor?, _ exchange: Exchange) -> Reply {
         let bounds = hub.bounds
         if let cursor, cursor.epoch != bounds.latest.epoch || cursor.version > bounds.latest.version {
@@ -91,8 +89,8 @@ extension RequestHandler {
         return .waiting(atMost: time(of: wait))
     }
 
-    /// The commits after a version from memory or from the journal, however many have to be examined; nil where they are no
-    /// longer kept.
+    /// The commits after a version from memory or from the journal, however many have to be examined, or nil if they
+    /// are no longer kept.
     func page(_ query: ChangesQuery) throws -> ChangesPage? {
         switch hub.examined(query) {
         case .page(let page): page
@@ -120,7 +118,6 @@ extension RequestHandler {
         }
     }
 
-    /// Answers with all entities as `initial`.
     private func initialDifference(_ request: ChangesRequest, _ exchange: Exchange) -> Reply {
         reading(exchange, request.requestID) { [self] in
             try contract.initialDifference(to: request, in: hub.latest)

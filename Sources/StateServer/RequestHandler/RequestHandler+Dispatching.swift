@@ -5,7 +5,6 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Requests that dispatch actions.
 extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.id)) }
@@ -29,7 +28,6 @@ extension RequestHandler {
         return .working()
     }
 
-    /// Dispatches the lines of a bulk load, or computes them as dry runs.
     private func load(
         _ lines: [DispatchRequest.Line], of request: DispatchRequest, _ exchange: Exchange, _ name: RequestName
     ) -> Reply {
@@ -79,8 +77,6 @@ extension RequestHandler {
     }
 
     /// Computes dry runs as slow work of their client.
-    ///
-    /// - Returns: the refusal, where the client or the server has too much slow work.
     private func dryRun(
         _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange, _ name: RequestName,
         isAbandoned: @escaping @Sendable () -> Bool, _ done: @escaping @Sendable (LoadOutcomes) -> Void
@@ -116,8 +112,8 @@ extension RequestHandler {
 
     /// Dispatches, and answers when the cascade is complete or the time is up.
     ///
-    /// - Returns: nil where the hub has no room for the watch; the caller then answers without waiting, because the wait is a
-    ///   preference.
+    /// - Returns: nil if the hub has no room for the watch; the caller then answers without waiting, because the wait
+    ///   is a preference.
     private func dispatch(
         _ request: DispatchRequest, _ transaction: Transaction, awaitingCascade wait: Wait, _ exchange: Exchange,
         _ name: RequestName
@@ -149,7 +145,6 @@ extension RequestHandler {
         return store.cascade(of: receipt.version) == nil
     }
 
-    /// The answer to a POST whose wait ends before its cascade, with the report so far.
     func answer(to request: DispatchRequest, _ outcome: Outcome?, _ name: RequestName) -> Response {
         guard let outcome else { return contract.response(toUndecided: request, latest: latest) }
         guard case .committed(let receipt) = outcome else { return response(to: request, outcome, nil, name) }
@@ -226,6 +221,5 @@ extension Outcome {
         return receipt.representation?.reduce(0) { $0 + ($1.value?.count ?? 0) } ?? 0
     }
 
-    /// Whether an earlier request with the same key has committed the action.
     fileprivate var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
 }

@@ -7,9 +7,7 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// Reads by the Durable Streams protocol.
 extension RequestHandler {
-    /// The time of the answer to a long-poll.
     private var pollTime: StreamTime { StreamTime(schedule.time(), random: schedule.random(0...1)) }
 
     /// The time of an event: without a random part, so that the cursors of a stream's events never go back.
@@ -24,8 +22,6 @@ extension RequestHandler {
     // MARK: Commits, and what they change
 
     /// The answer with a page of commits, in the form that the request asks for.
-    ///
-    /// - Throws: ``Problem/offsetGone`` where the state before the page is no longer kept.
     func response(to request: ChangesRequest, _ page: ChangesPage, since: Version) throws -> Response {
         guard let read = request.durable else { return contract.response(to: request, page) }
         var page = page
@@ -33,7 +29,6 @@ extension RequestHandler {
         return contract.response(to: request, read, page, at: pollTime) { messages }
     }
 
-    /// The same as ``response(to:_:since:)``, with a problem instead of an error.
     func quickResponse(to request: ChangesRequest, _ page: ChangesPage, since: Version) -> Response {
         do {
             return try response(to: request, page, since: since)
@@ -57,7 +52,7 @@ extension RequestHandler {
         return page.weight > request.quickBytesMax || statePages.entities(at: since, of: request.filter) == nil
     }
 
-    /// What decides the messages of a page; nil for the messages of a stream of commits, which need no state.
+    /// The key of the messages of a page, or nil for a stream of commits, whose messages need no state.
     private func key(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StatePages.Page? {
         guard case .state(let hasOldValues)? = request.durable?.content else { return nil }
         return StatePages.Page(
@@ -116,7 +111,6 @@ extension RequestHandler {
     /// About the most bytes of messages in one answer or chunk; a single commit may have more.
     private static let messagesBytesMax = 256 << 10
 
-    /// The entities at a version.
     private func entities(at version: Version, _ request: ChangesRequest) throws -> EntityChanges {
         if let known = statePages.entities(at: version, of: request.filter) { return known }
         let (parts, scopes) = (contract.parts, request.scopes)
@@ -135,7 +129,7 @@ extension RequestHandler {
 
     // MARK: Streams of events
 
-    /// Why a stream cannot go on inside a snapshot; nil where it can, and for every other stream.
+    /// The reason for which a stream cannot go on inside a snapshot, or nil.
     ///
     /// A client that learns it from the status begins again; one whose stream only ends would come back with the same
     /// offset.
@@ -147,10 +141,10 @@ extension RequestHandler {
             ? nil : .offsetGone
     }
 
-    /// Begins to read what the journal has for the start of a stream, so that a client whose offset the journal cannot tell
-    /// learns it by the status; nil where the start is in memory, or has been read.
+    /// Begins to read the start of a stream from the journal, so that a client whose offset the journal cannot tell
+    /// learns it by the status; returns nil if the start is in memory, or has been read.
     ///
-    /// The server hands the request on again where it was read; its result is kept for the stream for a moment.
+    /// The server hands the request on again after the read; its result is kept for the stream for a moment.
     func check(
         _ request: StreamRequest, _ follow: ChangesRequest, _ bounds: HistoryBounds, _ exchange: Exchange
     ) -> Reply? {
@@ -238,7 +232,6 @@ extension RequestHandler {
         }
     }
 
-    /// Ends streams whose messages cannot be made.
     private func fail(_ streams: [WatchedRequest], _ error: any Error) {
         // A problem is the client's: its offset is gone.
         logger.log(
@@ -248,7 +241,6 @@ extension RequestHandler {
 
     // MARK: The entities of one version
 
-    /// Answers a read of the entities with which a state stream begins.
     func entities(_ request: EntitiesRequest, _ exchange: Exchange) -> Reply {
         let bounds = hub.bounds
         if let cursor = request.cursor, cursor.epoch != bounds.latest.epoch || cursor.version > bounds.latest.version {
@@ -281,8 +273,6 @@ extension RequestHandler {
     }
 
     /// The state at a version.
-    ///
-    /// - Throws: ``Problem/offsetGone`` where neither the store nor the journal can tell it.
     private func snapshot(at cursor: Cursor, _ exchange: Exchange) throws -> any AnySnapshot {
         if let kept = statePages.snapshot(cursor) { return kept }
         let latest = hub.latest
@@ -300,6 +290,5 @@ extension ChangesRequest {
     /// Whether the answer needs the state before its commits.
     var needsState: Bool { if case .state? = durable?.content { true } else { false } }
 
-    /// The parts of the state whose changes the filter of a state stream passes.
     fileprivate var scopes: PointerFilter { filter.paths ?? PointerFilter(store.pointer) }
 }

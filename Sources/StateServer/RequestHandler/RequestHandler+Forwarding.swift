@@ -4,7 +4,6 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Actions that another server of the cluster is to carry out.
 extension RequestHandler {
     /// Sends a request on to the server that writes, or carries it out here; nil for one that needs no cluster.
     ///
@@ -95,8 +94,6 @@ extension RequestHandler {
     }
 
     /// Answers a request that the loop does not hold any more.
-    ///
-    /// - Returns: whether the answer was there already.
     @discardableResult
     func complete(_ reply: consuming Reply, _ exchange: Exchange) -> Bool {
         switch consume reply {

@@ -7,7 +7,6 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// Requests for the value of a selection.
 extension RequestHandler {
     func read(_ request: ReadRequest, _ exchange: Exchange) -> Reply {
         // The latest version goes this way, too: the next commit can make it a past version before it is read.
@@ -65,7 +64,7 @@ extension RequestHandler {
             subject: subject, route: kind.route, examinedVersion: examinedVersion, debounce: debounce)
     }
 
-    /// The reply to the transport for a registered watch; nil where the request need not wait.
+    /// The reply to the transport for a registered watch, or nil if the request need not wait.
     func reply(to watching: Watching, _ watch: Watch, _ wait: Wait, _ requestID: RequestID) -> Reply? {
         switch watching {
         case .parked:
@@ -76,7 +75,7 @@ extension RequestHandler {
         }
     }
 
-    /// The answer to a request that has waited, with the latest value; nil where the value is over budget.
+    /// The answer to a request that has waited, with the latest value, or nil if the value is over budget.
     func answerQuickly(_ request: ReadRequest) -> Response? {
         if let version = request.atLeast, latest.version < version {
             return notYet(request)
@@ -129,10 +128,8 @@ extension RequestHandler {
         }
     }
 
-    /// The state at a past version, made of the nearest state before it and the patches since; nil where neither the hub nor
-    /// the journal has them.
-    ///
-    /// - Parameter path: the nearest state that the hub has, and the commits from there.
+    /// The state at a past version, made of the nearest state before it and the patches since, or nil if neither the
+    /// hub nor the journal has them.
     func pastState(
         at cursor: Cursor, _ path: (from: any AnySnapshot, commits: [Commit])?, isOver: () -> Bool
     ) throws -> (any AnySnapshot)? {
@@ -190,7 +187,6 @@ extension RequestHandler {
         return kind == .past ? .waiting() : .working()
     }
 
-    /// The answer to a request whose reading of the journal, or of a large value, has failed.
     func failedReading(_ requestID: RequestID, _ error: any Error) -> Response {
         logger.error("reading failed", metadata: requestID.metadata(["reason": .string("\(error)")]))
         return respond(.of(reading: error), requestID)
@@ -198,7 +194,6 @@ extension RequestHandler {
 }
 
 extension Problem {
-    /// The problem for an error of a reading.
     static func of(reading error: any Error) -> Problem {
         if let fault = error as? ViewFault { return .viewFault(fault) }
         return (error as? Problem) ?? ((error as? JournalError)?.kind == .damage ? .journalDamaged : .ourFault)

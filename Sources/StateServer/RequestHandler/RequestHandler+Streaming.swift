@@ -76,7 +76,6 @@ extension RequestHandler {
             debounce: request.debounce, endsAt: schedule.now() + lifetime(of: request) * schedule.random(0.75...1))
     }
 
-    /// Sends one shared chunk to streams with equal options.
     func send(_ chunk: Watch.Chunk, _ change: Delivery.Change, to group: [WatchedRequest]) {
         guard case .stream(let request)? = group.first?.kind else { return }
         if case .changes(let follow) = request.source, let read = follow.durable {
@@ -233,7 +232,8 @@ extension ChangesRequest {
     }
 }
 
-/// What the first of several pieces of slow work makes for all of them; what runs at the same time makes it, too.
+/// A value that the first of several pieces of slow work makes for all of them; work that runs at the same time makes
+/// it, too.
 final class Shared<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
 

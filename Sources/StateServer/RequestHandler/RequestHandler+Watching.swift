@@ -5,7 +5,6 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// The deliveries to watched requests, and the end of their exchanges.
 extension RequestHandler: WatchReceiver {
     func receive(_ delivery: Delivery) {
         let watched = delivery.watched
@@ -28,7 +27,6 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// Answers requests with equal options: with one shared response where their answers have the same bytes.
     private func answer(_ group: [WatchedRequest], _ change: Delivery.Change) {
         switch (group.first?.kind, change) {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
@@ -56,7 +54,6 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// Answers requests with equal options, so of one trace, with one response.
     private func answer(_ group: [WatchedRequest], with response: Response) {
         guard let first = group.first else { return }
         var response = closing(response)
@@ -85,7 +82,7 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// The answer to one request; nil where its value is over budget, or its commits are in the journal only.
+    /// The answer to one request, or nil if its value is over budget, or its commits are in the journal only.
     private func response(to watched: WatchedRequest, _ change: Delivery.Change) -> Response? {
         let response: Response? =
             switch (watched.kind, change) {
@@ -125,7 +122,7 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// The response that ends an exchange; nil where another thread is about to answer the exchange.
+    /// The response that ends an exchange, or nil if another thread is about to answer the exchange.
     func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response? {
         if case .deadline = expiry, isComplete(exchange) { return nil }
         // The connection of a backup is cut off, and gets no end of a body that is not complete.

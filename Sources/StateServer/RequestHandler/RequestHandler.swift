@@ -17,12 +17,10 @@ final class RequestHandler: Sendable {
     let contract: Contract
     let store: any AnyStore
     let journal: (any Journal)?
-    /// Nil where the journal is not in etcd.
     let cluster: Cluster?
     let quarantine: Quarantine?
     /// Nil where there is no journal in a directory.
     let backups: Backups?
-    /// Nil for a fork itself.
     let forks: Forks?
     let schedule: Schedule
     let logger: Logger
@@ -79,7 +77,6 @@ final class RequestHandler: Sendable {
     var hub: WatchHub { store.hub }
     var latest: Cursor { hub.latest.cursor }
 
-    /// The functions that a transport calls.
     var handlers: Handlers {
         Handlers(
             receive: { request, exchange in
@@ -143,8 +140,8 @@ final class RequestHandler: Sendable {
         return plan
     }
 
-    /// What the answers to a request get so that a browser gives them to the page, and what says that this server may have
-    /// missed commits; nil where neither is needed.
+    /// The fields that let a browser give an answer to the page, and that say that this server may have missed commits,
+    /// if they are needed.
     private func addedFields(of request: Request) -> AddedFields? {
         let stale = staleness.map { AddedFields([.stateAge: "\($0.components.seconds)"]) }
         guard let fieldsWithoutOrigin else { return stale }
@@ -232,7 +229,6 @@ final class RequestHandler: Sendable {
         }
     }
 
-    /// Answers an exchange.
     func answer(_ exchange: Exchange, _ response: consuming Response) {
         finish(&response, exchange.trace)
         exchange.answer(consume response)
@@ -335,7 +331,6 @@ final class RequestHandler: Sendable {
 }
 
 extension RequestID {
-    /// The metadata of a log line about the request.
     func metadata(_ others: Logger.Metadata) -> Logger.Metadata {
         var metadata = others
         metadata["request_id"] = .string(text)

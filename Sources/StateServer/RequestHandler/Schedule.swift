@@ -5,15 +5,10 @@ internal import StateStore
 
 /// The clock, the queues and the random numbers of a request handler, as values that a test replaces.
 struct Schedule: Sendable {
-    /// The time on the clock of waits and streams.
     var now: @Sendable () -> Instant
-    /// The time of the system's clock.
     var time: @Sendable () -> Timestamp
-    /// Runs work after a time.
     var after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
-    /// Runs slow work for a client.
     var slow: @Sendable (SlowWork.Kind, _ client: String, @escaping @Sendable () -> Void) -> Void
-    /// A random number in a range.
     var random: @Sendable (ClosedRange<Double>) -> Double
 
     /// The queues of the store's hub.

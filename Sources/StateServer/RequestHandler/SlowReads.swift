@@ -16,7 +16,6 @@ final class SlowReads: Sendable {
     private let countMax: Int
     private let countPerClientMax: Int
 
-    /// Makes an empty collection; the defaults are those of the shipped configuration.
     init(countMax: Int = 1024, countPerClientMax: Int = 256) {
         self.countMax = countMax
         self.countPerClientMax = countPerClientMax
@@ -37,7 +36,6 @@ final class SlowReads: Sendable {
         }
     }
 
-    /// Ends the count of a read.
     func end(_ exchange: Exchange) {
         state.withLock { state in
             state.count -= 1
@@ -47,6 +45,5 @@ final class SlowReads: Sendable {
         }
     }
 
-    /// Whether the exchange is a read that ends when its client hangs up.
     func isAbandonable(_ id: UInt64) -> Bool { state.withLock { $0.abandonable.contains(id) } }
 }

@@ -8,17 +8,15 @@ internal import Threads
 /// A client that asks for much waits for itself: each free thread takes the next work of the client whose last one is the
 /// longest ago. Where processors are few, the threads of the loops and of the turns go first. Any thread may call any method.
 final class SlowWork: Sendable {
-    /// What the work does; each kind has threads of its own, so that no kind waits for another.
+    /// The kind of the work; each kind has threads of its own, so that no kind waits for another.
     enum Kind: CaseIterable {
-        /// It encodes or indents a large value, or reads the journal.
+        /// Encodes or indents a large value, or reads the journal.
         case read
-        /// It makes the state of a past version.
         case past
-        /// It computes dry runs.
         case dryRun
-        /// It runs the actions of a history again, for a fork.
+        /// Runs the actions of a history again, for a fork.
         case fork
-        /// It parses a long body, or writes the answers to many lines.
+        /// Parses a long body, or writes the answers to many lines.
         case parse
     }
 
@@ -31,7 +29,6 @@ final class SlowWork: Sendable {
     private let width: Int
     private static let niceness: Int32 = 10
 
-    /// - Parameter width: how many works may run at once.
     init(width: Int) { self.width = width }
 
     /// Runs work behind the earlier work of the client, and in turn with that of other clients.
@@ -52,7 +49,7 @@ final class SlowWork: Sendable {
         }
     }
 
-    /// The next work; nil where there is none, and then one thread less is running.
+    /// The next work; without work, one thread less is running.
     private func next() -> (@Sendable () -> Void)? {
         state.withLock { state in
             let work = state.waiting.next()

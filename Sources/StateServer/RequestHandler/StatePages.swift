@@ -2,11 +2,11 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// What state streams go on from: the last entities, and the last messages, which clients share.
+/// The last entities and the last messages of state streams, which clients share.
 ///
 /// Any thread may call any method.
 final class StatePages: Sendable {
-    /// What decides the messages of a page of commits.
+    /// The key of the messages of a page of commits.
     struct Page: Hashable {
         let since: Version
         let next: Version
@@ -16,9 +16,7 @@ final class StatePages: Sendable {
         let hasOldValues: Bool
     }
 
-    /// The messages of a page of commits.
     struct Messages {
-        /// An array of messages, UTF-8 JSON.
         let array: [UInt8]
         /// The last version whose messages these are: long messages end before the page does.
         let next: Version
@@ -29,7 +27,6 @@ final class StatePages: Sendable {
         var entities: [(filter: ChangesFilter, entities: EntityChanges)] = []
         /// The snapshots that clients are reading in pages, oldest first, each with the time at which its first client came.
         var snapshots: [(snapshot: any AnySnapshot, since: Instant)] = []
-        /// The last messages, oldest first.
         var sent: [(page: Page, messages: Messages)] = []
     }
 
@@ -58,15 +55,12 @@ final class StatePages: Sendable {
         }.0
     }
 
-    /// A snapshot that clients are reading, by its cursor; nil where it is not kept.
     func snapshot(_ cursor: Cursor) -> (any AnySnapshot)? {
         state.withLock { $0.snapshots.last { $0.snapshot.cursor == cursor }?.snapshot }
     }
 
-    /// The messages of a page that were made lately.
     func messages(of page: Page) -> Messages? { state.withLock { $0.sent.last { $0.page == page }?.messages } }
 
-    /// Keeps the messages of a page for the other clients of the same commits.
     func keep(_ messages: Messages, of page: Page) {
         // Long messages are made again rather than kept.
         guard messages.array.count <= Self.bytesMax / Self.pagesMax else { return }
@@ -76,7 +70,7 @@ final class StatePages: Sendable {
         }
     }
 
-    /// The entities at a version from which the stream of a filter goes on; nil where they are not kept.
+    /// The kept entities at a version from which the stream of a filter goes on.
     func entities(at version: Version, of filter: ChangesFilter) -> EntityChanges? {
         state.withLock { $0.entities.first { $0.filter == filter && $0.entities.version == version }?.entities }
     }
