@@ -211,6 +211,41 @@ struct TreeTests {
     }
 }
 
+@Suite("Comments")
+struct CommentTests {
+    /// The sources but for two folders that are being rewritten.
+    private static let files = Tree.swiftFiles(below: "Sources").filter {
+        !$0.hasPrefix("Sources/MicroHTTP/") && !$0.hasPrefix("Sources/StateServer/Quarantine/")
+    }
+
+    @Test("a documentation comment begins with a noun or a verb")
+    func beginnings() throws {
+        for file in Self.files {
+            var isInside = false
+            for line in try Tree.text(file).split(separator: "\n").map({ $0.drop { $0 == " " } }) {
+                let isDocumentation = line.hasPrefix("///")
+                if isDocumentation, !isInside {
+                    #expect(line.prefixMatch(of: #/\/\/\/ (What|Those|Whatever|The one)\b/#) == nil, "\(file): \(line)")
+                }
+                isInside = isDocumentation
+            }
+        }
+    }
+
+    @Test("few comments tell what is not there")
+    func riddles() throws {
+        var found: [String] = []
+        for file in Self.files {
+            for line in try Tree.text(file).split(separator: "\n")
+            where line.contains("//") && line.contains(#/nil where|is none|those that/#) {
+                found.append("\(file): \(line)")
+            }
+        }
+
+        #expect(found.count <= 40, "\(found.joined(separator: "\n"))")
+    }
+}
+
 @Suite("The container")
 struct ContainerTests {
     /// Debian's package for each shared library that the binary may need beyond the C library.
