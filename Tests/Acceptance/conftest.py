@@ -14,9 +14,9 @@ one would disturb, or which would disturb another one:
 - `prompt`: it has a bound of about a second, or less, for something that costs the machine little. Only others of its
   kind may run beside it.
 
-.ci/run therefore runs `-m alone`, then `-m prompt -n 3`, and then all others with `-n 4`. With `--dist loadfile` the
-tests of a file run in one process, which keeps their servers. Long forms run one after the other only: `--long`
-without `-n`.
+.ci/run therefore runs all others with `-n 4`, and .ci/long runs `-m alone`, and then `-m prompt -n 3`. With `--dist
+loadfile` the tests of a file run in one process, which keeps their servers. Long forms run one after the other only:
+`--long` without `-n`.
 """
 
 import os

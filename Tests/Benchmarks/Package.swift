@@ -4,7 +4,7 @@ import PackageDescription
 
 // The benchmarks, and the C program that is their baseline: clients of the server, which they start as a process.
 //
-// .ci/run and the page on the benchmarks build this package in the folder of the project's own build, so that the programs
+// .ci/long and the page on the benchmarks build this package in the folder of the project's own build, so that the programs
 // stand side by side. The micro-benchmarks call functions internal to the project; they belong to its manifest.
 
 let package = Package(
