@@ -30,7 +30,7 @@ public final class TestStore<State: StateType>: Sendable {
         model = try CompiledDomain(domain)
         let log = Log<State>()
         store = try Store(
-            domain, isRecorded: true, state: state, middleware: middleware, limits: limits,
+            domain, state: state, middleware: middleware, limits: limits,
             now: { Timestamp(milliseconds: 0) },
             report: { log.note($0) })
         self.log = log

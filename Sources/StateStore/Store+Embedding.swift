@@ -3,8 +3,8 @@ internal import FoundationEssentials
 extension Store {
     /// Makes a store of a domain for use inside this process.
     ///
-    /// The store keeps its state only, no commit. It takes a state that JSON does not have, such as one with a number that is
-    /// infinite, which a server refuses; so does the `TestStore` of `StateServerTesting`.
+    /// The store keeps its history in memory, within the limits, and refuses an action that leads to a state that JSON does
+    /// not have, such as one with a number that is infinite. So does a server.
     ///
     /// - Parameters:
     ///   - state: the initial state; nil for the domain's own, to which the store has applied ``StoreInit``.
@@ -20,22 +20,10 @@ extension Store {
         now: @escaping @Sendable () -> Timestamp = Timestamp.now,
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) throws(DeclarationFault) where D.State == State {
-        try self.init(
-            domain, isRecorded: false, state: state, middleware: middleware, limits: limits,
-            automaticallySkipsRepeats: automaticallySkipsRepeats, now: now, report: report)
-    }
-
-    /// Makes a store of a domain without a journal, which records its commits in memory as a server does, or none.
-    package convenience init<D: Domain>(
-        _ domain: D, isRecorded: Bool, state: State? = nil, middleware: [Middleware<State>] = [.validation],
-        limits: StoreLimits = StoreLimits(), automaticallySkipsRepeats: Bool = true,
-        now: @escaping @Sendable () -> Timestamp = Timestamp.now,
-        report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
-    ) throws(DeclarationFault) where D.State == State {
         self.init(
             domain: try CompiledDomain(domain), middleware: middleware, limits: limits,
             origin: state.map { Origin(state: $0) }, automaticallySkipsRepeats: automaticallySkipsRepeats, now: now,
-            isRecorded: isRecorded, report: report)
+            report: report)
     }
 }
 

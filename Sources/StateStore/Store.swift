@@ -39,10 +39,6 @@ public final class Store<State: StateType>: Sendable {
     package let hub: WatchHub
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
-    /// Whether the store keeps what clients read of its commits later: their actions as JSON, their patches, the history.
-    ///
-    /// A store that serves its process alone has no such clients.
-    let isRecorded: Bool
     let queue = DispatchQueue(label: "storekeeper.store")
     let cascades: Mutex<Cascades>
     let effects: Effects
@@ -87,14 +83,13 @@ public final class Store<State: StateType>: Sendable {
         processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         mark: ReductionMark? = nil, queues: WatchHub.Queues = .dispatch(),
         onLandingThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = Store.landingThread(),
-        observer: StoreObserver? = nil, isRecorded: Bool = true,
+        observer: StoreObserver? = nil,
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
             domain: domain, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
-            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime, mark: mark,
-            isRecorded: isRecorded)
+            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime, mark: mark)
         self.domain = domain
         self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch
@@ -112,7 +107,6 @@ public final class Store<State: StateType>: Sendable {
         dryRunMark = Owned(mark?.another())
         if let mark { domain.mark(by: mark) }
         self.journal = journal
-        self.isRecorded = isRecorded
         installedMiddleware = Mutex(middleware)
         self.onLandingThread = onLandingThread
         self.report = report
@@ -276,18 +270,6 @@ public final class Store<State: StateType>: Sendable {
         note(turn.result.historyTime)
         if let begun { Self.note(processorTime() - begun, to: pending) }
         return turn
-    }
-
-    /// Reduces the newest computed state by an action, which has no middleware to pass.
-    ///
-    /// - Returns: the snapshot after it, or nil if a middleware has to see the action or the store is stopping.
-    func reduceDirectly(_ action: any Action, _ entry: ActionEntry) throws(Rejection) -> Snapshot<State>? {
-        guard !mailbox.withLock({ $0.isClosed }) else { return nil }
-        let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
-        return try core.withValue { core throws(Rejection) in
-            if isMiddlewareNew { core.install(middleware) }
-            return try core.reduceDirectly(action, by: entry)
-        }
     }
 
     private static func note(_ cost: Duration, to pending: [PendingTransaction]) {

@@ -24,12 +24,11 @@ struct EndOfStateTests {
         }
     }
 
-    @Test("an object of an old state may read the store when it ends", arguments: [false, true])
-    func reads(isRecorded: Bool) throws {
+    @Test("an object of an old state may read the store when it ends")
+    func reads() throws {
         let store = Store(
             domain: try CompiledDomain(Farewells()), limits: StoreLimits(historyCommitsMax: 4),
-            now: { Timestamp.now() },
-            isRecorded: isRecorded)
+            now: { Timestamp.now() })
         let versions = Mutex<[Version]>([])
         Farewell.hook.withLock { hook in
             hook = { [weak store] in if let store { versions.withLock { $0.append(store.version) } } }

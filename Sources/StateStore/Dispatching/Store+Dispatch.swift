@@ -119,8 +119,7 @@ extension Store {
     /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ action: any Action, id: String? = nil) throws(DispatchError) -> Dispatched {
-        if id == nil, let receipt = try dispatchDirectly(action) { return .committed(receipt) }
-        return try dispatch(Transaction([.init(action, id: id)]))
+        try dispatch(Transaction([.init(action, id: id)]))
     }
 
     /// Dispatches an action and returns after its turn, without blocking a thread.
@@ -174,9 +173,7 @@ extension Store {
     public func dispatch(
         _ action: any Action, id: String? = nil, awaiting: Awaiting
     ) throws(DispatchError) -> (Dispatched, CascadeReport) {
-        // A direct turn has no subscriber, effect or middleware that could dispatch a follow-up.
-        if id == nil, let receipt = try dispatchDirectly(action) { return (.committed(receipt), .complete) }
-        return try dispatchAwaiting(Transaction([.init(action, id: id)]))
+        try dispatchAwaiting(Transaction([.init(action, id: id)]))
     }
 
     /// Dispatches an action and returns when its cascade is complete, without blocking a thread.

@@ -10,13 +10,6 @@ final class ActionEntry: Sendable {
     let hasEffects: Bool
     let isCommand: Bool
     let isValidated: Bool
-    /// Whether dispatching the action only runs reducers: it is no command, has no effect, and need not be validated.
-    ///
-    /// The reducers of a declared action see a name, which only a turn gives.
-    var onlyReduces: Bool {
-        if case .declared = actionType { return false }
-        return !isCommand && !hasEffects && !isValidated
-    }
     /// The slices that declare a handler, a command or an effect for the action type.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.

@@ -188,16 +188,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
         encodings = patch.takeTexts()
     }
 
-    /// Makes the patch one that replaces all slices that the reducers of some actions can change, by null.
-    func replace(by entries: [ActionEntry], in patch: inout JSONPatch) {
-        patch.begin(knowing: KnownTexts())
-        func replace(_ scope: ArraySlice<String>, _ patch: inout JSONPatch) {
-            guard let token = scope.first else { return patch.replace(4, with: "null".utf8) }
-            patch.descend(token) { replace(scope.dropFirst(), &$0) }
-        }
-        for scope in ActionEntry.outermost(entries.flatMap(\.scopes)) { replace(scope[...], &patch) }
-    }
-
     /// Has a mark record which view is being computed, in this domain's stores and their forks.
     func mark(by mark: ReductionMark) { viewMark.withLock { $0 = mark } }
 

@@ -87,8 +87,6 @@ struct HubStorage: Sendable {
         return claimFanOut()
     }
 
-    mutating func publish(_ snapshot: any AnySnapshot) -> any AnySnapshot { exchange(&latest, with: snapshot) }
-
     private func mayConcernFollowers(_ commits: [Commit]) -> Bool {
         guard !followers.isEmpty else { return false }
         // The pending commits have no gap, so all commits behind a pending one are pending.

@@ -81,12 +81,6 @@ final class Snapshot<State: StateType>: AnySnapshot {
         domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, by: entries, at: version)
     }
 
-    /// Sets the last-changed versions of all views that read what an action can change; for the turn that has made the
-    /// snapshot.
-    func noteViewVersions(by entry: ActionEntry) {
-        for reads in entry.reads { viewVersions[reads.view] = version }
-    }
-
     func isSlow(_ selection: Selection) -> Bool { domain.isSlow(selection, in: self) }
 
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {

@@ -165,8 +165,6 @@ package final class WatchHub: Sendable {
         if mustFanOut { scheduleFanOut() }
     }
 
-    func publish(_ snapshot: any AnySnapshot) { _ = storage.withLock { $0.publish(snapshot) } }
-
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }
 }
 

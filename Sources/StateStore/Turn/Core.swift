@@ -28,7 +28,6 @@ struct Core<State: StateType>: Sendable {
     private(set) var steps: [MiddlewareStep]
     private(set) var passesActionsOn: Bool
     private(set) var onlyValidates: Bool
-    let isRecorded: Bool
     let limits: StoreLimits
     private let mark: ReductionMark?
     private(set) var latest: Snapshot<State>
@@ -37,16 +36,13 @@ struct Core<State: StateType>: Sendable {
     /// The findings of the preconditions of ``latest``, or nil for none or many.
     private var preconditions: Preconditions<State>?
     private(set) var ledger: IdempotencyLedger
-    private let directWork = WorkMeter()
     private var historyClock: HistoryClock
 
     init(
         domain: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
-        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil, mark: ReductionMark? = nil,
-        isRecorded: Bool = true
+        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil, mark: ReductionMark? = nil
     ) {
         self.mark = mark
-        self.isRecorded = isRecorded
         self.domain = domain
         self.epoch = epoch
         steps = middleware.map(\.step)
@@ -66,7 +62,6 @@ struct Core<State: StateType>: Sendable {
         limits: StoreLimits, mark: ReductionMark?
     ) {
         self.mark = mark
-        isRecorded = true
         self.domain = domain
         epoch = snapshot.cursor.epoch
         steps = middleware.map(\.step)
@@ -150,25 +145,6 @@ struct Core<State: StateType>: Sendable {
         latest = Snapshot(state, of: domain, at: Cursor(epoch, commit.version), viewVersions: viewVersions)
         forgetEncodings()
         if let record = commit.idempotency { ledger.insert(record) }
-        return latest
-    }
-
-    /// Makes the state that an action leads to the newest computed one, and nothing else: no patch, and no commit.
-    ///
-    /// - Returns: the snapshot; nil, without a change, where a middleware has to see the action.
-    mutating func reduceDirectly(
-        _ action: any Action, by entry: ActionEntry
-    ) throws(Rejection) -> Snapshot<State>? {
-        guard onlyValidates else { return nil }
-        var state = latest.state
-        directWork.reset()
-        try TurnMark.reducing { () throws(Rejection) in
-            try domain.reduce(&state, action, by: entry, ReducerContext(subject: nil, work: directWork))
-        }
-        let next = latest.next(consume state)
-        next.noteViewVersions(by: entry)
-        latest = next
-        forgetEncodings()
         return latest
     }
 
@@ -286,13 +262,7 @@ struct Core<State: StateType>: Sendable {
     private func compare(
         _ old: State, with new: State, by entries: [ActionEntry], _ scratch: inout Scratch
     ) throws {
-        do {
-            try domain.compare(old, with: new, by: entries, into: &scratch.patch, knowing: &scratch.encodings)
-        } catch {
-            guard !isRecorded else { throw error }
-            // Subscribers do not read the patch: it only has to say which parts may have changed.
-            domain.replace(by: entries, in: &scratch.patch)
-        }
+        try domain.compare(old, with: new, by: entries, into: &scratch.patch, knowing: &scratch.encodings)
     }
 
     private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
@@ -319,7 +289,7 @@ struct Core<State: StateType>: Sendable {
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
-            action: isRecorded ? try recordedBytes(in: context, pending) : [], patch: scratch.patch.text,
+            action: try recordedBytes(in: context, pending), patch: scratch.patch.text,
             changedPointers: changedPointers, idempotency: record)
         let bytesCount = commit.action.count + commit.patch.count
         guard bytesCount <= limits.commitBytesMax else {

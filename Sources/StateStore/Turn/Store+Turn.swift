@@ -85,7 +85,7 @@ extension Store {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
         if !commits.isEmpty {
             let snapshot = turns[turns.count - 1].result.latest
-            if isRecorded { hub.publish(snapshot, commits) } else { hub.publish(snapshot) }
+            hub.publish(snapshot, commits)
             journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
             observer?.landed(commits.count)
         }

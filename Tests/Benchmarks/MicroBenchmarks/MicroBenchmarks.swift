@@ -40,7 +40,7 @@ private func turns() {
                 blackHole(try store.dispatch(Tasks.Toggle(index: turn * 7919 % count)))
             }
         } setup: {
-            try Store(Tasks(), isRecorded: true, state: Tasks.State(count: count))
+            try Store(Tasks(), state: Tasks.State(count: count))
         }
     }
     for count in [100, 100_000] {
@@ -52,7 +52,7 @@ private func turns() {
                 blackHole(try store.dispatch(Places.Move(id: id, x: x)))
             }
         } setup: {
-            try Store(Places(), isRecorded: true, state: Places.State(count: count))
+            try Store(Places(), state: Places.State(count: count))
         }
     }
 }
