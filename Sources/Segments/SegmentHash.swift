@@ -53,3 +53,30 @@ package struct SegmentHash: Hashable, Sendable {
     /// The 16 bytes, most significant first.
     package var bytes: [UInt8] { withBytes { Array($0) } }
 }
+
+/// Why bytes are not a segment.
+package struct SegmentFault: Error, Equatable {
+    /// The fault, as a clause.
+    package let detail: String
+
+    package init(_ detail: String) { self.detail = detail }
+
+    static let cut = SegmentFault("it is cut off")
+    package static let malformed = SegmentFault("its parts do not fit together")
+}
+
+/// The end of a segment, or the beginning of a history: what the next segment builds on.
+package struct ChainLink: Hashable, Sendable {
+    package var version: Version
+    package var hash: SegmentHash
+
+    package init(version: Version, hash: SegmentHash) {
+        self.version = version
+        self.hash = hash
+    }
+
+    /// The link on which the first segment of a history builds.
+    package init(beginning epoch: Epoch, version: Version) {
+        self.init(version: version, hash: SegmentHash(beginning: epoch, version: version))
+    }
+}

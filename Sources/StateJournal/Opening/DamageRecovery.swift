@@ -132,3 +132,91 @@ struct DamageRecovery {
         return old
     }
 }
+
+/// The replacement of a damaged journal by a whole one that lies beside it.
+///
+/// A process can be killed after any step: the next start goes on from there.
+enum Replacement {
+    /// Completes a replacement, if one is due.
+    ///
+    /// The damaged files stay in the directory as `damaged-1.sqlite`, with the next free number.
+    @discardableResult
+    static func complete(_ directory: DataDirectory) throws -> [String] {
+        guard directory.size(directory.replacement) != nil else { return [] }
+        let fence: FenceRecord
+        do {
+            fence = try Inspection.open(directory.replacement).read { db in
+                let rows = SegmentRows(
+                    path: directory.replacement, epoch: try SegmentRows.epoch(db, directory.replacement))
+                return FenceRecord(epoch: rows.epoch, term: 0, link: try rows.tip(db), stage: .closed)
+            }
+        } catch {
+            throw JournalError("open", directory.replacement, error)
+        }
+        let name = freeName(in: directory)
+        // The file itself goes last: while it is there, the next start finds the same name.
+        var moved: [String] = []
+        for (file, suffix) in DataDirectory.companions.map({ (directory.journal + $0, ".sqlite" + $0) })
+            + [(directory.fence, ".fence"), (directory.journal, ".sqlite")]
+        where directory.size(file) != nil {
+            try directory.rename(file, to: directory.path + "/" + name + suffix)
+            moved.append(name + suffix)
+        }
+        _ = try Fence(directory, fence)
+        try directory.rename(directory.replacement, to: directory.journal)
+        try directory.sync(directory.path)
+        return moved
+    }
+
+    private static func freeName(in directory: DataDirectory) -> String {
+        var number = 1
+        while directory.size("\(directory.path)/damaged-\(number).sqlite") != nil { number += 1 }
+        return "damaged-\(number)"
+    }
+}
+
+extension SQLiteJournal {
+    /// The policy of a start for a journal that is damaged or shorter than its fence says.
+    package enum DamagePolicy: Sendable {
+        /// It ends with a sentence, and changes nothing.
+        case refuse
+        /// It verifies the whole journal, and where that finds damage, goes on from the last good version under a new epoch.
+        /// The damaged files stay beside the new journal.
+        case acceptLoss
+    }
+
+    /// Opens the journal in a directory, or begins one there, and reads the newest state.
+    ///
+    /// - Parameters:
+    ///   - time: the current time, at which idempotency keys may have expired.
+    /// - Throws: what ``init(directory:retention:report:initial:)`` and ``recover(at:)`` throw.
+    package static func open(
+        directory: String, retention: Retention = Retention(), onDamage policy: DamagePolicy = .refuse,
+        at time: Timestamp, report: @escaping @Sendable (JournalEvent) -> Void = { _ in },
+        initial: () throws -> [UInt8]
+    ) throws -> (journal: SQLiteJournal, recovery: Recovery) {
+        func open(_ extent: StartCheck.Extent?) throws -> (SQLiteJournal, Recovery) {
+            do {
+                let journal = try SQLiteJournal(
+                    directory: directory, retention: retention, extent: extent, report: report, initial: initial)
+                return (journal, try journal.recover(at: time))
+            } catch let error as DatabaseError {
+                throw JournalError("open", DataDirectory(path: directory).journal, error)
+            }
+        }
+        guard policy == .acceptLoss else { return try open(nil) }
+        do {
+            return try open(.whole)
+        } catch let error as JournalError where error.kind == .damage {
+            let place = DataDirectory(path: directory)
+            do {
+                let lock = try DirectoryLock(place)
+                defer { lock.release() }
+                report(
+                    .lossAccepted(
+                        try DamageRecovery.replace(place, lock, because: error.description, initial: initial)))
+            }
+            return try open(nil)
+        }
+    }
+}
