@@ -217,3 +217,72 @@ extension Problem {
             "a fork runs at most \(most) commits again; begin with a later one")
     }
 }
+
+extension Contract {
+    func bisect(_ routed: RoutedRequest) throws(Problem) -> Plan {
+        guard routed.request.method == .post else {
+            return .respond(try Self.refuseMethod(routed.request, allowed: "POST, OPTIONS"))
+        }
+        let style = try Parameters(routed.target, known: ["pretty"]).style()
+        var found: (test: ValueTest?, from: Cursor?, to: Cursor?)
+        for (key, value) in try members(of: routed) {
+            let pointer = JSONPointer([key])
+            switch key {
+            case "test": found.test = try test(value, pointer)
+            case "from": found.from = try cursor(in: value, pointer, routed)
+            case "to": found.to = try cursor(in: value, pointer, routed)
+            default: throw Self.invalid(pointer, "this member is not known here: test, from and to are")
+            }
+        }
+        guard let test = found.test else { throw Self.invalid(JSONPointer(["test"]), "expected a test") }
+        return .bisect(
+            BisectRequest(
+                test: test, from: found.from, to: found.to, store: routed.store, style: style,
+                requestID: routed.circumstances.requestID))
+    }
+
+    private func test(_ value: JSONValue, _ place: JSONPointer) throws(Problem) -> ValueTest {
+        guard case .object(let members) = value, members.members.count == 2, case .string(let text)? = members["path"],
+            let (key, wanted) = members.members.first(where: { $0.key != "path" })
+        else {
+            throw Self.invalid(
+                place, "expected path, a JSON Pointer, and one of value, minimum, maximum, exists and repeats")
+        }
+        guard let pointer = JSONPointer(text: text) else {
+            throw Self.invalid(place.appending("path"), JSONPointer.expectation(of: text))
+        }
+        guard pointer.tokens.count <= Self.tokensMax else { throw Self.tooManyTokens }
+        switch (key, wanted) {
+        case ("value", _): return ValueTest(pointer, .equals(wanted))
+        case ("minimum", _) where wanted.isNumber: return ValueTest(pointer, .atLeast(wanted))
+        case ("maximum", _) where wanted.isNumber: return ValueTest(pointer, .atMost(wanted))
+        case ("exists", .bool(let exists)): return ValueTest(pointer, .exists(exists))
+        case ("repeats", .bool(let repeats)): return ValueTest(pointer, .repeats(repeats))
+        case ("minimum", _), ("maximum", _): throw Self.invalid(place.appending(key), "expected a number")
+        case ("exists", _), ("repeats", _): throw Self.invalid(place.appending(key), "expected true or false")
+        default:
+            throw Self.invalid(
+                place.appending(key),
+                "this member is not known here: value, minimum, maximum, exists and repeats are")
+        }
+    }
+
+    /// The answer to a search.
+    package func response(
+        to request: BisectRequest, found: Result<Commit, Bisection.Miss>, looks: Int, latest: Cursor
+    ) -> Response {
+        var writer = JSONWriter()
+        switch found {
+        case .success(let commit):
+            writer.raw("{\"found\":true,\"commit\":")
+            write(commit, of: request.store, as: .patches, epoch: latest.epoch, to: &writer)
+        case .failure(let miss):
+            writer.raw("{\"found\":false,\"reason\":")
+            writer.string(miss.rawValue)
+        }
+        writer.raw(",\"looks\":")
+        writer.integer(looks)
+        writer.byte(UInt8(ascii: "}"))
+        return .json(.ok, writer.bytes, style: request.style, latest: latest)
+    }
+}
