@@ -1,5 +1,7 @@
 internal import FoundationEssentials
+internal import Glibc
 internal import StateJSON
+internal import Synchronization
 
 /// A document that a running server reads, and several commands may change at the same time: a file, or a key beside
 /// the turns of a cluster.
@@ -43,6 +45,229 @@ extension SharedDocument {
             return try encoder.encode(content) + Data("\n".utf8)
         } catch {
             throw SettingsFault(description: "the \(name) \(path) cannot be written: \(error)")
+        }
+    }
+}
+
+/// A ``SharedDocument`` that is a file.
+///
+/// A change has the lock of the file's directory (flock(2)), so it begins with what the change before has left. It replaces
+/// the file whole or not at all, keeps its owner and its mode, and returns when the file is on the disk. The lock is the
+/// directory's, because the file itself is another one after each change.
+struct SharedFile: SharedDocument {
+    let path: String
+    let name: String
+
+    /// How long a change waits for those of other processes.
+    private static let lockWait = Duration.seconds(10)
+
+    var stamp: [Int]? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return errno == ENOENT ? nil : [Int(errno)] }
+        return [
+            Int(status.st_ino), Int(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+            status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
+        ]
+    }
+
+    /// Whether it can be read more than once, as the pipe of a shell cannot.
+    var isRegular: Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    func bytes() throws(SettingsFault) -> Data? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw fault("read", errno)
+        }
+        defer { close(file) }
+        var bytes = Data()
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(file, &chunk, chunk.count)
+            guard count != 0 else { return Data(JSONText.withoutByteOrderMark([UInt8](bytes))) }
+            if count > 0 {
+                bytes.append(contentsOf: chunk[..<count])
+            } else if errno != EINTR {
+                throw fault("read", errno)
+            }
+        }
+    }
+
+    /// Makes a missing directory.
+    ///
+    /// A new file is for its owner alone; if root makes it, it belongs to the owner of the directory, who runs the
+    /// server.
+    func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault) {
+        let path = target
+        let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        mkdir(parent, 0o700)
+        let directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { throw fault("changed", errno) }
+        defer { close(directory) }
+        try lock(directory)
+        guard let bytes = try change(try self.bytes()) else { return }
+        // Where a process is killed here, this file stays; each later change uses another name.
+        let trial = "\(path).\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        let file = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw fault("changed", errno) }
+        defer { close(file) }
+        guard keepOwner(of: path, in: directory, for: file), Self.write(bytes, to: file), fsync(file) == 0,
+            rename(trial, path) == 0, fsync(directory) == 0
+        else {
+            let reason = errno
+            unlink(trial)
+            throw fault("changed", reason)
+        }
+    }
+
+    /// The path of the file itself, where ``path`` is a link: the link stays.
+    private var target: String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    private func lock(_ directory: Int32) throws(SettingsFault) {
+        let end = ContinuousClock.now + Self.lockWait
+        while flock(directory, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR else { throw fault("changed", errno) }
+            guard ContinuousClock.now < end else {
+                throw SettingsFault(
+                    description:
+                        "the \(name) \(path) cannot be changed: another process has had the lock of its directory for \(Self.lockWait)"
+                )
+            }
+            usleep(5000)
+        }
+    }
+
+    /// Gives a new file the owner and the mode of the one that it replaces; false where the system refuses.
+    private func keepOwner(of path: String, in directory: Int32, for file: Int32) -> Bool {
+        var (old, new) = (stat(), stat())
+        guard fstat(file, &new) == 0 else { return false }
+        let isThere = stat(path, &old) == 0
+        if !isThere {
+            guard geteuid() == 0 else { return true }
+            guard fstat(directory, &old) == 0 else { return false }
+        }
+        if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid), fchown(file, old.st_uid, old.st_gid) != 0 {
+            return false
+        }
+        return !isThere || fchmod(file, old.st_mode & 0o7777) == 0
+    }
+
+    private static func write(_ bytes: Data, to file: Int32) -> Bool {
+        bytes.withUnsafeBytes { bytes in
+            var written = 0
+            while written < bytes.count {
+                let count = Glibc.write(file, bytes.baseAddress?.advanced(by: written), bytes.count - written)
+                guard count >= 0 || errno == EINTR else { return false }
+                written += max(0, count)
+            }
+            return true
+        }
+    }
+
+    // MARK: Faults
+
+    /// The fault of a call that has failed, with the command line to use where another user may do it.
+    private func fault(_ what: String, _ reason: Int32) -> SettingsFault {
+        let hint =
+            [EACCES, EPERM].contains(reason)
+            ? "; run it as the user that may, such as `\(CommandLineText.asAnother(owner))`" : ""
+        return SettingsFault(
+            description: "the \(name) \(path) cannot be \(what): \(String(cString: strerror(reason)))\(hint)")
+    }
+
+    /// The owner of the file, or else of its directory, unless that is root, this user, or unknown.
+    private var owner: uid_t? {
+        var status = stat()
+        let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        guard stat(path, &status) == 0 || stat(parent, &status) == 0 else { return nil }
+        return status.st_uid == 0 || status.st_uid == geteuid() ? nil : status.st_uid
+    }
+}
+
+enum CommandLineText {
+    /// The command line by which another user, or root for nil, runs the same.
+    static func asAnother(_ user: uid_t?) -> String {
+        let words = (user.map { ["sudo", "-u", name(of: $0)] } ?? ["sudo"]) + CommandLine.arguments
+        return words.map(quoted).joined(separator: " ")
+    }
+
+    private static func name(of user: uid_t) -> String {
+        getpwuid(user).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? "#\(user)"
+    }
+
+    private static func quoted(_ word: String) -> String {
+        let isPlain = word.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: "_-+./:=,@%".utf8.contains(byte)
+            }
+        }
+        return isPlain && !word.isEmpty ? word : "'\(word.replacing("'", with: "'\\''"))'"
+    }
+}
+
+/// A file that a running server reads again after each change; what was read before stays where it has a fault.
+///
+/// Any thread may call any method.
+final class WatchedFile<Content: Sendable>: Sendable {
+    /// The news since the last look.
+    enum News {
+        case content(Content)
+        case fault(String)
+    }
+
+    private struct State {
+        var stamp: [Int]?
+        /// Why the file cannot be read; nil while it can, also where its content has a fault.
+        var unreadableReason: String?
+    }
+
+    private let file: any SharedDocument
+    private let decode: @Sendable (Data?) throws(SettingsFault) -> Content
+    private let state: Mutex<State>
+
+    /// Watches a file for later changes.
+    init(_ file: any SharedDocument, decode: @escaping @Sendable (Data?) throws(SettingsFault) -> Content) {
+        self.file = file
+        self.decode = decode
+        state = Mutex(State(stamp: file.stamp))
+    }
+
+    /// Why the file cannot be read; nil while it can, also where its content has a fault.
+    var unreadableReason: String? { state.withLock { $0.unreadableReason } }
+
+    /// Reads the file.
+    func content() throws(SettingsFault) -> Content { try decode(try file.bytes()) }
+
+    /// Reads the file if it has changed, or could not be read.
+    func news() -> News? {
+        let stamp = file.stamp
+        guard state.withLock({ $0.stamp != stamp || $0.unreadableReason != nil }) else { return nil }
+        var isRead = false
+        do throws(SettingsFault) {
+            let bytes = try file.bytes()
+            isRead = true
+            let content = try decode(bytes)
+            state.withLock { $0 = State(stamp: stamp) }
+            return .content(content)
+        } catch {
+            let reason = error.description
+            return state.withLock { state in
+                state.stamp = stamp
+                if isRead, state.unreadableReason == nil { return .fault(reason) }
+                let isNew = state.unreadableReason != reason
+                state.unreadableReason = reason
+                return isNew ? .fault(reason) : nil
+            }
         }
     }
 }

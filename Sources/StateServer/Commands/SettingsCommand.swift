@@ -1,4 +1,6 @@
 internal import ArgumentParser
+internal import Glibc
+internal import StateStore
 
 /// A command that needs the settings; what it throws ends the program with a sentence and an exit code.
 protocol SettingsCommand: AsyncParsableCommand {
@@ -15,5 +17,37 @@ extension SettingsCommand {
             StateLogHandler.flush()
             throw Failure.ending(with: error)
         }
+    }
+}
+
+/// Ends the program with a sentence on standard error and exit code 1.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+
+    static func warn(_ sentences: [String]) {
+        for sentence in sentences { say("Warning: \(sentence)") }
+    }
+
+    static func say(_ line: String) {
+        let line = Array("\(line)\n".utf8)
+        // The work is done, and the program ends well also where the line cannot be written.
+        _ = write(STDERR_FILENO, line, line.count)
+    }
+
+    /// The error that ends the program: with its sentence, and the exit code of sysexits.h for what an operator has to mend
+    /// before another start.
+    static func ending(with error: any Error) -> any Error {
+        let code: ExitCode
+        switch error {
+        case let error as ServerFault where error.cause == .damagedJournal: code = ExitCode(EX_DATAERR)
+        case is SettingsFault, is DeclarationFault: code = ExitCode(EX_CONFIG)
+        default: return error is Failure ? error : Failure("\(error)")
+        }
+        let line = Array("Error: \(error)\n".utf8)
+        // The code says the same where the sentence cannot be written.
+        _ = write(STDERR_FILENO, line, line.count)
+        return code
     }
 }
