@@ -1,5 +1,5 @@
 internal import DequeModule
-internal import StateJSON
+package import StateJSON
 
 struct IdempotencyLedger: Sendable {
     private var records: [IdempotencyKey: KeyRecord] = [:]
@@ -50,5 +50,90 @@ struct IdempotencyLedger: Sendable {
             order.removeFirst()
             if let record = records[oldest.key], record.expiry <= time { drop(oldest.key) }
         }
+    }
+}
+
+/// An idempotency key, with what it counts for: a subject, and a line of a bulk load.
+package struct IdempotencyKey: Hashable, Sendable {
+    /// The key that the client has sent.
+    package let key: ExactText
+    /// The subject that has sent it, if known.
+    package let subject: ExactText?
+    /// The line of a bulk load, from 0, each of which is a commit of its own; nil for another body.
+    package let line: Int?
+
+    package init(_ key: String, of subject: String? = nil, line: Int? = nil) {
+        self.key = ExactText(key)
+        self.subject = ExactText(optional: subject)
+        self.line = line
+    }
+
+    /// Reads the text that a journal has of a key: the subject before a NUL, and the line behind a line feed.
+    ///
+    /// Neither a subject nor a key has a control character, so the first NUL and the last line feed are these; any other text
+    /// is a key as it is, and is spelled again as it was.
+    package init(recorded text: String) {
+        let bytes = text.utf8
+        let nul = bytes.firstIndex(of: 0)
+        var rest = nul.map { text[text.utf8.index(after: $0)...] } ?? text[...]
+        var line: Int?
+        if let feed = rest.utf8.lastIndex(of: UInt8(ascii: "\n")) {
+            let digits = rest.utf8[rest.utf8.index(after: feed)...]
+            // Only the digits that `recorded` writes.
+            if let number = Int(String(Substring(digits))), number >= 0, "\(number)".utf8.elementsEqual(digits) {
+                line = number
+                rest = rest[..<feed]
+            }
+        }
+        self.init(String(rest), of: nul.map { String(text[..<$0]) }, line: line)
+    }
+
+    /// The text that a journal has of the key.
+    package var recorded: String {
+        guard subject != nil || line != nil else { return key.text }
+        return (subject.map { "\($0.text)\0" } ?? "") + key.text + (line.map { "\n\($0)" } ?? "")
+    }
+}
+
+extension IdempotencyKey: ExpressibleByStringInterpolation {
+    /// Makes a key of no subject and no line, as ``init(_:of:line:)`` does.
+    package init(stringLiteral text: String) { self.init(text, of: nil) }
+}
+
+/// The time of a history, by which idempotency keys expire.
+///
+/// The time advances by what the wall clock and a monotonic clock have both advanced while a process runs. A wall clock that
+/// jumps by a second or more therefore makes no key expire early. The time between two processes does not count, because no
+/// clock measures it that cannot jump: a key lives longer by that time.
+struct HistoryClock: Sendable {
+    private(set) var time: Timestamp?
+    private var wall: Timestamp?
+    private var monotonic = Instant(nanoseconds: 0)
+
+    /// Within so many milliseconds the wall clock is trusted, so that few turns ask for the monotonic time.
+    private static var resolution: Int64 { 1000 }
+
+    /// Makes a clock that goes on from a time; nil for that of the wall clock, where a history begins.
+    init(_ time: Timestamp?) { self.time = time }
+
+    /// Returns the time of the history now.
+    mutating func read(wall now: Timestamp, monotonic clock: () -> Instant) -> Timestamp {
+        guard let time, let wall else { return begin(wall: now, clock()) }
+        // The difference of any two times fits where neither is near the ends of their type; a clock may be anywhere.
+        let (elapsed, isBeyond) = now.milliseconds.subtractingReportingOverflow(wall.milliseconds)
+        if !isBeyond, abs(elapsed) < Self.resolution {
+            return Timestamp(milliseconds: time.milliseconds + max(0, elapsed))
+        }
+        let instant = clock()
+        let passed = (instant.nanoseconds - monotonic.nanoseconds) / 1_000_000
+        let counted = Timestamp(milliseconds: time.milliseconds + max(0, min(isBeyond ? 0 : elapsed, passed)))
+        (self.time, self.wall, monotonic) = (counted, now, instant)
+        return counted
+    }
+
+    private mutating func begin(wall now: Timestamp, _ instant: Instant) -> Timestamp {
+        let begun = time ?? now
+        (time, wall, monotonic) = (begun, now, instant)
+        return begun
     }
 }
