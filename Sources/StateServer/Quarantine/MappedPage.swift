@@ -11,10 +11,10 @@ final class MappedPage: Sendable {
     /// The memory, which is valid as long as this object lives.
     var page: MarkPage { MarkPage(address) }
 
-    /// Maps the file, which it makes where there is none.
+    /// Maps the file, and makes a missing one.
     ///
     /// - Parameter directory: nil for memory that ends with the process.
-    /// - Throws: ``SettingsFault`` where the file cannot be made, or there is no room on the disk.
+    /// - Throws: ``SettingsFault`` if the file cannot be made, or there is no room on the disk.
     init(directory: String?) throws(SettingsFault) {
         guard let directory else {
             let mapped = mmap(
@@ -40,7 +40,7 @@ final class MappedPage: Sendable {
         munmap(address, MarkPage.size)
     }
 
-    /// What names this boot of the machine; zeros where the system does not say it.
+    /// The identity of this boot of the machine, or zeros if the system does not say it.
     static var boot: ContentHash {
         let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return ContentHash(high: 0, low: 0) }
@@ -50,7 +50,6 @@ final class MappedPage: Sendable {
         return ContentHash(Array(bytes.prefix(max(0, count))))
     }
 
-    /// The name of this machine.
     static var host: String {
         var bytes = [CChar](repeating: 0, count: 65)
         guard gethostname(&bytes, bytes.count - 1) == 0 else { return "localhost" }

@@ -8,7 +8,7 @@ internal import Synchronization
 /// A server that sends an action on and loses the server that carries it out says so in the list. Whoever carries the action
 /// out next says that first, so that a second end sets it aside, whether anybody has seen it or not.
 extension Quarantine {
-    /// What a server may do with an action.
+    /// The verdict of the list on an action that a server is about to carry out.
     enum Verdict: Equatable, Sendable {
         case passes
         /// It is set aside: the name for the operator.
@@ -64,8 +64,8 @@ extension Quarantine {
     ///
     /// - Parameters:
     ///   - isSuspected: whether the action may have ended another server of which nobody knows.
-    ///   - done: takes the verdict where it comes later; ``endTrial(of:isReduced:)`` has to follow where the action passes.
-    /// - Returns: the verdict; nil where it comes later.
+    ///   - done: takes a verdict that comes later; ``endTrial(of:isReduced:)`` has to follow if the action passes.
+    /// - Returns: the verdict, unless it comes later.
     func judge(
         _ dispatch: DispatchRequest, isSuspected: Bool, orLater done: @escaping @Sendable (Verdict) -> Void
     ) -> Verdict? {
@@ -83,7 +83,6 @@ extension Quarantine {
         return nil
     }
 
-    /// Begins the next trial, unless one goes on.
     private func beginTrial() {
         guard let next = trials.withLock({ $0.next() }) else { return }
         let record = next.record
@@ -135,7 +134,7 @@ extension Quarantine {
 private let trialTime = Duration.seconds(10)
 
 extension MarkPage.Record {
-    /// What identifies a request; nil where the turn alone knows its actions.
+    /// The identity of a request, or nil if the turn alone knows its actions.
     fileprivate init?(_ dispatch: DispatchRequest) {
         switch dispatch.content {
         case .one(let transaction): self.init(transaction)

@@ -26,7 +26,7 @@ final class Quarantine: Sendable {
         }
     }
 
-    /// What a turn and a view mark.
+    /// The mark of turns and views.
     let mark: ReductionMark
     let changes: QuarantineChanges
     /// The name of this server in the list, and the one of this process.
@@ -34,7 +34,7 @@ final class Quarantine: Sendable {
     let process = String(UInt64.random(in: 0 ... .max), radix: 16)
     /// Whether the next process of this server can see what this one was computing when it ended.
     let hasPage: Bool
-    /// What this server tries now.
+    /// The trials of this server.
     let trials = Mutex(Trials())
     private let file: WatchedFile<[QuarantineFile.Entry]>
     private let logger: Logger
@@ -43,12 +43,13 @@ final class Quarantine: Sendable {
     /// Looks for what the process before was computing.
     ///
     /// - Parameters:
-    ///   - directory: where this server, and no other, keeps what it is computing; nil where it does not outlive the process.
+    ///   - directory: the directory of this server alone for what it is computing, or nil if it does not outlive the
+    /// process.
     ///   - file: the list.
-    ///   - isShared: whether other servers read the list. The first crash is then in the list, too, so that the second may be
-    ///     another server's.
-    ///   - server: the address of this server in a cluster; nil for one that has none.
-    /// - Throws: ``SettingsFault`` where one of the files cannot be used.
+    ///   - isShared: whether other servers read the list. The first crash is then in the list, too, so that the second
+    /// may be another server's.
+    ///   - server: the address of this server in a cluster, if it has one.
+    /// - Throws: ``SettingsFault`` if one of the files cannot be used.
     init(
         directory: String?, _ file: QuarantineFile, isShared: Bool, server: String? = nil, logger: Logger
     ) throws(SettingsFault) {
@@ -113,13 +114,11 @@ final class Quarantine: Sendable {
             ])
     }
 
-    /// The names of what is refused.
     var names: [String] { state.withLock(\.entries).filter { $0.state == .quarantined }.map(\.id) }
 
-    /// Whether the list has anything.
     var hasEntries: Bool { state.withLock { !$0.entries.isEmpty } }
 
-    /// What the list says, and when this server has seen first that another one tries it.
+    /// The entry of the list, and when this server has seen first that another one tries it.
     func entry(
         of identity: TransactionIdentity
     ) -> (entry: QuarantineFile.Entry?, triedSince: ContinuousClock.Instant?) {
@@ -138,7 +137,6 @@ final class Quarantine: Sendable {
         }
     }
 
-    /// Has the marks refuse what is set aside.
     private func watch(_ entries: [QuarantineFile.Entry]) {
         var refused: [TransactionIdentity: ReductionMark.Refused] = [:]
         var suspected: Set<TransactionIdentity> = []

@@ -51,7 +51,7 @@ final class QuarantineChanges: Sendable {
         }
     }
 
-    /// Tries changes again, before those that have come since.
+    /// Tries changes again, before the newer ones.
     private func retry(_ changes: [Change]) {
         guard !changes.isEmpty else { return }
         waiting.withLock { $0 = changes + $0 }

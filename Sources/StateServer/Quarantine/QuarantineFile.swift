@@ -4,9 +4,8 @@ internal import StateStore
 
 /// The file of the actions that are set aside, which the server writes at a start and an operator's command at any time.
 struct QuarantineFile: Sendable {
-    /// An action in the file.
     struct Entry: Sendable, Codable, Equatable {
-        /// What becomes of the action.
+        /// The treatment of the action.
         enum State: String, Codable {
             /// It is refused.
             case quarantined
@@ -22,15 +21,14 @@ struct QuarantineFile: Sendable {
         var state: State
         /// The type of the action, or of the first action of a batch.
         var type: String
-        /// What identifies it: `key`, `id`, `content` or `view`.
+        /// The kind of its identity: `key`, `id`, `content` or `view`.
         var by: String
-        /// The idempotency key or the ID; nil where the content identifies it.
+        /// The idempotency key or the ID, or nil if the content identifies it.
         var name: String?
-        /// The subject whose key it is; nil where that is unknown.
+        /// The subject whose key it is, if known.
         var subject: String?
         /// The line of the bulk load whose key it is; nil for anything else.
         var line: Int?
-        /// How many crashes there were.
         var crashes: Int
         /// When it was set aside, in RFC 3339.
         var since: String
@@ -38,7 +36,7 @@ struct QuarantineFile: Sendable {
         var hash: String
         /// The version of the state with which a view is refused; nil for an action.
         var version: Version?
-        /// The address of the server that has ended; nil where that is not known.
+        /// The address of the server that has ended, if known.
         var server: String?
         /// The trial of a suspected action, or nil.
         var tried: Trial?
@@ -128,7 +126,7 @@ extension QuarantineFile {
 }
 
 extension QuarantineFile.Entry {
-    /// What identifies the action, such as `key order-7 of ci`.
+    /// The identity of the action, such as `key order-7 of ci`.
     var identification: String {
         // A client has chosen the text, and a terminal obeys control characters.
         by + (name.map { " " + String($0.map { $0.isASCII && $0 < " " ? "?" : $0 }) } ?? "")
@@ -160,7 +158,7 @@ extension QuarantineFile.Entry {
         return .seconds(Date().timeIntervalSince(date))
     }
 
-    /// The identity; nil where the file does not spell one.
+    /// The identity, if the file spells it.
     var identity: TransactionIdentity? {
         let digits = hash.utf8.count == 32 ? hash : ""
         guard let place = Self.kinds.firstIndex(of: by),

@@ -1,9 +1,9 @@
 internal import StateStore
 
-/// What becomes of an action or a view in the list, each rule a change of the list.
+/// The rules for an action or a view in the list, each a change of the list.
 ///
-/// The first end of a server makes it suspected, the second one sets it aside. What is suspected and then computed without
-/// harm leaves the list.
+/// The first end of a server makes it suspected, the second one sets it aside. A suspected one that is then computed
+/// without harm leaves the list.
 extension [QuarantineFile.Entry] {
     /// How many entries the list has at most; a suspected one makes way for another one first.
     private static var countMax: Int { 1000 }
@@ -32,7 +32,7 @@ extension [QuarantineFile.Entry] {
     /// Records that a server has ended while it computed something, as its page says.
     ///
     /// - Parameters:
-    ///   - server: the address of that server; nil where it has none.
+    ///   - server: the address of that server, if it has one.
     ///   - isSuspected: whether the page has said so before.
     /// - Returns: whether it is set aside now.
     mutating func recordEnd(during record: MarkPage.Record, of server: String?, isSuspected: Bool) -> Bool {
