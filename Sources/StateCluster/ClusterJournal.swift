@@ -12,26 +12,13 @@ internal import Synchronization
 ///
 /// Any thread may call any method.
 package final class ClusterJournal: Journal {
-    /// How much of the history is kept.
-    package struct Retention: Sendable {
-        /// How many of the newest commits are kept, besides those after the second-newest snapshot.
-        package var commitsMax: Int
-        /// How many snapshots are kept, at least 2.
-        package var snapshotsMax: Int
-
-        package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8) {
-            self.commitsMax = commitsMax
-            self.snapshotsMax = snapshotsMax
-        }
-    }
-
     /// Appends, and reads what they need.
     let client: EtcdClient
     /// Reads the past and saves snapshots, so that no append waits for a large answer or for an etcd that hangs.
     let reader: EtcdClient
     /// Reads and changes the documents beside the turns.
     let documentClient: EtcdClient
-    private let retention: Retention
+    private let retention: JournalRetention
     let keys: ClusterKeys
     let cache: SnapshotCache?
     /// The epoch of the history.
@@ -99,7 +86,7 @@ package final class ClusterJournal: Journal {
     /// - Throws: ``ClusterFault``.
     package static func open(
         _ address: ClusterAddress, reachedAt place: String? = nil, directory: String? = nil,
-        retention: Retention = Retention(), report: @escaping @Sendable (ClusterEvent) -> Void,
+        retention: JournalRetention = JournalRetention(), report: @escaping @Sendable (ClusterEvent) -> Void,
         initial: () throws -> [UInt8]
     ) throws -> (ClusterJournal, Recovery) {
         let client = try EtcdClient(address, label: "journal")
@@ -142,7 +129,8 @@ package final class ClusterJournal: Journal {
 
     private init(
         _ address: ClusterAddress, _ place: String?, _ client: EtcdClient, _ keys: ClusterKeys, _ cache: SnapshotCache?,
-        _ opened: ClusterOpening.Opened, _ retention: Retention, _ report: @escaping @Sendable (ClusterEvent) -> Void
+        _ opened: ClusterOpening.Opened, _ retention: JournalRetention,
+        _ report: @escaping @Sendable (ClusterEvent) -> Void
     ) throws {
         self.retention = retention
         self.client = client

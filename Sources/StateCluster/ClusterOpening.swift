@@ -155,7 +155,7 @@ struct ClusterOpening {
     /// Deletes the snapshots and the turns that need not be kept, and compacts etcd up to there.
     ///
     /// A turn stays where no snapshot that is kept replaces it, and so do the turns behind the second-newest snapshot.
-    func prune(_ retention: ClusterJournal.Retention, latest: Version) throws -> Version {
+    func prune(_ retention: JournalRetention, latest: Version) throws -> Version {
         let manifests = try snapshots.manifests()
         if let oldest = manifests.suffix(max(2, retention.snapshotsMax)).first {
             // A snapshot's parts are read by its manifest only. Parts without one are of a save that has failed.
@@ -177,7 +177,6 @@ struct ClusterOpening {
     /// etcd carries out a deletion in one piece, and nothing else meanwhile: one of 100,000 keys holds appends up for 0.4 s.
     private static let deletedVersionsMax: Version = 5000
 
-    /// Deletes the turns that begin before a version.
     private func deleteTurns(before end: Version) throws -> String? {
         var revision: String?
         var first = try firstTurn().flatMap { keys.version(ofTurn: $0.key) } ?? end
@@ -189,7 +188,6 @@ struct ClusterOpening {
         return revision
     }
 
-    /// Deletes the keys from one up to another, without that one.
     @discardableResult
     private func delete(_ key: String, upTo end: String) throws -> String? {
         let answer: Etcd.DeleteResponse = try client.ask("/v3/kv/deleterange", Etcd.Range(key, upTo: end))

@@ -11,7 +11,6 @@ struct OpenedJournal {
     let epoch: Epoch
     /// The operator's name for it: `in this data directory`, or the address of the cluster.
     let place: String
-    /// The newest state, as UTF-8 JSON.
     private(set) var state: [UInt8]
     private(set) var version: Version
     let oldest: Version
@@ -55,7 +54,7 @@ struct OpenedJournal {
                 let (journal, recovery) = try ClusterJournal.open(
                     address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
                     directory: settings.clusterDirectory == "none" ? nil : settings.clusterDirectory,
-                    retention: settings.clusterRetention, report: { logger.log($0) }, initial: initial)
+                    retention: settings.retention, report: { logger.log($0) }, initial: initial)
                 return try OpenedJournal(
                     journal: journal, setDomain: journal.setDomain, cluster: journal, epoch: journal.epoch,
                     place: address.description,
@@ -67,7 +66,6 @@ struct OpenedJournal {
         }
     }
 
-    /// The tokens beside the turns of a history in etcd, unless the settings have them elsewhere.
     func tokenFile(_ settings: Settings) throws -> TokenFile? {
         guard settings.tokens == "data", let cluster, let address = try settings.etcdAddress() else { return nil }
         let document = try ServerFault.translating { try cluster.document("tokens") }

@@ -14,7 +14,7 @@ struct JournalModelTests {
     @Test("appends, failures, snapshots, retention and new starts leave what an array has", arguments: 1...6)
     func random(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
-        let retention = SQLiteJournal.Retention(commitsMax: 700, snapshotsMax: 3)
+        let retention = JournalRetention(commitsMax: 700, snapshotsMax: 3)
         var journal = try scratch.open(retention: retention)
         var maker = CommitMaker(seed: seed, epoch: journal.epoch)
         var model: [Commit] = []
@@ -64,7 +64,7 @@ struct JournalModelTests {
 
     /// Releases the journal before another one is opened.
     private func reopened(
-        _ journal: inout SQLiteJournal, _ retention: SQLiteJournal.Retention
+        _ journal: inout SQLiteJournal, _ retention: JournalRetention
     ) throws -> SQLiteJournal {
         let other = Scratch()
         journal = try other.open()

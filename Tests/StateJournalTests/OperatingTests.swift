@@ -13,7 +13,7 @@ struct OperatingTests {
     let other = Scratch()
 
     /// A journal with IDs, keys, and snapshots of versions 0, 20 and 40; its state at version n has the value n.
-    func filled(_ retention: SQLiteJournal.Retention = .init()) throws -> SQLiteJournal {
+    func filled(_ retention: JournalRetention = .init()) throws -> SQLiteJournal {
         let journal = try scratch.open(retention: retention)
         for turn in 0..<20 {
             try journal.record([

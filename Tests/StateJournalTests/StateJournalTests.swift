@@ -15,7 +15,7 @@ final class Scratch {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    func open(retention: SQLiteJournal.Retention = .init()) throws -> SQLiteJournal {
+    func open(retention: JournalRetention = .init()) throws -> SQLiteJournal {
         try SQLiteJournal(directory: path, retention: retention) { Array(#"{"value":0,"list":[]}"#.utf8) }
     }
 }

@@ -32,7 +32,6 @@ struct DamageRecovery {
         var end: Version
     }
 
-    /// Replaces the journal of a directory that the caller has locked.
     static func replace(
         _ directory: DataDirectory, _ lock: DirectoryLock, because reason: String, initial: () throws -> [UInt8]
     ) throws -> Loss {
@@ -191,7 +190,7 @@ extension SQLiteJournal {
     ///   - time: the current time, at which idempotency keys may have expired.
     /// - Throws: what ``init(directory:retention:report:initial:)`` and ``recover(at:)`` throw.
     package static func open(
-        directory: String, retention: Retention = Retention(), onDamage policy: DamagePolicy = .refuse,
+        directory: String, retention: JournalRetention = JournalRetention(), onDamage policy: DamagePolicy = .refuse,
         at time: Timestamp, report: @escaping @Sendable (JournalEvent) -> Void = { _ in },
         initial: () throws -> [UInt8]
     ) throws -> (journal: SQLiteJournal, recovery: Recovery) {

@@ -19,7 +19,7 @@ extension SQLiteJournal {
     ///
     /// - Throws: ``JournalError`` where there is no journal, another process uses it, or it is damaged; nothing is lost then.
     package static func compact(
-        directory path: String, retention: Retention, at time: Timestamp
+        directory path: String, retention: JournalRetention, at time: Timestamp
     ) throws -> Compaction {
         let directory = DataDirectory(path: path)
         let none = JournalError("there is no journal in the data directory \(path)")

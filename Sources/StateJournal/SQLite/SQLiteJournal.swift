@@ -10,38 +10,12 @@ internal import Synchronization
 /// A commit that ``append(_:after:)`` has taken survives the end of the process and of the machine: each call is one
 /// transaction in WAL mode with `synchronous=FULL`. Any thread may call any method; writers take turns.
 package final class SQLiteJournal: Journal {
-    /// How much of the history the journal keeps.
-    package struct Retention: Sendable {
-        /// How many of the newest commits are kept, besides the ones after the oldest snapshot and in the segment of a
-        /// kept one.
-        package var commitsMax: Int
-        /// How many snapshots are kept, at least 2; no state before the oldest can be read.
-        package var snapshotsMax: Int
-        /// How many bytes of segments are kept, besides those after the second-newest snapshot; snapshots are saved so
-        /// often that these are about a quarter of it.
-        package var bytesMax: Int
-        /// For how many seconds a commit is kept, besides those after the second-newest snapshot; 0 for no limit.
-        ///
-        /// While there are commits, snapshots are saved so often that these span about a quarter of it.
-        package var secondsMax: Int
-
-        /// Makes a retention; the defaults suit a server.
-        package init(
-            commitsMax: Int = 1_000_000, snapshotsMax: Int = 8, bytesMax: Int = 1 << 30, secondsMax: Int = 0
-        ) {
-            self.secondsMax = secondsMax
-            self.commitsMax = commitsMax
-            self.snapshotsMax = snapshotsMax
-            self.bytesMax = bytesMax
-        }
-    }
-
     /// The epoch of the history.
     package let epoch: Epoch
     let path: String
     let rows: SegmentRows
     let database: DatabasePool
-    let retention: Retention
+    let retention: JournalRetention
     let report: @Sendable (JournalEvent) -> Void
     let background = DispatchQueue(label: "storekeeper.snapshots", qos: .utility)
     let ids: Mutex<RecentIDs>
@@ -76,14 +50,14 @@ package final class SQLiteJournal: Journal {
     /// - Throws: ``JournalError`` when another process has locked the directory, or the journal is damaged, shorter than its
     ///   fence says, or of a newer format.
     package convenience init(
-        directory: String, retention: Retention = Retention(),
+        directory: String, retention: JournalRetention = JournalRetention(),
         report: @escaping @Sendable (JournalEvent) -> Void = { _ in }, initial: () throws -> [UInt8]
     ) throws {
         try self.init(directory: directory, retention: retention, extent: nil, report: report, initial: initial)
     }
 
     init(
-        directory: String, retention: Retention, extent: StartCheck.Extent?,
+        directory: String, retention: JournalRetention, extent: StartCheck.Extent?,
         report: @escaping @Sendable (JournalEvent) -> Void, initial: () throws -> [UInt8]
     ) throws {
         let directory = DataDirectory(path: directory)
@@ -289,7 +263,6 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// Changes what decides when a snapshot is due.
     func scheduleSnapshots<Value: Sendable>(_ change: (inout SnapshotSchedule) -> Value) -> Value {
         condition.withLock { change(&$0.snapshots) }
     }

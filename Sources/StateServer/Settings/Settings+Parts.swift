@@ -94,7 +94,6 @@ extension Settings {
         return try etcdAddress(self.data)
     }
 
-    /// Reads an address of etcd, and adds its user.
     func etcdAddress(_ text: String) throws(SettingsFault) -> ClusterAddress {
         guard var address = ClusterAddress(text) else {
             throw SettingsFault(
@@ -119,7 +118,6 @@ extension Settings {
         return address
     }
 
-    /// The names in `allowed_hosts`.
     func allowedNames() throws(SettingsFault) -> [String] {
         let text = self.allowedHosts
         guard text != "listened" else { return [] }
@@ -142,7 +140,6 @@ extension Settings {
 
     var keyFile: KeyFile { KeyFile(path: self.jwtKeys) }
 
-    /// The required claims of JSON Web Tokens.
     var claimRules: ClaimRules {
         func required(_ text: String) -> String? { text == "any" ? nil : text }
         return ClaimRules(
@@ -162,14 +159,10 @@ extension Settings {
         return verifier
     }
 
-    var retention: SQLiteJournal.Retention {
-        SQLiteJournal.Retention(
+    var retention: JournalRetention {
+        JournalRetention(
             commitsMax: self.journalCommitsMax, snapshotsMax: self.journalSnapshotsMax,
             bytesMax: self.journalBytesMax, secondsMax: self.journalSecondsMax)
-    }
-
-    var clusterRetention: ClusterJournal.Retention {
-        .init(commitsMax: self.journalCommitsMax, snapshotsMax: self.journalSnapshotsMax)
     }
 
     /// `connections_max`, or for 0 as many as the limit of open files allows, up to 20000.
@@ -186,7 +179,6 @@ extension Settings {
             valuesBytesMax: self.memoryBytesMax / 4)
     }
 
-    /// The addresses in `listen` and `listen_also`.
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {
         let first = try listeningPlace(SettingKeys.shared.listen)
         return self.listenAlso == "none" ? [first] : [first, try listeningPlace(SettingKeys.shared.listenAlso)]
@@ -247,7 +239,6 @@ extension ListeningPlace {
         self = .address(host: String(host), port: port)
     }
 
-    /// The address or name; nil for a Unix socket.
     var host: String? {
         if case .address(let host, _) = self { host } else { nil }
     }

@@ -84,3 +84,26 @@ package enum AppendResult: Sendable {
     /// The journal has failed and does not know whether the commits are durable: see ``Journal/isOutcomeOpen``.
     case unknown
 }
+
+/// How much of a history a journal keeps; one in etcd counts neither bytes nor seconds.
+package struct JournalRetention: Sendable {
+    /// How many of the newest commits are kept, besides the ones after the oldest snapshot and in the segment of a kept one.
+    package var commitsMax: Int
+    /// How many snapshots are kept, at least 2; no state before the oldest can be read.
+    package var snapshotsMax: Int
+    /// How many bytes of segments are kept, besides those after the second-newest snapshot; snapshots are saved so often
+    /// that these are about a quarter of it.
+    package var bytesMax: Int
+    /// For how many seconds a commit is kept, besides those after the second-newest snapshot; 0 for no limit.
+    ///
+    /// While there are commits, snapshots are saved so often that these span about a quarter of it.
+    package var secondsMax: Int
+
+    /// Makes a retention; the defaults suit a server.
+    package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8, bytesMax: Int = 1 << 30, secondsMax: Int = 0) {
+        self.secondsMax = secondsMax
+        self.commitsMax = commitsMax
+        self.snapshotsMax = snapshotsMax
+        self.bytesMax = bytesMax
+    }
+}
