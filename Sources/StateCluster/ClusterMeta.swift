@@ -39,7 +39,6 @@ struct ClusterMeta: Codable {
         return domain
     }
 
-    /// Reads the key of a history, or returns nil if it is absent.
     static func read(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> Found? {
         let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.meta))
         guard let pair = answer.kvs?.first else { return nil }
@@ -56,7 +55,6 @@ struct ClusterMeta: Codable {
 }
 
 extension EtcdClient {
-    /// Sends a request and returns the answer.
     func ask<Answer: Decodable & Sendable>(
         _ path: String, _ message: some Encodable & Sendable, patience: Duration = .zero
     ) throws(ClusterFault) -> Answer {

@@ -28,7 +28,6 @@ struct ClusterSnapshots {
 
     private static let chunkBytes = 1 << 20
 
-    /// Puts the parts of a snapshot.
     func put(
         _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
         where conditions: [Etcd.Compare] = []
@@ -56,7 +55,6 @@ struct ClusterSnapshots {
         .init(request_put: .init(keys.snapshot(manifest.version), try JSON.encode(manifest)))
     }
 
-    /// The manifests, oldest first.
     func manifests(limit: Int = 0) throws(ClusterFault) -> [SnapshotManifest] {
         let range = Etcd.Range(
             keys.snapshots, upTo: ClusterKeys.end(of: keys.snapshots), limit: limit, revision: revision)

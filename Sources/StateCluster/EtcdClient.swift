@@ -53,7 +53,6 @@ final class EtcdClient: Sendable {
     /// Ends the request that runs, and refuses every later one.
     func cancel() { connection.cancel() }
 
-    /// Sends a request and returns the answer.
     func call<Answer: Decodable & Sendable>(
         _ path: String, _ message: some Encodable & Sendable, as type: Answer.Type = Answer.self,
         within timeout: Duration? = nil
@@ -182,7 +181,6 @@ final class EtcdLogin: Sendable {
     private let user: ClusterAddress.User?
     private let token = Mutex<String?>(nil)
 
-    /// How long one endpoint has for an answer.
     private static let timeout = Duration.seconds(2)
 
     init(_ user: ClusterAddress.User?) { self.user = user }

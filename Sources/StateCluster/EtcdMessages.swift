@@ -140,7 +140,6 @@ enum Etcd {
             Compare(key: Data(key.utf8), target: "CREATE", result: "GREATER", create_revision: "0")
         }
 
-        /// That the key has not changed since a revision.
         static func unchanged(_ key: String, since revision: UInt64) -> Compare {
             Compare(key: Data(key.utf8), target: "MOD", result: "EQUAL", mod_revision: "\(revision)")
         }

@@ -68,13 +68,11 @@ struct KnownTurns: Sendable {
         return true
     }
 
-    /// Takes the value of a turn's key.
     mutating func take(_ first: Version, _ value: [UInt8]) throws(Fault) -> Bool {
         guard let tip = try tip(before: first, value) else { return false }
         return take(try Self.verify(first, value, after: tip, epoch))
     }
 
-    /// Notes a turn of this node, which is in etcd.
     mutating func land(_ landed: [Commit], first: Version, _ link: ChainLink) {
         // The watch may have sent it first.
         if first > tip.version { note(landed, first, link) }

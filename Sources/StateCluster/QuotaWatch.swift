@@ -9,7 +9,6 @@ internal import Synchronization
 ///
 /// Source: etcd's page "Maintenance", "Space quota".
 final class QuotaWatch: Sendable {
-    /// How much of its quota the database of an etcd has used.
     struct Finding: Equatable, Sendable {
         var endpoint: String
         var bytes: Int
@@ -45,7 +44,6 @@ final class QuotaWatch: Sendable {
         client = try EtcdClient(address, label: "alarms")
     }
 
-    /// Begins to look.
     func start(_ take: @escaping @Sendable (Finding?) -> Void) {
         queue.async { [weak self] in
             guard let self, !isStopped.load(ordering: .relaxed) else { return }
@@ -70,7 +68,6 @@ final class QuotaWatch: Sendable {
         return answer?.alarms?.contains { $0.alarm == "NOSPACE" } ?? false
     }
 
-    /// Reads the metrics of an etcd, if it has any.
     private func look(at endpoint: String) -> Finding? {
         let request = HTTPConnection.Request(endpoint + "/metrics", within: .seconds(2), bodyBytesMax: 4 << 20)
         guard let response = try? connection.perform(request), response.status == 200 else { return nil }

@@ -31,7 +31,6 @@ final class TurnFollower: Sendable {
 
     private struct State {
         var revision: UInt64
-        /// How many endpoints in a row have failed.
         var failures = 0
         var line: [UInt8] = []
         /// The cluster that has sent turns.
@@ -72,7 +71,6 @@ final class TurnFollower: Sendable {
         queue.sync {}
     }
 
-    /// Follows by one endpoint until that ends.
     private func follow(_ endpoint: String, _ take: @escaping (Event) -> Void) -> String {
         let revision = state.withLock { state in
             state.line = []
@@ -103,7 +101,6 @@ final class TurnFollower: Sendable {
         }
     }
 
-    /// Takes a part of the stream.
     private func take(_ bytes: UnsafeRawBufferPointer, _ take: (Event) -> Void) -> String? {
         var rest = bytes[...]
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {

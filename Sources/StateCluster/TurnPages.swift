@@ -63,7 +63,6 @@ struct TurnChain {
 
     init(_ epoch: Epoch) { self.epoch = epoch }
 
-    /// Takes the value of the next turn's key, and returns its commits.
     mutating func take(_ first: Version, _ value: [UInt8]) throws(ClusterFault) -> [Commit] {
         guard let hash = SegmentHash(value.prefix(16)) else {
             throw fault(first, "it has \(value.count) bytes")

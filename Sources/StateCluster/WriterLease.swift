@@ -20,7 +20,6 @@ package enum ClusterWriter: Sendable, Equatable {
 /// The part is a key under a lease of two seconds. It spares conflicts and decides nothing: that do the transactions that
 /// append. Each look is a linearizable transaction, so that an etcd which has lost its majority does not pass for current.
 final class WriterLease: Sendable {
-    /// The finding of a look.
     enum Finding: Sendable {
         /// It is the history that this server has, or its continuation, whose newest turn begins with this version.
         case current(newest: Version)

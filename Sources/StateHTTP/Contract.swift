@@ -204,7 +204,6 @@ package struct Contract: Sendable {
             "this server is not known by the name in the request; the setting allowed_hosts lists its names")
     }
 
-    /// Reads a request to the whole store or to a derived one.
     private func route(_ routed: RoutedRequest, _ path: ArraySlice<String>) throws(Problem) -> Plan {
         switch path.first {
         case nil: return try fixed(routed) { identity(routed.circumstances.bounds, routed.store) }

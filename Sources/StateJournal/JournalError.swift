@@ -21,7 +21,6 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
     package let description: String
     package let kind: Kind
 
-    /// The remedy of an operator for damage.
     static let advice =
         "restore the whole data directory from a backup, or go on from the last good version under a new epoch with the option --accept-loss of serve"
 

@@ -21,7 +21,6 @@ final class Backups: Sendable {
 
     private enum Stage {
         case idle
-        /// The journal is being copied for an exchange.
         case copying
         /// The copy waits until the server hands the request on again.
         case copied(Sending)
@@ -150,7 +149,6 @@ final class Backups: Sendable {
         logger.info("backup sent", metadata: metadata(of: sending))
     }
 
-    /// Ends the backup whose client takes too little; looks again later.
     private func judge(_ exchange: Exchange, chunksCount: Int) {
         guard let sending = sending(to: exchange) else { return }
         guard sending.chunksCount > chunksCount else {

@@ -32,7 +32,6 @@ package final class InProcessTransport: AnswerSink {
     typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
 
     private struct State {
-        /// The clients of the open exchanges, by the number of the exchange.
         var clients: [UInt64: @Sendable (Event) -> Void] = [:]
         var lastNumber: UInt64
         var deferred: [UInt64: Request] = [:]

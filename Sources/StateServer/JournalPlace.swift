@@ -2,12 +2,10 @@ internal import StateCluster
 internal import StateJournal
 internal import StateStore
 
-/// Where a history is or may be: a directory, or a name in etcd.
 enum JournalPlace: Sendable, CustomStringConvertible {
     case directory(String)
     case cluster(ClusterAddress)
 
-    /// Reads a place as the setting `data` has it, or returns nil for `none`.
     init?(_ text: String, _ settings: Settings) throws(SettingsFault) {
         guard text != "none" else { return nil }
         self = ClusterAddress.isMeant(by: text) ? .cluster(try settings.etcdAddress(text)) : .directory(text)
@@ -29,7 +27,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Opens the history of the place for reading.
     func history() throws -> any RecordedHistory {
         switch self {
         case .directory(let path): try JournalReader(directory: path)

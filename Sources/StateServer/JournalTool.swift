@@ -165,7 +165,6 @@ struct JournalTool: Sendable {
         return try verify(domain)
     }
 
-    /// Verifies the history.
     private func verifyHistory(
         _ depth: HistoryDepth, _ begin: ([UInt8], Version) throws -> (any HistoryVerification)?
     ) throws -> JournalSpan {

@@ -29,7 +29,6 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
         self.description = description
     }
 
-    /// Makes the fault of an error of the journal or of the HTTP server, or nil for another error.
     init?(_ error: any Error) {
         switch error {
         case let error as JournalError:

@@ -13,7 +13,6 @@ struct ServiceManager: Sendable {
 
     private let path: [UInt8]
 
-    /// Names the service manager of the process, if there is one.
     init?(name: String? = getenv("NOTIFY_SOCKET").map({ String(cString: $0) })) {
         // A path is absolute, and other kinds of sockets are for virtual machines.
         guard let name, name.hasPrefix("/") || name.hasPrefix("@"), name.utf8.count > 1,

@@ -144,7 +144,6 @@ struct SharedFile: SharedDocument {
         }
     }
 
-    /// Gives a new file the owner and the mode of the one that it replaces; false where the system refuses.
     private func keepOwner(of path: String, in directory: Int32, for file: Int32) -> Bool {
         var (old, new) = (stat(), stat())
         guard fstat(file, &new) == 0 else { return false }
@@ -219,7 +218,6 @@ enum CommandLineText {
 ///
 /// Any thread may call any method.
 final class WatchedFile<Content: Sendable>: Sendable {
-    /// The news since the last look.
     enum News {
         case content(Content)
         case fault(String)
@@ -227,7 +225,6 @@ final class WatchedFile<Content: Sendable>: Sendable {
 
     private struct State {
         var stamp: [Int]?
-        /// Why the file cannot be read; nil while it can, also where its content has a fault.
         var unreadableReason: String?
     }
 
@@ -235,7 +232,6 @@ final class WatchedFile<Content: Sendable>: Sendable {
     private let decode: @Sendable (Data?) throws(SettingsFault) -> Content
     private let state: Mutex<State>
 
-    /// Watches a file for later changes.
     init(_ file: any SharedDocument, decode: @escaping @Sendable (Data?) throws(SettingsFault) -> Content) {
         self.file = file
         self.decode = decode
@@ -245,7 +241,6 @@ final class WatchedFile<Content: Sendable>: Sendable {
     /// Why the file cannot be read; nil while it can, also where its content has a fault.
     var unreadableReason: String? { state.withLock { $0.unreadableReason } }
 
-    /// Reads the file.
     func content() throws(SettingsFault) -> Content { try decode(try file.bytes()) }
 
     /// Reads the file if it has changed, or could not be read.

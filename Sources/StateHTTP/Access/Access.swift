@@ -125,7 +125,6 @@ package final class Access: Sendable {
 
     func seesSome(of pointer: JSONPointer) -> Bool { parts?.overlaps(pointer) ?? true }
 
-    /// The filter for changes of what the client may see at a pointer.
     func filter(_ pointer: JSONPointer) -> PointerFilter {
         parts.map { PointerFilter(pointer, in: $0) } ?? PointerFilter(pointer)
     }

@@ -89,7 +89,6 @@ package enum Credential: Sendable, Equatable {
 }
 
 extension RequestTarget {
-    /// Removes the parameter that has the credential of an EventSource.
     mutating func takeToken(of request: Request) {
         guard !parameters.isEmpty, Credential.isForEvents(request) else { return }
         parameters.removeAll { $0.name == Credential.parameterName }

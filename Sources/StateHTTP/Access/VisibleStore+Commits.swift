@@ -7,12 +7,10 @@ extension VisibleStore {
     struct VisibleCommit {
         /// The commit's ID; its cursor where the client may not see the action.
         var id: String
-        /// The causes, for a client that may see every action.
         var cause: String?
         var root: String?
         /// The subject that has dispatched the action, if it is known and the client may see the action.
         var by: String?
-        /// The trace of the request, for a client that may see the action.
         var trace: String?
         /// UTF-8 JSON: the action, an array for a batch, or `null` where the client sees none of it.
         var action: [UInt8]

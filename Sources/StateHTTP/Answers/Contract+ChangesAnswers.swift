@@ -90,7 +90,6 @@ extension Contract {
         return response
     }
 
-    /// The keyed difference over a page, of the entities below a pointer.
     private func difference(_ request: ChangesRequest, at pointer: JSONPointer, _ page: ChangesPage) -> Response {
         var difference = KeyedDifference(catalogue.collections)
         // The store has encoded every recorded patch, so the patch parses.

@@ -188,7 +188,6 @@ extension Contract {
         return writer.bytes
     }
 
-    /// Appends the members of a receipt that describe the cascade.
     private static func write(
         _ cascade: CascadeReport, _ store: VisibleStore, epoch: Epoch, to writer: inout JSONWriter,
         _ isFirst: inout Bool

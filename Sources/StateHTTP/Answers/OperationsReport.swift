@@ -67,7 +67,6 @@ package struct OperationsReport: Sendable {
 }
 
 extension Contract {
-    /// How many subjects of waiters a report names.
     private static let waitersMax = 100
 
     /// The answer with what the server is doing.

@@ -22,7 +22,6 @@ extension Response {
         return style == .pretty ? JSONText.indented(json) : json
     }
 
-    /// A JSON answer with `Cache-Control: no-store`.
     static func json(
         _ status: HTTPResponse.Status, _ body: consuming [UInt8], style: Style = .compact, latest: Cursor? = nil
     ) -> Response {

@@ -5,7 +5,6 @@ internal import StateStore
 internal import Synchronization
 
 struct DomainSchemas: Sendable {
-    /// The payload of each action type that clients may dispatch.
     let payloads: [String: JSONValue]
     /// The value of each view, by the view's name in the whole store.
     let views: [String: JSONValue]
@@ -58,7 +57,6 @@ struct DomainSchemas: Sendable {
             ("required", .array(required)))
     }
 
-    /// The object with parts at some tokens, or the one part that lies at no tokens.
     private static func object(of parts: [(tokens: ArraySlice<String>, schema: JSONValue)]) -> JSONValue {
         if let whole = parts.first(where: { $0.tokens.isEmpty }) { return whole.schema }
         var names: [String] = []

@@ -91,7 +91,6 @@ struct OpenAPIDocument {
 
     // MARK: Schemas
 
-    /// Each view with the name of its component and its schema, in the order of their names.
     private var viewComponents: [(view: String, name: String, schema: JSONValue)] {
         var taken: Set<String> = []
         return views.sorted { $0.key < $1.key }.map { view, schema in

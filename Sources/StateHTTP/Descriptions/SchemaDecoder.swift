@@ -35,7 +35,6 @@ final class SchemaRun {
         guard questions.count - 1 != refused else { throw Self.refusal }
     }
 
-    /// Answers a question for a value of a type, and notes the type.
     func answer<Value: Decodable>(_ type: Value.Type, _ note: SchemaNote) throws -> Value {
         note.set(.value(probe.schema(of: type)))
         guard let value = probe.value(of: type, attempt: attempt) else { throw Self.refusal }

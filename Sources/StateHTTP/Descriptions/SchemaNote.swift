@@ -44,7 +44,6 @@ final class SchemaNote {
         return note
     }
 
-    /// Notes that the object may lack a field.
     func setOptional(_ name: String) {
         _ = field(name)
         for index in fields.indices where fields[index].name == name { fields[index].field.isRequired = false }

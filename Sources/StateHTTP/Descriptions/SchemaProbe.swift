@@ -8,7 +8,6 @@ internal import StateStore
 /// it says less, or nothing (`{}`). To find out where, the probe refuses one question after the other: a type that goes
 /// on takes other values there, too.
 final class SchemaProbe {
-    /// The values that the probe gives to those who decode from it.
     struct Samples {
         var string: String
         var integer: Int8
@@ -20,7 +19,6 @@ final class SchemaProbe {
         static let third = Samples(string: "a", integer: 1, boolean: true)
     }
 
-    /// The description of a type that needs no question to it.
     struct Description {
         var schema: JSONValue
         var sample: Any

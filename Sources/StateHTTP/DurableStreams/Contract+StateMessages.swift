@@ -85,7 +85,6 @@ extension Contract {
 
     // MARK: Types and keys
 
-    /// The type and the key of an entity, as a store names them.
     static func name(of name: EntityName, in part: StatePart, _ store: VisibleStore) -> (type: String, key: String) {
         let tokens = (store.inner(part.pointer) ?? part.pointer).tokens
         switch name {
@@ -100,7 +99,6 @@ extension Contract {
         return tokens.map { $0.replacing("~", with: "~0").replacing(".", with: "~2") }.joined(separator: ".")
     }
 
-    /// The document that lists the streams of a store, and the types of its state stream.
     func streams(of store: VisibleStore) -> [UInt8] {
         var writer = JSONWriter()
         writer.raw("{\"streams\":[{\"name\":\"commits\",\"href\":")

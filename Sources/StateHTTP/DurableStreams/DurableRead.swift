@@ -16,7 +16,6 @@ package struct DurableRead: Hashable, Sendable {
     package var content: Content
     /// The offset as the request has it, `-1` or `now` included.
     var start: String
-    /// The client's last `Stream-Cursor`; nil without one.
     var cursor: UInt64?
     /// `If-None-Match`: the tags of the content that the client has.
     var known: TagSet?

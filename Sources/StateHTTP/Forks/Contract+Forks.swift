@@ -4,7 +4,6 @@ internal import StateJSON
 package import StateStore
 
 extension Contract {
-    /// Reads a request about forks.
     func forks(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
         let request = routed.request
         guard let name = path.first, !(path.count == 1 && name.isEmpty) else {

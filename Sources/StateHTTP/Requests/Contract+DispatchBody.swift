@@ -205,7 +205,6 @@ extension Contract {
     enum Hint {
         /// Similar names; only for the first fault of a body, because the search is slow.
         case nearestNames
-        /// The path of the catalogue.
         case list
     }
 

@@ -96,7 +96,6 @@ struct NewDirectory {
     let directory: DataDirectory
     let lock: DirectoryLock
 
-    /// Locks the directory, and makes a missing one.
     init(_ path: String) throws {
         directory = DataDirectory(path: path)
         lock = try DirectoryLock(directory)

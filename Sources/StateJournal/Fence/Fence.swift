@@ -42,7 +42,6 @@ final class Fence: Sendable {
     /// Syncs the file; the queue of snapshots can be busy for longer than a second.
     private let queue = DispatchQueue(label: "storekeeper.fence", qos: .utility)
 
-    /// Reads the fence of a directory.
     static func read(_ directory: DataDirectory) throws(JournalError) -> Content {
         let descriptor = open(directory.fence, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {

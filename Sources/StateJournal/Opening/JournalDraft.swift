@@ -90,7 +90,6 @@ package final class JournalDraft: HistoryDraft {
         lock.release()
     }
 
-    /// Makes the draft the file that replaces the directory's journal.
     func finishReplacement() throws {
         try end()
         try directory.rename(directory.draft, to: directory.replacement)

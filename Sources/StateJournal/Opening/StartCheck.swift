@@ -14,7 +14,6 @@ package enum StartCheck {
         static let afterKill = Extent(segmentBytesMax: 64 << 20, fileBytesMax: 64 << 20)
         /// After a stop in good order, where only a disk or an operator can have changed anything.
         static let afterClose = Extent(segmentBytesMax: 0, fileBytesMax: 16 << 20)
-        /// Everything, however long it takes.
         static let whole = Extent(segmentBytesMax: .max, fileBytesMax: .max)
     }
 

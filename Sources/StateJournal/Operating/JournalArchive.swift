@@ -193,7 +193,6 @@ struct TarHeader {
         self.bytes = bytes
     }
 
-    /// The end of an archive.
     static let trailer = [UInt8](repeating: 0, count: 2 * blockBytes)
 
     /// How many bytes follow the content of a file up to the next block.

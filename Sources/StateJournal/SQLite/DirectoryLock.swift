@@ -11,7 +11,6 @@ final class DirectoryLock: Sendable {
     /// The directories that were made for the lock, the innermost first.
     private let madeDirectories: [String]
 
-    /// Takes the lock, and makes a missing directory.
     init(_ directory: DataDirectory) throws(JournalError) {
         self.directory = directory
         madeDirectories = try directory.make()

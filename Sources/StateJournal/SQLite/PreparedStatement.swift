@@ -34,7 +34,6 @@ final class PreparedStatement {
         }
     }
 
-    /// Runs a statement that returns no row.
     @discardableResult
     func run() throws -> Int {
         let code = sqlite3_step(statement)

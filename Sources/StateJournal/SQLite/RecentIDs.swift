@@ -79,7 +79,6 @@ struct RecentIDs {
         return (newest.map { Entry(hash: $0.key, version: $0.value) } + older, latest)
     }
 
-    /// Drops the entries that the table has now.
     mutating func finish(through version: Version) {
         isWriting = false
         failed = nil

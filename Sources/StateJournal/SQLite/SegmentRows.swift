@@ -76,7 +76,6 @@ struct SegmentRows: Sendable {
         }.first { $0.version <= version && $0 != tip }
     }
 
-    /// Returns the bytes of the segments that begin after a version; O(n) in their number.
     func segmentsBytes(_ db: Database, after version: Version) throws -> Int {
         try Int.fetchOne(
             db, sql: "SELECT ifnull(sum(length(body)), 0) FROM segments WHERE first > ?",

@@ -13,7 +13,6 @@ struct SnapshotSchedule: Sendable {
     private var bytes = 0
     private var snapshotBytes = 0
     private var isSaving = false
-    /// The times of the first and the last commit since the newest snapshot.
     private var times: (first: Timestamp, last: Timestamp)?
 
     init(bytesMax: Int, secondsMax: Int = 0) {
@@ -53,7 +52,6 @@ struct SnapshotSchedule: Sendable {
         return true
     }
 
-    /// Ends a claim with the size of the snapshot.
     mutating func finish(snapshotBytes: Int) {
         isSaving = false
         self.snapshotBytes = snapshotBytes

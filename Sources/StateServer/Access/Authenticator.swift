@@ -20,7 +20,6 @@ final class Authenticator: Sendable {
         /// The access of every client, while no credential is asked for.
         var open: Access?
         var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
-        /// Since when the token file cannot be read; nil while it can.
         var unreadableSince: Instant?
         /// Whether the file could not be read for so long that no credential is taken.
         var isShut = false
@@ -74,7 +73,6 @@ final class Authenticator: Sendable {
 
     var isProtected: Bool { state.withLock { $0.open == nil } }
 
-    /// Why the file of the tokens or of the keys cannot be read; nil while both can.
     var unreadableReason: String? { file?.unreadableReason ?? signed?.unreadableReason }
 
     var grantees: [OperationsReport.Grantee] {
@@ -207,7 +205,6 @@ final class Authenticator: Sendable {
         logger.warning("no token can do everything; `token create --all` makes one")
     }
 
-    /// Takes the entries of a new version of the file; returns the accesses that have ended.
     private static func take(
         _ byDigest: [[UInt8]: TokenFile.Entry], isThere: Bool, _ catalogue: Catalogue, into state: inout State
     ) -> [Access] {
@@ -229,7 +226,6 @@ struct Failures {
     private static let burst = 20.0
     private static let clientsMax = 10_000
 
-    /// Counts a failure; returns false where the address has had its share.
     mutating func take(_ client: String, at now: Instant) -> Bool {
         if byClient.count >= Self.clientsMax, byClient[client] == nil {
             byClient = byClient.filter { Self.refilled($0.value, at: now) < Self.burst }
@@ -242,7 +238,6 @@ struct Failures {
         return left >= 1
     }
 
-    /// Whether a failure of the address would count as one of its share.
     func isLeft(_ client: String, at now: Instant) -> Bool {
         byClient[client].map { Self.refilled($0, at: now) >= 1 } ?? true
     }

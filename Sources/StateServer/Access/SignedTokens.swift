@@ -12,7 +12,6 @@ final class SignedTokens: Sendable {
     private struct State {
         var keys: [VerificationKey]
         var remembered = RememberedTokens()
-        /// Since when the key file cannot be read; nil while it can.
         var unreadableSince: Instant?
         /// Whether the file could not be read for so long that no key is taken.
         var isShut = false
@@ -54,7 +53,6 @@ final class SignedTokens: Sendable {
         state = Mutex(State(keys: keys))
     }
 
-    /// Why the key file cannot be read; nil while it can, also where its content has a fault.
     var unreadableReason: String? { file.unreadableReason }
 
     /// Whether no token is taken, because one of the keys may have been withdrawn in a file that cannot be read.
@@ -75,7 +73,6 @@ final class SignedTokens: Sendable {
         }
     }
 
-    /// Verifies a token and remembers what it gives.
     func verify(_ text: String, _ digest: [UInt8]) async -> Knowledge {
         guard let token = SignedToken(text) else { return .nothing }
         for key in token.candidates(among: state.withLock { $0.keys }) {
@@ -162,7 +159,6 @@ struct KeyFile: Sendable {
 
     var path: String { file.path }
 
-    /// The keys of the file, if there is one.
     func read() throws(SettingsFault) -> JSONWebKeySet? { try keys(in: try file.bytes()) }
 
     func keys(in bytes: Data?) throws(SettingsFault) -> JSONWebKeySet? {

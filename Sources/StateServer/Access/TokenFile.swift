@@ -65,10 +65,8 @@ struct TokenFile: Sendable {
     /// The path from the root of the machine; of a document in etcd its place there.
     var fullPath: String { file is SharedFile ? URL(fileURLWithPath: path).path : path }
 
-    /// The entries, or nil without a file.
     func read() throws(SettingsFault) -> [Entry]? { try entries(in: try file.bytes()) }
 
-    /// The entries in the bytes of the file, or nil without a file.
     func entries(in bytes: Data?) throws(SettingsFault) -> [Entry]? {
         guard let bytes else { return nil }
         let tokens = try file.decode(bytes, as: Content.self).tokens
@@ -104,7 +102,6 @@ extension TokenFile.Entry {
             grant: grant)
     }
 
-    /// The bytes of the hash, or nil if it is misspelled.
     var digest: [UInt8]? {
         guard hash.hasPrefix("sha256:") else { return nil }
         let digits = Array(hash.utf8.dropFirst(7))

@@ -12,9 +12,7 @@ internal import Synchronization
 /// A server on a history in etcd beside other servers: it sends actions on to the server that writes, and says how old
 /// its state may be.
 final class Cluster: Sendable {
-    /// The result of sending an action on.
     enum Outcome {
-        /// The answer of the server that writes, and the newest version that it had.
         case answered(Response, Cursor?)
         case notCarriedOut
         /// It is not there any more, and has not said that it goes: it may have ended by an action.
@@ -50,7 +48,6 @@ final class Cluster: Sendable {
         pool = try HTTPPool(requestsMax: Self.requestsMax)
     }
 
-    /// Begins to send actions on.
     func start(isFit: @escaping @Sendable () -> Bool, _ changed: @escaping @Sendable () -> Void) {
         journal.write(while: isFit)
         journal.watchStaleness(changed)
@@ -64,7 +61,6 @@ final class Cluster: Sendable {
 
     var isWriter: Bool { journal.writer == .this }
 
-    /// The address to which actions are sent, or nil if this server carries them out.
     var target: String? {
         guard journal.secret != nil, case .other(let address) = journal.writer else { return nil }
         return address

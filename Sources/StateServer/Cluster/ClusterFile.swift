@@ -7,7 +7,6 @@ struct ClusterFile: SharedDocument {
     let path: String
     private let document: ClusterDocument
 
-    /// How often a change is tried where other processes make changes at the same time.
     private static let triesMax = 20
 
     init(_ document: ClusterDocument, name: String, at address: ClusterAddress, _ key: String) {

@@ -15,7 +15,6 @@ struct Health: SettingsCommand {
         print("ready")
     }
 
-    /// Sends a GET request and returns the status line of the response; waits at most five seconds for it.
     private static func statusLine(of path: String, at place: ListeningPlace) throws -> String {
         let (descriptor, host) =
             switch place {

@@ -13,7 +13,6 @@ final class Restart: Sendable {
     private let wish = Mutex(Wish.none)
     /// The file of the domain that the new start takes, whatever is in its place by then.
     private let file = Mutex<[UInt8]>([])
-    /// Throws where the start would be refused.
     let check: @Sendable () async throws -> Void
 
     init(check: @escaping @Sendable () async throws -> Void) { self.check = check }
@@ -77,7 +76,6 @@ enum KeptFile {
     }
 
     private static let isTaken = Atomic(false)
-    /// Whether this program has begun with what was left.
     static var wasTaken: Bool { isTaken.load(ordering: .relaxed) }
 
     static func take() -> [UInt8]? {

@@ -1,7 +1,6 @@
 internal import Glibc
 
 struct StandardInput {
-    /// Nil where the descriptor is closed.
     private let file: UnsafeMutablePointer<FILE>? = fdopen(STDIN_FILENO, "r")
 
     /// Returns the next line without its line feed, or nil at the end; the last line need not have a line feed.
@@ -20,7 +19,6 @@ struct StandardInput {
 }
 
 struct StandardOutput {
-    /// Nil where the descriptor is closed.
     private let file: UnsafeMutablePointer<FILE>? = fdopen(STDOUT_FILENO, "w")
 
     init() { if let file { setvbuf(file, nil, _IOFBF, 1 << 18) } }

@@ -8,7 +8,6 @@ struct TokenCommand: AsyncParsableCommand {
         subcommands: [TokenCreate.self, TokenList.self, TokenRevoke.self])
 }
 
-/// The options that say where the token file is; the hidden help has all settings.
 struct TokenFileOptions: ParsableArguments, CustomReflectable {
     private(set) var options = SettingsOptions()
 

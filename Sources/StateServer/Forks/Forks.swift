@@ -21,7 +21,6 @@ final class Forks: Sendable {
         let end: Instant
     }
 
-    /// The place of a fork that is being made, or that is there, with the memory that it holds.
     final class Place: Sendable {
         let client: String
         private let memory: ForkMemory
@@ -93,7 +92,6 @@ final class Forks: Sendable {
 
     func abandon(_ place: Place) { state.withLock { state in state.making.removeAll { $0 === place } } }
 
-    /// Adds a fork that is made.
     func add(
         _ fork: Fork, from: Cursor, to: Cursor, at place: Place, serve: (any AnyStore, _ name: String) -> RequestHandler
     ) -> ForkDescription {
@@ -144,7 +142,6 @@ final class Forks: Sendable {
         return true
     }
 
-    /// Has a fork answer a request.
     func carryOut(_ request: Request, in name: String, _ exchange: Exchange) -> Bool {
         guard let entry = entry(name) else { return false }
         let inner = entry.transport.send(request) { [weak self] event in
@@ -168,7 +165,6 @@ final class Forks: Sendable {
         return true
     }
 
-    /// Ends the waits of clients of forks whose credentials have ended.
     func endWatches() {
         for entry in state.withLock({ $0.entries.map(\.entry) }) { entry.handler.endWatches() }
     }

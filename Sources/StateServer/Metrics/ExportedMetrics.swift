@@ -1,11 +1,7 @@
 internal import CoreMetrics
 internal import Synchronization
 
-/// A metric that the exporter keeps.
-///
-/// Any thread may record and write it.
 protocol ExportedMetric: AnyObject, Sendable {
-    /// Appends the lines of the metric.
     func write(_ name: String, _ labels: String, to text: inout String)
 }
 

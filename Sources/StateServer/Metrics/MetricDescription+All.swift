@@ -1,7 +1,6 @@
 internal import MicroHTTP
 
 extension MetricDescription {
-    /// Every metric that a server exports; the page Metrics says what each of them means.
     static let all: [MetricDescription] =
         build + actions + clients + journal + history
 

@@ -8,7 +8,6 @@ internal import Synchronization
 final class MetricsExporter: MetricsFactory {
     private struct Family {
         let description: MetricDescription
-        /// The metrics of the family by their labels, as the text has them.
         var series: [String: any ExportedMetric] = [:]
     }
 
@@ -33,7 +32,6 @@ final class MetricsExporter: MetricsFactory {
         return Array(text.utf8)
     }
 
-    /// A histogram of what is counted elsewhere.
     func distribution(_ name: String) -> Distribution {
         metric(name, [], .histogram) { Distribution($0.buckets) }
     }
@@ -90,7 +88,6 @@ final class MetricsExporter: MetricsFactory {
         }
     }
 
-    /// Labels as the text has them, such as `{route="state"}`; empty without labels.
     private static func text(of dimensions: [(String, String)]) -> String {
         guard !dimensions.isEmpty else { return "" }
         let labels = dimensions.map { name, value in
@@ -125,6 +122,5 @@ struct MetricDescription: Sendable {
         self.buckets = buckets
     }
 
-    /// Buckets for anything.
     static let decades: [Double] = [0.001, 0.01, 0.1, 1, 10, 100, 1000, 10_000, 100_000]
 }

@@ -42,11 +42,9 @@ final class ServerMetrics: Sendable {
     private let appendsCount = Atomic(0)
     private let appendNanoseconds = Atomic<Int64>(0)
     private let turnSize, woken: any RecorderHandler
-    /// By the number of the route.
     private let waits, streams: [any CounterHandler]
     private let actions: CountersByLabel<ActionLabel>
     private let refusals: CountersByLabel<String>
-    /// By the index of their counts.
     private let answers: CountersByLabel<Int>
     private let answerTime: Distribution
     private let sharedAnswerTime: (any TimerHandler)?
@@ -59,7 +57,6 @@ final class ServerMetrics: Sendable {
         let outcome: Outcome.Kind
     }
 
-    /// Makes metrics.
     init(
         types: [String] = [], settings: Settings = Settings(), journal: (any Journal)? = nil, version: String? = nil,
         sharedWith program: any MetricsFactory = NOOPMetricsHandler.instance
@@ -194,7 +191,6 @@ final class ServerMetrics: Sendable {
         return exporter.text()
     }
 
-    /// Sets the gauges to these figures, and adds what the totals of other parts have risen by.
     func sample(_ figures: Figures) {
         set("ready", figures.isDurable && !figures.isDraining && figures.knowsTokens ? 1 : 0)
         set("version", Int(figures.hub.latest))
@@ -296,6 +292,5 @@ extension Watch.Route {
         }
     }
 
-    /// The routes that have streams, in the order of their numbers.
     fileprivate static let streamed: [Watch.Route] = [.state, .view, .changes]
 }

@@ -70,7 +70,6 @@ final class BulkLoad: Sendable {
         done(progress.withLock { $0.outcomes })
     }
 
-    /// The next batch, unless all are done or the client has gone.
     private func nextBatch() -> [Transaction]? {
         guard !isAbandoned() else { return nil }
         // Half of the mailbox is for all loads together.
@@ -117,7 +116,6 @@ private final class OutcomeCollector: Sendable {
 
     init(count: Int) { state = Mutex(State(missingCount: count, values: Array(repeating: nil, count: count))) }
 
-    /// Sets the outcome of a transaction; the last one to be set calls the function that waits for them, if there is one.
     func set(_ index: Int, _ outcome: Outcome) {
         let (done, outcomes) = state.withLock { state -> ((@Sendable ([Outcome]) -> Void)?, [Outcome]) in
             state.values[index] = outcome
@@ -188,13 +186,11 @@ struct BatchSize {
 /// The new values, the patches, and the expected and actual values of preconditions are values. Behind the bound, or where
 /// the budget has no room, a line is answered without them: what it says of its commit comes in any case.
 struct LoadOutcomes: Sendable {
-    /// The most bytes of values in an answer to many lines.
     static let valuesBytesMax = 16 << 20
     /// About how many bytes the outcome of a line and its answer take without values.
     private static let lineBytes = 400
 
     private(set) var all: [Outcome] = []
-    /// Whether further lines are answered without values.
     private(set) var isFull = false
     private(set) var hasValues = false
     private let memory: MemoryBudget

@@ -100,7 +100,6 @@ extension RequestHandler {
         }
     }
 
-    /// The answer with the commits after a version, or for a cursor that has expired.
     private func response(to request: ChangesRequest, after version: Version) throws -> Response {
         guard let page = try page(request.query(since: version)) else {
             return request.form.isDifference

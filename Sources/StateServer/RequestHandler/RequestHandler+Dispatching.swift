@@ -76,7 +76,6 @@ extension RequestHandler {
         } ?? .working()
     }
 
-    /// Computes dry runs as slow work of their client.
     private func dryRun(
         _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange, _ name: RequestName,
         isAbandoned: @escaping @Sendable () -> Bool, _ done: @escaping @Sendable (LoadOutcomes) -> Void
@@ -157,10 +156,8 @@ extension RequestHandler {
         contract.response(to: request, outcome: outcome, cascade: cascade, latest: latest, name: name)
     }
 
-    /// The most lines whose answers the thread of the turn writes.
     private static let quickLinesMax = 64
 
-    /// Logs a failure of the domain, whose reason the client does not get.
     private func note(_ outcome: Outcome, _ name: RequestName) {
         guard case .failed(let detail) = outcome else { return }
         logger.error("action failed", metadata: name.id.metadata(["reason": .string(detail)]))
@@ -215,7 +212,6 @@ extension Outcome {
         }
     }
 
-    /// How many bytes the values have that the client gets with `return=representation`.
     fileprivate var representationBytesCount: Int {
         guard case .committed(let receipt) = self else { return 0 }
         return receipt.representation?.reduce(0) { $0 + ($1.value?.count ?? 0) } ?? 0

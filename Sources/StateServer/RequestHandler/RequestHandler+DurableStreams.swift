@@ -21,7 +21,6 @@ extension RequestHandler {
 
     // MARK: Commits, and what they change
 
-    /// The answer with a page of commits, in the form that the request asks for.
     func response(to request: ChangesRequest, _ page: ChangesPage, since: Version) throws -> Response {
         guard let read = request.durable else { return contract.response(to: request, page) }
         var page = page
@@ -37,7 +36,6 @@ extension RequestHandler {
         }
     }
 
-    /// The answer to a request behind whose cursor nothing is.
     func response(to request: ChangesRequest, emptyAt latest: Cursor) -> Response {
         let page = ChangesPage(emptyAt: latest)
         guard let read = request.durable else { return contract.response(to: request, page) }
@@ -272,7 +270,6 @@ extension RequestHandler {
         return (try page(of: snapshot), snapshot.cursor)
     }
 
-    /// The state at a version.
     private func snapshot(at cursor: Cursor, _ exchange: Exchange) throws -> any AnySnapshot {
         if let kept = statePages.snapshot(cursor) { return kept }
         let latest = hub.latest

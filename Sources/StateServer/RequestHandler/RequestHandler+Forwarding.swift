@@ -77,7 +77,6 @@ extension RequestHandler {
         return .now(respond(.domainFailed(lost.failure), name.id))
     }
 
-    /// For how long this server may have missed what others acknowledge; nil while it misses nothing.
     var staleness: Duration? {
         guard let cluster else { return nil }
         return cluster.staleness ?? store.lostHistory.map { schedule.now() - $0.since }

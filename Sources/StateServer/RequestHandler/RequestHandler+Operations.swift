@@ -61,7 +61,6 @@ extension RequestHandler {
         journal?.failure ?? cluster?.staleness.map { _ in "no majority of the etcds answers" }
     }
 
-    /// Why the server is not ready; empty where it is.
     private var reasons: [String] {
         [
             isDraining.load(ordering: .relaxed) ? "the server is stopping and takes no more actions" : nil,
@@ -107,7 +106,6 @@ extension RequestHandler {
             body: metrics.text(after: figures) + ProcessFigures.text())
     }
 
-    /// Sets the gauges of the metrics for a program that reads them by itself.
     func sampleMetrics() { metrics.sample(figures) }
 
     private var figures: ServerMetrics.Figures {
@@ -146,7 +144,6 @@ extension RequestHandler {
 }
 
 extension WatchedRequest.Kind {
-    /// The selection or filter of a waiting request, as reports name it.
     fileprivate var subject: OperationsReport.Waiters.Subject {
         func subject(_ selection: Selection) -> OperationsReport.Waiters.Subject {
             switch selection {

@@ -64,7 +64,6 @@ extension RequestHandler {
             subject: subject, route: kind.route, examinedVersion: examinedVersion, debounce: debounce)
     }
 
-    /// The reply to the transport for a registered watch, or nil if the request need not wait.
     func reply(to watching: Watching, _ watch: Watch, _ wait: Wait, _ requestID: RequestID) -> Reply? {
         switch watching {
         case .parked:
@@ -162,7 +161,6 @@ extension RequestHandler {
     /// The most bytes that the loop thread compresses for one answer, in about 0.2 ms.
     static let quickCompressedBytesMax = 16 << 10
 
-    /// Computes an answer as slow work: from the disk, or by the encoding of a large value.
     func reading(
         _ exchange: Exchange, _ requestID: RequestID, _ kind: SlowWork.Kind = .read,
         _ read: @escaping @Sendable () throws -> Response

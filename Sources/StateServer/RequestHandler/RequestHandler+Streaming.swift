@@ -94,7 +94,6 @@ extension RequestHandler {
         }
     }
 
-    /// Whether the loop thread should not write a change as JSON.
     private func isLong(_ change: Delivery.Change, for request: StreamRequest) -> Bool {
         switch (change, request.source) {
         case (.value(let reading), _): reading.encoded?.json.count ?? 0 > Self.quickBytesMax

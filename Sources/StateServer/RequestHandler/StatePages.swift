@@ -6,7 +6,6 @@ internal import Synchronization
 ///
 /// Any thread may call any method.
 final class StatePages: Sendable {
-    /// The key of the messages of a page of commits.
     struct Page: Hashable {
         let since: Version
         let next: Version
@@ -70,7 +69,6 @@ final class StatePages: Sendable {
         }
     }
 
-    /// The kept entities at a version from which the stream of a filter goes on.
     func entities(at version: Version, of filter: ChangesFilter) -> EntityChanges? {
         state.withLock { $0.entities.first { $0.filter == filter && $0.entities.version == version }?.entities }
     }

@@ -24,7 +24,6 @@ final class WatchedRequest: Sendable {
         var coding: ContentCoding?
         var applied: Int?
         var store = ""
-        /// The client's view of commits; two views with equal grants are equal.
         var access: Access?
         var form = ChangesRequest.Form.patches
         var stream: StreamRequest.Format?

@@ -31,7 +31,6 @@ extension Setting where Value == String {
         self.init(key, default: initial, summary, "a text that is not empty") { !$0.isEmpty }
     }
 
-    /// Declares a setting that is a text of a certain form.
     init(
         _ key: String, default initial: String, _ summary: String, _ expectation: String,
         takes: @escaping @Sendable (String) -> Bool

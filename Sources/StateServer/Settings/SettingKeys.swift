@@ -16,7 +16,6 @@ internal import MicroHTTP
 public struct SettingKeys: Sendable {
     static let shared = SettingKeys()
 
-    /// Every setting of the package, in the order of this file.
     static let all: [DeclaredSetting] = Mirror(reflecting: shared).children.compactMap {
         ($0.value as? any SettingDeclaration)?.declared
     }

@@ -162,7 +162,6 @@ public struct SettingsReading: Sendable {
 }
 
 extension DeclaredSetting {
-    /// The settings of the package, and those of a program behind them.
     static func all(with own: [PartialKeyPath<SettingKeys>]) throws(SettingsFault) -> [DeclaredSetting] {
         var all = SettingKeys.all
         for path in own {
