@@ -1,10 +1,8 @@
 internal import StateJSON
 internal import StateStore
 
-/// A place in the document that a client names.
 struct Place {
     let pointer: JSONPointer
-    /// The member of the payload that names it.
     let name: String
     var tokens: ArraySlice<String> { pointer.tokens[...] }
 

@@ -14,7 +14,6 @@ final class Transfer {
     private var body: [UInt8] = []
     private var bodyBytesMax = 0
     private var sink: ((UnsafeRawBufferPointer) -> Bool)?
-    /// Whether the request has gone out on a connection.
     private var isSent = false
 
     static func open() throws(HTTPConnection.Missing) -> Curl {

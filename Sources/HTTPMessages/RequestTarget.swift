@@ -69,7 +69,6 @@ package struct RequestTarget: Sendable, Equatable {
         }
     }
 
-    /// The index of the first such byte, or the end of the bytes.
     private static func index(of byte: UInt8, in bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Int {
         let base = bytes.base
         var index = bytes.startIndex

@@ -124,7 +124,6 @@ package final class ResponseTemplate: Sendable {
         self.pieces = pieces
     }
 
-    /// All fields, the varying ones with their values.
     fileprivate func fields(varying values: Values) -> HTTPFields {
         var rest = [values.first.string, values.second?.string ?? ""][...]
         return HTTPFields(

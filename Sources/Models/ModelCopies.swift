@@ -46,7 +46,6 @@ final class ModelCopies: Sendable {
         pool = Mutex(Pool(free: [Copy(engine: first, tree: tree)]))
     }
 
-    /// Runs a function on a copy of a state.
     func with<Result>(
         _ tree: JSONTree, _ work: (Model) throws(Model.Fault) -> (Result, JSONTree)
     ) throws(Model.Fault) -> Result {

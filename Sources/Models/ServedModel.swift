@@ -7,7 +7,6 @@ package final class ServedModel: Sendable {
     private let serving: Model.Serving
     private let description: Model.Description
     private let copies: Mutex<ModelCopies>
-    /// The file that the functions are from.
     private let source: Mutex<[UInt8]>
     private let checks: [(part: JSONPointer, faults: Model.Serving.Faults)]
 
@@ -238,7 +237,6 @@ package final class ServedModel: Sendable {
         )
     }
 
-    /// The `action.meta` that a reducer sees.
     private static func meta(_ context: ReducerContext) -> [UInt8] {
         var writer = JSONWriter(capacity: 128)
         var isFirst = true
@@ -271,7 +269,6 @@ package final class ServedModel: Sendable {
 
     private var milliseconds: Int { Int(serving.time / .milliseconds(1)) }
 
-    /// The answer to an action whose reducer has a fault.
     private func rejection(of type: String, with fault: Model.Fault) -> Rejection {
         switch fault.cause {
         case .timeout:

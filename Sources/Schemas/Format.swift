@@ -26,7 +26,6 @@ enum Format: String {
         }
     }
 
-    /// Whether a text has the format; O(n).
     func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         var reader = FormatReader(rest: Slice(base: text, bounds: text.indices))
         let isRight =

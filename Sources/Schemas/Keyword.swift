@@ -56,7 +56,6 @@ enum Keyword {
         return nearest.isEmpty ? "; \(place)" : "\(nearest) \(place.prefix(1).uppercased())\(place.dropFirst())"
     }
 
-    /// The schema that the value of an unknown keyword seems to be, as a member outside of `properties`, or nil.
     private static func member(of value: JSONValue) -> JSONValue? {
         switch value {
         case .string(let type) where SchemaRules.Types(type) != nil: ["type": value]

@@ -3,7 +3,6 @@ internal import StateJSON
 
 /// A regular expression, which matches anywhere in a text.
 final class Pattern: Sendable {
-    /// Why RE2 does not take an expression.
     struct Fault: Error {
         var detail: String
     }

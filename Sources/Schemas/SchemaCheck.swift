@@ -33,7 +33,6 @@ struct SchemaCheck {
         _ = fits(0, document.root)
     }
 
-    /// Whether faults are still taken; otherwise the first one ends the check.
     private var isLoud: Bool { faults.count < most }
 
     private mutating func fits(_ number: Rules.Number, _ value: Int) -> Bool {
@@ -52,7 +51,6 @@ struct SchemaCheck {
         return fits
     }
 
-    /// Whether a value fits a schema, whose faults are not taken.
     private mutating func fitsQuietly(_ number: Rules.Number, _ value: Int) -> Bool {
         let most = most
         self.most = 0

@@ -13,7 +13,6 @@ struct SchemaCompiler {
     /// The schemas that look at the same value as the one with this number.
     private var sameValue: [[Int]] = []
     private(set) var rules = SchemaRules()
-    /// The formats that are not checked, with their places.
     private(set) var unknownFormats: [String] = []
 
     /// The keywords of one schema that are one rule together.

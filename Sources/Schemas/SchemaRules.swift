@@ -4,7 +4,6 @@ internal import StateJSON
 ///
 /// The rules hold no references, so that a check of a small value does not count any.
 struct SchemaRules {
-    /// The number of a schema; the first one is the whole.
     typealias Number = Int
     /// The positions of neighbours in a table.
     typealias Positions = Range<Int>
@@ -75,7 +74,6 @@ struct SchemaRules {
 }
 
 extension SchemaRules {
-    /// The schema of a member that a schema names, or nil.
     func schema(of name: UnsafeBufferPointer<UInt8>, among named: Positions) -> Number? {
         bytes.withUnsafeBufferPointer { bytes in
             var (low, high) = (named.lowerBound, named.upperBound)
@@ -106,7 +104,6 @@ extension SchemaRules.Types {
 
     static var names: [String] { all.map(\.name) }
 
-    /// nil for a name that is not one of a type.
     init?(_ name: String) {
         guard let found = Self.all.first(where: { JSONPointer.sameBytes($0.name, name) }) else { return nil }
         self = found.type

@@ -14,7 +14,6 @@ extension JSONDocument {
         }
     }
 
-    /// The number at a place, or nil for another value.
     func number(_ value: Int) -> SchemaNumber? {
         switch kind(value) {
         case UInt8(ascii: "l"): .whole(Int128(Int64(bitPattern: bits(value))))
@@ -84,7 +83,6 @@ extension JSONDocument {
 }
 
 extension SchemaNumber {
-    /// nil for a value that is not a number.
     init?(_ value: JSONValue) {
         switch value {
         case .integer(let number): self = .whole(Int128(number))

@@ -60,7 +60,6 @@ struct ByteReader {
 
     mutating func skipString() throws(SegmentFault) { _ = try raw(try count()) }
 
-    /// Skips a text that was written as its difference from a model.
     mutating func skipText() throws(SegmentFault) {
         _ = try number()
         _ = try number()

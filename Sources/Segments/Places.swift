@@ -42,7 +42,6 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-    /// Reads strings that were written as places in a text.
     mutating func places(_ count: Int, in text: [UInt8]) throws(SegmentFault) -> [String] {
         var strings: [String] = []
         for _ in 0..<count {

@@ -23,7 +23,6 @@ package enum SegmentBody {
     /// The bytes of actions and patches after which a segment ends; a larger commit has a segment of its own.
     static let bytesMax = 64 << 10
 
-    /// The members that a record may have.
     struct Members: OptionSet {
         let rawValue: UInt64
         static let model = Members(rawValue: 1 << 0)
@@ -41,7 +40,6 @@ package enum SegmentBody {
         static let all = Members(rawValue: (1 << 9) - 1)
     }
 
-    /// The members that the record of a key may have.
     struct KeyMembers: OptionSet {
         let rawValue: UInt64
         static let isChange = KeyMembers(rawValue: 1 << 0)

@@ -168,7 +168,6 @@ package struct SegmentDecoder {
         return pointers
     }
 
-    /// Reads the IDs that clients have given, and which of them is the commit's.
     private func clientIDs(
         _ members: SegmentBody.Members, _ action: [UInt8], _ reader: inout ByteReader
     ) throws(SegmentFault) -> (all: [String], own: String?) {

@@ -12,7 +12,6 @@ package struct SegmentEncoder {
     private var records = ByteWriter()
     private var sizes: [Int] = []
     private var form = ByteWriter()
-    /// The indices of the commits that are models, in order.
     private var models: [Int] = []
 
     /// How many of the last models an encoder compares with: it bounds the time for commits of many types.
@@ -120,7 +119,6 @@ package struct SegmentEncoder {
         return isOne || zip(left, right).allSatisfy(JSONPointer.sameBytes)
     }
 
-    /// Writes what other records may take from a model.
     private mutating func recordModel(_ commit: Commit) {
         records.number(commit.types.count)
         for type in commit.types { records.string(type) }

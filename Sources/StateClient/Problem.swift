@@ -42,7 +42,6 @@ extension StateClient.Problem {
         var errors: [Fault]?
     }
 
-    /// The problem of an answer, or nil for a success.
     init?(_ answer: Answer) {
         guard !(200..<300).contains(answer.status), answer.status != 304 else { return nil }
         // What is no problem document is the page of a proxy.
@@ -56,7 +55,6 @@ extension StateClient.Problem {
 
     static func malformed(_ detail: String) -> Self { Self(status: 400, code: "malformed-request", detail: detail) }
 
-    /// Decodes JSON of the server.
     static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from json: [UInt8]) throws(Self) -> Value {
         do throws(JSONFault) {
             // A pointer has at most 1,000 parts, and so has the nesting of a state.

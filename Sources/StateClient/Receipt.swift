@@ -22,7 +22,6 @@ extension StateClient {
     /// A value that has to be in the state before an action.
     public struct Expectation: Encodable, Sendable {
         private let path: String
-        /// The value, or nil for nothing.
         private let value: (any Encodable & Sendable)?
 
         /// Expects a value at a JSON Pointer.

@@ -4,7 +4,6 @@ internal import StateJSON
 struct Call: Sendable {
     /// Path and query below the base URL, percent-encoded.
     var target: String
-    /// The body of a POST; nil for a GET.
     var body: [UInt8]?
     var key: String?
     var tag: String?

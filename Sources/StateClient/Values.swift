@@ -54,7 +54,6 @@ extension StateClient {
 }
 
 struct Reading: Sendable {
-    /// The value, or nil.
     var json: [UInt8]?
     var cursor: String?
     var tag: String?

@@ -4,7 +4,6 @@ internal import Synchronization
 extension Store {
     var currentCausation: Causation? { notification.withLock { $0?.causation } }
 
-    /// Queues the follow-ups of a commit as one transaction, unless the cascade has used up its budget.
     func dispatchFollowUp(
         _ items: [Transaction.Item], _ form: Transaction.Form, _ causation: Causation,
         complete: @escaping @Sendable (Outcome) -> Void = { _ in }

@@ -80,7 +80,6 @@ package struct DeclaredAction: Action {
             (self.type, self.payload, self.faults) = (type, payload, faults)
         }
 
-        /// Makes an action.
         func action(_ payload: [UInt8]?, at place: JSONPointer) throws(PayloadFaults) -> DeclaredAction {
             let payload = payload ?? Array("{}".utf8)
             let found = faults(payload)
@@ -118,7 +117,6 @@ extension Action {
     /// The name of this action's type.
     package var typeName: String { declared?.declaration.type ?? Self.type }
 
-    /// This action as a declared one, or nil for a Swift type.
     var declared: DeclaredAction? {
         // A cast would look for what the two types have in common.
         Self.self == DeclaredAction.self ? unsafeBitCast(self, to: DeclaredAction.self) : nil

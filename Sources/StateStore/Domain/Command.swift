@@ -33,7 +33,6 @@ extension Declaration {
     struct CommandHandler: Sendable {
         let type: String
         let actionType: ActionType
-        /// The slice of the command, as names from the root.
         var scope: [String]
         let create: @Sendable (State, any Action) throws(Rejection) -> (any Action)?
     }

@@ -6,7 +6,6 @@ public struct Declaration<State: Sendable>: Sendable {
         /// The type of the handled action, or nil for every action.
         let type: String?
         let actionType: ActionType?
-        /// The slice that the handler can change, as names from the root.
         var scope: [String]
         /// The slice whose store dispatches the action, if it is not `scope`.
         var home: [String]?
@@ -76,7 +75,6 @@ extension Declaration {
         return (ObjectNode(members: members), faults + forgotten)
     }
 
-    /// The node for a state that is `Codable` as a whole, or nil.
     private static func wholeNode(_ type: State.Type) -> (any LayoutNode<State>)? {
         func node<Value: Codable & Sendable>(_ type: Value.Type) -> any LayoutNode { ValueNode<Value>() }
         guard let codable = type as? any (Codable & Sendable).Type else { return nil }

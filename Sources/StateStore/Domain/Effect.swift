@@ -78,7 +78,6 @@ extension Declaration {
     struct EffectHandler: Sendable {
         let type: String
         let actionType: ActionType
-        /// The slice of the effect, as names from the root.
         var scope: [String]
         var id: String?
         /// Makes the work for an action, or nil for a handler that only cancels an effect.

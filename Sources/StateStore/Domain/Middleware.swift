@@ -85,7 +85,6 @@ public final class MiddlewareContext<State: StateType> {
         self.isDryRun = isDryRun
     }
 
-    /// Makes this context that of another transaction, as ``init(_:isDryRun:subject:at:)`` would make a new one.
     func begin(_ before: Snapshot<State>, isDryRun: Bool, subject: String?, at time: Timestamp) {
         self.before = before
         item = (time, nil, 0)
@@ -132,7 +131,6 @@ extension MiddlewareContext: FollowUpCollector {
     func collect(_ followUp: FollowUp) { followUps.append(followUp) }
 }
 
-/// A dispatch of the code of a turn, for a later turn.
 struct FollowUp: Sendable {
     let items: [Transaction.Item]
     let form: Transaction.Form

@@ -14,7 +14,6 @@ public struct View<State: Sendable>: Reducer {
     /// The Swift type of the value, or nil if it cannot be read from JSON.
     let valueType: (any (Decodable & Sendable).Type)?
     let evaluate: @Sendable (State) -> ViewValue
-    /// Finds a fault of the view on the initial state; nil for a view that cannot have a fault.
     private var fault: (@Sendable (State) -> String?)?
 
     /// Declares a view that a pure function computes from the state.
@@ -79,7 +78,6 @@ public struct View<State: Sendable>: Reducer {
         self.evaluate = evaluate
     }
 
-    /// Declares a view by the function that makes its compact JSON.
     init(_ view: JSONDomain.Viewed) where State == JSONState {
         self.init(view.name, nil, view.reads) { [look = view.look] state in
             ViewValue(json: Result { () throws(ViewFault) in try look(state.tree) })
@@ -145,7 +143,6 @@ package struct ViewFault: Error {
     package init(_ sentence: String) { self.sentence = sentence }
 }
 
-/// The cached newest value of a view.
 final class ViewMemo<State: StateType>: Sendable {
     private struct Known {
         let change: Cursor
@@ -280,7 +277,6 @@ final class ViewMemo<State: StateType>: Sendable {
             view.name, at: snapshot.version, changed: snapshot.change(ofView: number)?.version, body)
     }
 
-    /// The UTF-8 JSON of the value.
     func bytes(in snapshot: Snapshot<State>, marking mark: ReductionMark?) throws -> [UInt8] {
         let change = snapshot.change(ofView: number)
         if let bytes = memo.withLock({ $0.known?.change == change ? $0.known?.bytes : nil }) { return bytes }

@@ -13,7 +13,6 @@ package struct JSONState: StateType {
 struct TreeNode: LayoutNode {
     typealias Root = JSONState
 
-    /// The parts that the state has, or nil for any JSON.
     let parts: [JSONPointer]?
 
     func write(_ state: JSONState, to writer: inout JSONWriter) { state.tree.write(to: &writer) }

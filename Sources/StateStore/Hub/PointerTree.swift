@@ -7,7 +7,6 @@ internal import StateJSON
 struct PointerTree<Element: Hashable & Sendable>: Sendable {
     /// The tokens that lead from the parent to this node; empty at the root.
     private var label: [String] = []
-    /// The children by the first token of their labels.
     private var children: [JSONKey: PointerTree] = [:]
     private var elements: Set<Element> = []
 

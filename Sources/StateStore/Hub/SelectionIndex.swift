@@ -8,7 +8,6 @@ internal import StateJSON
 /// a turn that publishes, and a pass, use the identity.
 final class IndexedSelection: Sendable {
     let selection: Selection
-    /// The pointers at which a change may change the value.
     let pointers: [JSONPointer]
 
     init(_ selection: Selection, pointers: [JSONPointer]) {
@@ -34,7 +33,6 @@ extension IndexedSelection: Hashable {
 /// A commit costs the selections that overlap its changed pointers, however many others there are.
 struct SelectionIndex: Sendable {
     private struct Entry {
-        /// The current value, or nil if it has changed since it was encoded.
         var encoded: Encoded?
         var watches: Set<Watch.ID> = []
         var oneValue: Set<Watch.ID> = []
@@ -73,7 +71,6 @@ struct SelectionIndex: Sendable {
     /// The selection in the index, or nil without watches and a cached value.
     subscript(selection: Selection) -> IndexedSelection? { known[selection] }
 
-    /// The cached current value of a selection, or nil.
     func encoded(_ selection: Selection) -> Encoded? { known[selection].flatMap { entries[$0]?.encoded } }
 
     mutating func note(_ encoded: Encoded, for selection: Selection) {
@@ -192,7 +189,6 @@ struct SelectionIndex: Sendable {
         return Array(entries.values[index].watches)
     }
 
-    /// Whether the newest value of a selection is still to be compared with its watches.
     func isPending(_ selection: Selection) -> Bool {
         guard let selection = known[selection] else { return false }
         return dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false

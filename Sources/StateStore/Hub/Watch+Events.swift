@@ -20,7 +20,6 @@ extension Watch {
         return .startTimer(debounce)
     }
 
-    /// Parks the watch, for which there is nothing newer.
     mutating func parks(examined version: Version?) {
         guard state != .done else { return }
         if let version { examinedVersion = max(examinedVersion ?? 0, version) }
@@ -161,7 +160,6 @@ extension Watch {
 }
 
 extension Watch {
-    /// The next thing that a stream examines.
     enum NextRead {
         case value(Selection)
         case changes(HubStorage.Follower)
@@ -169,7 +167,6 @@ extension Watch {
         case prepared(Chunk)
     }
 
-    /// The next thing that a stream examines, or nil for a watch that examines nothing.
     var nextRead: NextRead? {
         guard isStream, state == .sending else { return nil }
         switch (subject, chunk) {

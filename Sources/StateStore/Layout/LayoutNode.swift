@@ -9,7 +9,6 @@ protocol LayoutNode<Root>: Sendable {
 
     func write(_ root: Root, to writer: inout JSONWriter) throws
 
-    /// The value at some tokens below this part, unless the value has more than `countMax` parts to encode.
     func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue
 
     func has(_ root: Root, _ tokens: ArraySlice<String>) throws -> Bool
@@ -19,13 +18,10 @@ protocol LayoutNode<Root>: Sendable {
     /// About how many parts there are to encode: each entity of a table counts one, and every other value counts one.
     func count(_ root: Root) -> Int
 
-    /// The bytes of the compact JSON, if they are known without a walk.
     func knownBytesCount(_ root: Root) -> Int?
 
-    /// Adds the operations from the old part to the new one to a patch.
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws
 
-    /// Sets this part from its JSON.
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault)
 
     /// Carries out the operations of a recorded patch that lie in this part, in their order.
@@ -80,12 +76,10 @@ extension LayoutNode {
         try read(try PatchOperation.node(value), into: &root)
     }
 
-    /// The UTF-8 JSON at some tokens below this part, or nil.
     func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
         try select(root, tokens, countMax: .max).bytes
     }
 
-    /// The whole part, unless it has more than `countMax` parts to encode.
     func whole(_ root: Root, countMax: Int) throws -> SelectedValue {
         count(root) > countMax ? .overBudget : .encoded(try bytes(root))
     }

@@ -16,7 +16,6 @@ final class PartEncodings<Key: Comparable & Sendable, Value: Sendable>: Sendable
     /// How many bytes of parts are kept; a map with more of them encodes the rest anew each time.
     static var bytesMax: Int { 16 << 20 }
 
-    /// Appends the JSON of every element, in order and with commas between.
     func write(
         _ map: Map, to writer: inout JSONWriter, _ element: (Key, Value, inout JSONWriter) throws -> Void
     ) throws {

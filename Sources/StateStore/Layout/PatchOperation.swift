@@ -23,7 +23,6 @@ struct PatchOperation {
         }
     }
 
-    /// The operation for the part that its first token names.
     var inner: PatchOperation {
         var inner = self
         inner.tokens = tokens.dropFirst()

@@ -220,7 +220,6 @@ private struct TouchedEntities {
         touched.append(Touched(id: id, before: before(), pointer: pointer))
     }
 
-    /// The entities whose values differ.
     func changes(to values: [JSONPointer: JSONValue?]) -> [EntityChange] {
         touched.compactMap { touched in
             let after = touched.pointer.map { values[$0] ?? nil } ?? touched.link

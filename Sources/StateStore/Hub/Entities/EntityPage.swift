@@ -51,11 +51,9 @@ package struct EntityPage: Sendable {
         }
     }
 
-    /// The entities of one part, whose values are read one by one.
     fileprivate struct Names {
         var count: Int
         var name: (Int) -> EntityName
-        /// Reads the value as UTF-8 JSON.
         var value: (Int) throws -> [UInt8]?
     }
 

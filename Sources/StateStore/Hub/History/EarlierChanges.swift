@@ -43,7 +43,6 @@ package struct EarlierChanges {
             commits: commits, next: next, isMore: isKept && next > bounds.oldest + 1, latest: bounds.latest)
     }
 
-    /// Examines the window from a version to the ones that are examined.
     private mutating func examine(
         after start: Version, _ read: (ChangesQuery) throws -> ChangesPage?
     ) rethrows -> Bool {

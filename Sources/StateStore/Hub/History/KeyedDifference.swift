@@ -17,7 +17,6 @@ package struct KeyedDifference: Sendable {
         /// Whether the whole table is new, so that an entity that is not listed is not in it.
         var isNew = false
         var outcomes: [JSONKey: Outcome?] = [:]
-        /// The keys in the order in which they first occurred.
         var order: [JSONKey] = []
 
         mutating func meet(_ key: JSONKey, _ outcome: Outcome) {
