@@ -23,10 +23,11 @@ struct MicroHTTPDLog {
     void *context;
 };
 
-// The three functions that libmicrohttpd calls back, all with `context` as their first argument.
+// The functions that libmicrohttpd calls back, all with `context` as their first argument.
 struct MicroHTTPDCallbacks {
     void *context;
     MHD_AccessHandlerCallback handle;
+    void *(*request_line)(void *context, const char *uri, struct MHD_Connection *connection);
     MHD_RequestCompletedCallback completed;
     MHD_NotifyConnectionCallback connection;
 };
@@ -47,6 +48,7 @@ static inline struct MHD_Daemon *microhttpd_start(
     return MHD_start_daemon(
         flags, 0, NULL, NULL, callbacks->handle, callbacks->context,
         MHD_OPTION_EXTERNAL_LOGGER, &microhttpd_log, (void *)log,
+        MHD_OPTION_URI_LOG_CALLBACK, callbacks->request_line, callbacks->context,
         MHD_OPTION_NOTIFY_COMPLETED, callbacks->completed, callbacks->context,
         MHD_OPTION_NOTIFY_CONNECTION, callbacks->connection, callbacks->context,
         MHD_OPTION_ARRAY, options,
@@ -77,6 +79,88 @@ static inline void *microhttpd_socket_context(struct MHD_Connection *connection)
     return info == NULL ? NULL : info->socket_context;
 }
 
+// MHD_get_connection_info is variadic. Returns the number of bytes from the method to the end of the empty line after
+// the fields.
+static inline size_t microhttpd_head_size(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info == NULL ? 0 : info->header_size;
+}
+
+// A head that is being written as on the wire, one field after the other.
+struct MicroHTTPDHead {
+    char *bytes;
+    size_t count, capacity;
+    // Where the next field has to begin in libmicrohttpd's memory; NULL where it does not matter.
+    const char *next;
+    bool is_refused;
+};
+
+static inline bool microhttpd_append(struct MicroHTTPDHead *head, const char *bytes, size_t count) {
+    if (count > head->capacity - head->count) return false;
+    memcpy(head->bytes + head->count, bytes, count);
+    head->count += count;
+    return true;
+}
+
+static inline enum MHD_Result microhttpd_append_field(
+    void *context, enum MHD_ValueKind kind, const char *name, size_t name_count, const char *value, size_t value_count) {
+    struct MicroHTTPDHead *head = (struct MicroHTTPDHead *)context;
+    (void)kind;
+    head->is_refused = (head->next != NULL && name != head->next) || !microhttpd_append(head, name, name_count)
+        || !microhttpd_append(head, ": ", 2) || !microhttpd_append(head, value, value_count)
+        || !microhttpd_append(head, "\r\n", 2);
+    if (head->next != NULL) head->next = value + value_count + 2;
+    return head->is_refused ? MHD_NO : MHD_YES;
+}
+
+// Writes the head of a request as it was on the wire, in one walk over the fields that libmicrohttpd has read: the key
+// of the head cache. Returns how many bytes it takes, or 0 where it has more than `capacity` or is not well formed.
+//
+// Versions below 1.0 end lines at a bare line feed, cut values at a NUL, and add a folded line to the *name* of the
+// field before. Each of these leaves a gap between two parts of the head, so `is_contiguous` has the addresses compared.
+static inline size_t microhttpd_head(
+    struct MHD_Connection *connection, const char *method, const char *target, size_t target_count,
+    const char *version, bool is_contiguous, char *bytes, size_t capacity) {
+    size_t version_count = strlen(version);
+    struct MicroHTTPDHead head = {bytes, 0, capacity, is_contiguous ? version + version_count + 2 : NULL, false};
+    if (!microhttpd_append(&head, method, strlen(method)) || !microhttpd_append(&head, " ", 1)
+        || !microhttpd_append(&head, target, target_count) || !microhttpd_append(&head, " ", 1)
+        || !microhttpd_append(&head, version, version_count) || !microhttpd_append(&head, "\r\n", 2)) return 0;
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, &microhttpd_append_field, &head);
+    if (head.is_refused) return 0;
+    if (is_contiguous && head.next + 2 != method + microhttpd_head_size(connection)) return 0;
+    return microhttpd_append(&head, "\r\n", 2) ? head.count : 0;
+}
+
+// Makes a response. `lines` are its fields as on the wire, which the function cuts apart in place. libmicrohttpd copies
+// the body, or reads it from `body` until it calls `release`, which it also does where this function fails. Returns NULL
+// where it has no memory or refuses a field.
+static inline struct MHD_Response *microhttpd_response(
+    const void *body, size_t body_count, char *lines, size_t lines_count, bool is_closing,
+    MHD_ContentReaderFreeCallback release, void *owner) {
+    struct MHD_Response *response = release == NULL
+        ? MHD_create_response_from_buffer(body_count, (void *)body, MHD_RESPMEM_MUST_COPY)
+        : MHD_create_response_from_buffer_with_free_callback_cls(body_count, (void *)body, release, owner);
+    if (response == NULL) {
+        if (release != NULL) release(owner);
+        return NULL;
+    }
+    char *line = lines, *end = lines + lines_count, *colon, *value_end;
+    while (line < end && (colon = (char *)memchr(line, ':', (size_t)(end - line))) != NULL
+        && (value_end = (char *)memchr(colon, '\r', (size_t)(end - colon))) != NULL) {
+        *colon = *value_end = 0;
+        if (MHD_add_response_header(response, line, colon + 2) != MHD_YES) break;
+        line = value_end + 2;
+    }
+    // `Connection: close` in a response closes every connection that gets it.
+    if (line < end || (is_closing && MHD_add_response_header(response, "Connection", "close") != MHD_YES)) {
+        MHD_destroy_response(response);
+        return NULL;
+    }
+    return response;
+}
+
 // Accepts a client. Returns its socket, and its address, or -1 with errno when no client could be accepted. It is in C
 // because a macro hides accept4 from Swift.
 int accept4(int, struct sockaddr *, socklen_t *, int);
@@ -96,6 +180,26 @@ static inline bool microhttpd_add(struct MHD_Daemon *daemon, int socket) {
         size = sizeof(struct sockaddr_in);
     }
     return MHD_add_connection(daemon, socket, (struct sockaddr *)&address, size) == MHD_YES;
+}
+
+// Returns how many bytes have been read from a TCP socket since it was connected, or -1 when the system cannot tell.
+// The kernel counts the bytes that have arrived in `tcpi_bytes_received` of linux/tcp.h's `struct tcp_info`, at offset
+// 128; that header and the C library's netinet/tcp.h, whose structure ends before it, cannot both be included.
+//
+// The function asks for the unread bytes first. Bytes that arrive between the two calls then count as read: the result
+// is too large at worst, the server closes the connection after the answer, and the client sends its next request
+// again. In the other order the result would be too small by those bytes and could hide exactly as many bytes that
+// libmicrohttpd has read beyond the request: a pipelined request would be lost and never answered.
+static inline int64_t microhttpd_bytes_read(int socket) {
+    unsigned char info[136];
+    socklen_t size = sizeof info;
+    enum { TCP_INFO_OPTION = 11, OFFSET = 128 };
+    uint64_t received;
+    int unread;
+    if (ioctl(socket, FIONREAD, &unread) != 0) return -1;
+    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO_OPTION, info, &size) != 0 || size < sizeof info) return -1;
+    memcpy(&received, info + OFFSET, sizeof received);
+    return (int64_t)received - unread;
 }
 
 // Sets up the socket of a stream: each chunk is sent at once (TCP_NODELAY), the kernel buffers at most 64 KiB for a

@@ -26,4 +26,7 @@ package struct LibraryVersion: Sendable {
     /// Whether libmicrohttpd knows `MHD_USE_NO_THREAD_SAFETY`; without it, later versions begin a connection that is added
     /// only in the next run.
     var hasSingleThreadedMode: Bool { !numbers.lexicographicallyPrecedes([1, 0, 0]) }
+
+    /// Whether libmicrohttpd reads requests strictly by RFC 9112, and with it the framing of chunked bodies.
+    var isStrict: Bool { hasSingleThreadedMode }
 }

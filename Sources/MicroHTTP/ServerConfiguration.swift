@@ -1,3 +1,5 @@
+import Glibc
+
 /// Where a server listens, and the limits on what its clients use.
 package struct ServerConfiguration: Sendable {
     /// The addresses to listen on, at least one.
@@ -50,6 +52,9 @@ package struct ServerConfiguration: Sendable {
     /// A suspension costs some microseconds and, when the connection resumes, a walk over all suspended connections. An
     /// answer within this time needs no suspension. Zero suspends every such connection.
     package var parkingDelay: Duration
+
+    /// Whether libmicrohttpd reads the requests and sends the answers.
+    let libraryReads = getenv("MICROHTTPD_LIBRARY_READS_") != nil
 
     /// How many loops serve, each on its own thread and with its share of ``connectionsMax``.
     ///

@@ -30,8 +30,8 @@ struct Daemon {
         // MHD_USE_NO_THREAD_SAFETY, which the header of 0.9.75 does not have: a connection begins in the call that adds it.
         if LibraryVersion.current.hasSingleThreadedMode { flags |= 1 << 19 }
         var callbacks = MicroHTTPDCallbacks(
-            context: Unmanaged.passUnretained(receiver).toOpaque(), handle: handleRequest, completed: requestCompleted,
-            connection: connectionChanged)
+            context: Unmanaged.passUnretained(receiver).toOpaque(), handle: handleRequest, request_line: requestLine,
+            completed: requestCompleted, connection: connectionChanged)
         let options = Self.options(configuration)
         guard let handle = microhttpd_start(flags, &callbacks, log.pointer, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
@@ -47,6 +47,22 @@ struct Daemon {
 
     private static func options(_ configuration: ServerConfiguration) -> [MHD_OptionItem] {
         let connections = configuration.connectionsMax + configuration.overCapacityMax
+        if configuration.libraryReads {
+            return [
+                MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
+                MHD_OptionItem(option: .CONNECTION_MEMORY_LIMIT, value: 16 << 10, ptr_value: nil),
+                // All connections have the same timeout: each iteration walks those with another (Libmicrohttpd page, 14).
+                MHD_OptionItem(
+                    option: .CONNECTION_TIMEOUT, value: max(1, Int(configuration.idleTimeout.components.seconds)),
+                    ptr_value: nil),
+                // With 1, 0.9.75 answers a request without Host twice, and closes silently on a space in the target.
+                MHD_OptionItem(
+                    option: .STRICT_FOR_CLIENT, value: LibraryVersion.current.isStrict ? 1 : 0, ptr_value: nil),
+                // `HTTPServer.start` ignores SIGPIPE.
+                MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
+                MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
+            ]
+        }
         return [
             MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
             MHD_OptionItem(option: .CONNECTION_MEMORY_LIMIT, value: memoryBytes, ptr_value: nil),
@@ -125,18 +141,28 @@ private func connectionChanged(
     }
 }
 
-/// MHD_AccessHandlerCallback: of the request, only its connection is used (``RequestSpelling``).
+/// MHD_OPTION_URI_LOG_CALLBACK: libmicrohttpd calls it once for each request, before it decodes the target in place.
+///
+/// The result is the request's context in the next two callbacks: the connection, which outlives the request.
+private func requestLine(
+    _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+    guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
+    with(context, pointer) { $0.lineReceived(uri, on: $1) }
+    return pointer
+}
+
+/// MHD_AccessHandlerCallback; the server does not use the decoded URL (Libmicrohttpd page, 19).
 private func handleRequest(
-    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?, _: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?,
-    _: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?, _: UnsafeMutablePointer<Int>?,
-    _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?, _: UnsafePointer<CChar>?,
+    _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
+    _ uploadCount: UnsafeMutablePointer<Int>?, _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> MHD_Result {
-    guard let handle, let request, let pointer = request.pointee ?? microhttpd_socket_context(handle) else {
-        return .NO
-    }
-    // The context of the request is its connection, which outlives it.
-    request.pointee = pointer
-    return with(context, pointer) { $0.advance($1) } ? .YES : .NO
+    guard let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
+    let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
+    // All of each piece is taken: 1.0.1 asks for another run at once as long as a part stays in its buffer.
+    uploadCount.pointee = 0
+    return with(context, pointer) { $0.advance($1, method: method, version: version, piece: piece) } ? .YES : .NO
 }
 
 /// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request that the access handler has seen, however it

@@ -17,6 +17,7 @@ final class EventLoop {
     private let parked: ParkedConnections
     private let receiver: RequestReceiver
     private let wire: WireObserver
+    private let open: OpenConnections
     private let idle: IdleConnections
 
     private var items: [LoopMailbox.Item] = []
@@ -41,14 +42,15 @@ final class EventLoop {
             configuration: configuration, handlers: handlers, memory: memory, answers: gauges.answers)
         idle = IdleConnections(context)
         let intake = RequestIntake(context)
-        let wire = WireObserver(context, intake: intake, idle: idle)
-        self.wire = wire
-        acceptor = ClientAcceptor(context, listeners: listeners) { wire.refuse($0, .connectionsExhausted) }
+        let open = OpenConnections(context)
+        self.open = open
+        wire = WireObserver(context, intake: intake, idle: idle, open: open)
+        acceptor = ClientAcceptor(context, listeners: listeners) { open.refuse($0, .connectionsExhausted) }
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
         receiver = RequestReceiver(
             context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, wire: wire,
-            intake: intake, idle: idle)
+            open: open, idle: idle)
     }
 
     /// Starts libmicrohttpd, before the loop thread starts.
@@ -71,7 +73,7 @@ final class EventLoop {
     /// Serves until a stop that was asked for is complete.
     func run() {
         mailbox.noteThread()
-        wire.begin()
+        if !context.configuration.libraryReads { wire.begin() }
         repeat {
             context.forgetTime()
             wait()
@@ -88,7 +90,7 @@ final class EventLoop {
         acceptor.stop()
         parked.closeAll()
         context.daemon.stop()
-        wire.end()
+        if !context.configuration.libraryReads { wire.end() }
         for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
         publish()
         for done in whenStopped { done() }
@@ -98,6 +100,7 @@ final class EventLoop {
         context.beginRun()
         acceptor.addWaiting()
         wire.beginIteration()
+        receiver.beginIteration()
         context.daemon.run()
         if context.hasReceived { context.handlers.iterationEnded() }
         acceptor.listenIfPossible()
@@ -123,7 +126,7 @@ final class EventLoop {
     private func wait() {
         var milliseconds = waitMilliseconds()
         iterationCount &+= 1
-        if parked.hasPaused || acceptor.hasWaiting || wire.hasLaterCalls {
+        if parked.hasPaused || acceptor.hasWaiting || wire.hasLaterCalls || receiver.hasPostponed {
             // The loop looks for events of all clients between two shares of a long answer, of new clients, or of one
             // client's requests.
             milliseconds = 0
@@ -170,7 +173,7 @@ final class EventLoop {
             case .silence(let number), .parked(let number): parked.handle(subject, of: number)
             case .listening: acceptor.retry()
             case .idleConnections: idle.check()
-            case .receiving: wire.check()
+            case .receiving: open.check()
             case .overCapacity(let number): acceptor.endOverCapacity(number)
             }
         }

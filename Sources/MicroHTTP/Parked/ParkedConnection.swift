@@ -36,6 +36,8 @@ final class ParkedConnection {
     var phase: Phase
     /// What has been received behind the request.
     let held: [UInt8]
+    /// How many bytes all requests on the socket take.
+    let consumedCount: Int?
     /// Whether there are bytes of the next request, in the socket or here.
     var hasInput: Bool
     /// Whether the client has finished sending.
@@ -51,7 +53,8 @@ final class ParkedConnection {
 
     init(
         number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        isOfWork: Bool, counted: CountedRequest?, held: [UInt8], phase: Phase, now: LoopInstant
+        isOfWork: Bool, counted: CountedRequest?, held: [UInt8], consumedCount: Int?, phase: Phase,
+        now: LoopInstant
     ) {
         self.number = number
         self.descriptor = descriptor
@@ -62,6 +65,7 @@ final class ParkedConnection {
         self.isOfWork = isOfWork
         self.counted = counted
         self.held = held
+        self.consumedCount = consumedCount
         hasInput = !held.isEmpty
         self.phase = phase
         lastSent = now

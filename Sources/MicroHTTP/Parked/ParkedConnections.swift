@@ -50,7 +50,9 @@ final class ParkedConnections {
     /// once may need more descriptors for a moment than there are.
     func park(_ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions) -> Bool {
         // A wait keeps no bytes of a client for as long as it lasts.
-        let closes = options.endsConnection || connection.hasMoreInput && !options.isOfWork
+        let closes =
+            options.endsConnection || context.configuration.libraryReads && connection.hasReadMore
+            || connection.hasMoreInput && !options.isOfWork
         guard take(connection, exchange, options, closesAfterAnswer: closes, phase: .waiting(exchange)) != nil
         else { return false }
         context.statistics.waiting += 1
@@ -91,8 +93,8 @@ final class ParkedConnections {
         let taken = ParkedConnection(
             number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
             isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer, isOfWork: options.isOfWork,
-            counted: connection.counted, held: closesAfterAnswer ? [] : connection.input.held, phase: phase,
-            now: context.time())
+            counted: connection.counted, held: closesAfterAnswer ? [] : connection.input.held,
+            consumedCount: connection.consumedCount, phase: phase, now: context.time())
         connections[exchange.id] = taken
         return taken
     }

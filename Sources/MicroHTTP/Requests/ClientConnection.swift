@@ -93,6 +93,17 @@ final class ClientConnection {
     var receivingSince: LoopInstant?
     var receivingNumber = 0
 
+    /// The target of the current request, as received.
+    var target: [UInt8] = []
+    /// Since when the current request has been arriving; nil before its line has come.
+    var lineSince: LoopInstant?
+    /// Whether input that is left is read and dropped before the connection closes.
+    var mustDiscard = false
+    /// When the connection became idle, or was last looked at since.
+    var idleSince: LoopInstant?
+    /// How many bytes all requests on this socket take; nil where it is not known.
+    var consumedCount: Int? = 0
+
     init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?) {
         self.handle = handle
         client = peer.client
@@ -130,6 +141,12 @@ extension ClientConnection {
     /// Those behind a wait are lost, so the server closes the connection after the answer, and the client sends its next
     /// request again (RFC 9112, section 9.3.2).
     var hasMoreInput: Bool { !input.held.isEmpty }
+
+    /// Whether libmicrohttpd has read, or may have read, more than the requests so far.
+    var hasReadMore: Bool {
+        guard let consumedCount else { return true }
+        return microhttpd_bytes_read(descriptor) != Int64(consumedCount)
+    }
 
     /// Whether the current request came by HTTP/1.0.
     var isVersion10: Bool { head?.version == .http10 }

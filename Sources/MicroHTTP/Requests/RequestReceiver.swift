@@ -6,21 +6,29 @@ import HTTPTypes
 ///
 /// Only the loop thread uses it. libmicrohttpd has an unowned pointer to it.
 final class RequestReceiver {
-    private let context: LoopContext
+    let context: LoopContext
     private let mailbox: LoopMailbox
     private let acceptor: ClientAcceptor
     private let pending: PendingExchanges
     private let parked: ParkedConnections
-    private let intake: RequestIntake
     private let wire: WireObserver
-    private let idle: IdleConnections
+    let open: OpenConnections
+    let idle: IdleConnections
+    var heads: RequestHeads
+    /// Where the head of the current request is written.
+    let headBuffer = UnsafeMutableBufferPointer<CChar>.allocate(capacity: 32 << 10)
+    /// Whether libmicrohttpd reads strictly.
+    let isStrict = LibraryVersion.current.isStrict
+    private var shares = IterationShares()
+    /// Whether requests of clients that have had their share of an iteration wait for the next one.
+    private(set) var hasPostponed = false
     private var lastNumber: UInt64
     private let numberStride: UInt64
 
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
     init(
         _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
-        parked: ParkedConnections, wire: WireObserver, intake: RequestIntake, idle: IdleConnections
+        parked: ParkedConnections, wire: WireObserver, open: OpenConnections, idle: IdleConnections
     ) {
         self.context = context
         self.mailbox = mailbox
@@ -28,11 +36,14 @@ final class RequestReceiver {
         self.pending = pending
         self.parked = parked
         self.idle = idle
-        self.intake = intake
         self.wire = wire
+        self.open = open
+        heads = RequestHeads(context.configuration)
         lastNumber = UInt64(index)
         numberStride = UInt64(max(1, context.configuration.loops))
     }
+
+    deinit { headBuffer.deallocate() }
 
     /// Returns a number that no exchange or connection of this server has had.
     private func nextNumber() -> UInt64 {
@@ -50,23 +61,28 @@ final class RequestReceiver {
         let proxies = context.configuration.trustedProxies
         let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
         let isOver = context.statistics.connections > context.configuration.connectionsMax
-        guard isOver, parked.returning == nil, !wire.makeRoom(for: peer.client) else {
+        guard isOver, parked.returning == nil, !open.makeRoom(for: peer.client) else {
             let connection = ClientConnection(handle: handle, peer: peer, isProxy: isProxy, overCapacity: nil)
-            if let returning = parked.returning { connection.input.held = returning.held }
+            if let returning = parked.returning {
+                connection.input.held = returning.held
+                connection.consumedCount = returning.consumedCount
+            }
             idle.note(connection)
-            wire.add(connection)
+            open.add(connection)
             return connection
         }
         let number = nextNumber()
         let connection = ClientConnection(handle: handle, peer: peer, isProxy: isProxy, overCapacity: number)
         acceptor.register(connection, as: number)
-        wire.add(connection)
+        open.add(connection)
         return connection
     }
 
     func connectionClosed(_ connection: ClientConnection) {
         connection.isClosed = true
-        wire.remove(connection)
+        if open.remove(connection), !context.configuration.libraryReads { wire.noteEnd(of: connection) }
+        // To close a socket with unread input resets the connection, and the client may lose its refusal.
+        if connection.mustDiscard { microhttpd_discard_input(connection.descriptor) }
         // libmicrohttpd has never had a request that was not complete.
         if connection.isInFlight { endRequest(of: connection) }
         // The loop still has the socket of a parked connection, which counts on.
@@ -78,17 +94,41 @@ final class RequestReceiver {
 
     // MARK: Requests
 
+    /// Begins an iteration, in which each client has a share again.
+    func beginIteration() {
+        shares.beginIteration()
+        hasPostponed = false
+    }
+
+    /// Whether the request of a connection waits for the next iteration; otherwise the loop works for its client from now on.
+    ///
+    /// A client that is alone has no share.
+    private func postpones(_ connection: ClientConnection) -> Bool {
+        guard context.clients.count > 1, !shares.begins(connection.client, at: .now) else { return false }
+        hasPostponed = true
+        return true
+    }
+
     /// Handles a call of the access handler; returns false where libmicrohttpd closes the connection.
     ///
-    /// libmicrohttpd calls first with the head, and then in each iteration until the connection has an answer or is suspended.
-    /// The requests that it gets have no bodies.
-    func advance(_ connection: ClientConnection) -> Bool {
+    /// libmicrohttpd calls first with the head, then with each piece of the body, then with an empty piece in each
+    /// iteration until the connection has an answer or is suspended.
+    func advance(
+        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
+        piece: UnsafeRawBufferPointer
+    ) -> Bool {
         guard !connection.isRefused else { return false }
         switch connection.phase {
         case .idle:
             // An answer in this call closes the connection (Libmicrohttpd page, 6).
             connection.phase = .begun
-            return true
+            return context.configuration.libraryReads ? readHead(of: connection, method, version) : true
+        case .begun where context.configuration.libraryReads:
+            if !piece.isEmpty { return take(piece, of: connection) }
+            if connection.isAnsweredEarly { return false }
+            if postpones(connection) { return true }
+            connection.input.position = .complete
+            return receive(connection)
         case .begun:
             return receive(connection)
         case .held(let exchange):
@@ -118,6 +158,9 @@ final class RequestReceiver {
         context.noteProgress()
         // A request that was parked or cut off is the last one that libmicrohttpd has of its connection.
         connection.input.endRequest(isLast: connection.isLastRequest || !isAnswered)
+        connection.lineSince = nil
+        connection.receivingSince = nil
+        connection.idleSince = context.time()
         endRequest(of: connection)
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
@@ -251,7 +294,7 @@ final class RequestReceiver {
         return false
     }
 
-    private func send(_ response: Response, on connection: ClientConnection) -> Bool {
+    func send(_ response: Response, on connection: ClientConnection) -> Bool {
         queue(context.encode(response), on: connection)
     }
 
@@ -259,6 +302,13 @@ final class RequestReceiver {
     private func queue(_ response: WireResponse, on connection: ClientConnection) -> Bool {
         context.noteProgress()
         if response.endsConnection || context.stage.isStopping { connection.isLastRequest = true }
+        if context.configuration.libraryReads {
+            guard response.queue(on: connection.handle, isClosing: connection.isLastRequest) else { return false }
+            connection.phase = .queued
+            connection.holding = response.hold(in: context.memory)
+            if let counted = connection.counted.take() { context.count(counted, response.statusCode) }
+            return true
+        }
         let ending: WireResponse.Ending =
             connection.isLastRequest ? .close : connection.isVersion10 ? .keepVersion10 : .keep
         guard context.daemon.queueAnswer(on: connection.handle, closing: ending == .close) else { return false }

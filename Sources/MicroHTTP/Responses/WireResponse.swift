@@ -1,3 +1,4 @@
+import CMicroHTTPD
 import Glibc
 import HTTPMessages
 import HTTPTypes
@@ -18,11 +19,50 @@ final class WireResponse {
     /// The form that nearly all connections get, once it has been encoded.
     private var common: Form?
 
+    /// What libmicrohttpd sends, on connections that go on and on those that end, once it has been made.
+    private var (keeping, closing): (OpaquePointer?, OpaquePointer?)
+    private static let libraryCopiedBytesMax = 16 << 10
+
     var statusCode: Int { response.status.code }
     /// Whether each connection ends after the answer.
     var endsConnection: Bool { response.connection == .close }
 
     init(_ response: Response) { self.response = response }
+
+    // A connection that still sends the response has a reference of its own.
+    deinit {
+        if let keeping { MHD_destroy_response(keeping) }
+        if let closing { MHD_destroy_response(closing) }
+    }
+
+    /// Gives the response to libmicrohttpd, inside the access handler; returns false where it refuses it.
+    func queue(on connection: OpaquePointer, isClosing: Bool) -> Bool {
+        guard let handle = isClosing ? closing ?? makeHandle(isClosing: true) : keeping ?? makeHandle(isClosing: false)
+        else { return false }
+        if isClosing { closing = handle } else { keeping = handle }
+        return MHD_queue_response(connection, UInt32(response.status.code), handle) == .YES
+    }
+
+    private func makeHandle(isClosing: Bool) -> OpaquePointer? {
+        var lines: [UInt8] = []
+        lines.reserveCapacity(512)
+        response.writeFields(to: &lines)
+        return lines.withUnsafeMutableBytes { lines in
+            let start = lines.baseAddress?.assumingMemoryBound(to: CChar.self)
+            return response.body.withUnsafeBytes { body in
+                guard body.count > Self.libraryCopiedBytesMax else {
+                    return microhttpd_response(body.baseAddress, body.count, start, lines.count, isClosing, nil, nil)
+                }
+                // The array is one object on the heap, which does not move. `releaseBody` releases its owner.
+                let owner = Unmanaged.passRetained(BodyOwner(response.body))
+                return microhttpd_response(
+                    body.baseAddress, body.count, start, lines.count, isClosing, releaseBody, owner.toOpaque())
+            }
+        }
+    }
+
+    /// Counts a long body as unread, as long as the result lives.
+    func hold(in memory: MemoryBudget) -> MemoryBudget.Holding? { memory.hold(response.body) }
 
     /// Returns the bytes of the answer for a connection.
     ///
@@ -99,6 +139,17 @@ final class WireResponse {
             return dateStart..<dateStart + date.text.count
         }
     }
+}
+
+/// The owner of a long body while libmicrohttpd reads it.
+private final class BodyOwner {
+    private let bytes: [UInt8]
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// MHD_ContentReaderFreeCallback: libmicrohttpd calls it when no connection needs the body.
+private func releaseBody(_ owner: UnsafeMutableRawPointer?) {
+    if let owner { Unmanaged<BodyOwner>.fromOpaque(owner).release() }
 }
 
 /// The current time in the form of RFC 9110, section 5.6.7: it is written once a second.

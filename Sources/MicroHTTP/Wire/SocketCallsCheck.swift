@@ -54,6 +54,7 @@ final class SocketCallsCheck {
                 defer { MHD_destroy_response(answer) }
                 return MHD_queue_response(connection, 200, answer)
             },
+            request_line: { _, _, _ in nil },
             completed: { check, _, _, code in
                 if code == .REQUEST_TERMINATED_COMPLETED_OK { SocketCallsCheck.of(check).isAnswered = true }
             }, connection: nil)

@@ -1,0 +1,192 @@
+import CMicroHTTPD
+import Glibc
+import HTTPMessages
+
+/// The connections that libmicrohttpd has: which of them give way to others, which take too long, and the answers that the
+/// loop sends by itself.
+///
+/// libmicrohttpd takes an answer when it has a head, or a whole request. Where the server refuses a client before or in
+/// between, the loop sends the answer, and shuts the socket down, at which libmicrohttpd closes the connection. Only the
+/// loop thread uses it.
+final class OpenConnections {
+    private let context: LoopContext
+    /// The connections by descriptor.
+    ///
+    /// unsafe: libmicrohttpd has a reference to each of them until ``remove(_:)`` has returned, so this list counts none.
+    private var connections: [Unmanaged<ClientConnection>?] = []
+    private var isCheckDue = false
+    /// How often the time of requests that are being received is checked.
+    private static let checkInterval = Duration.milliseconds(500)
+
+    init(_ context: LoopContext) { self.context = context }
+
+    /// Adds a connection that has started.
+    func add(_ connection: ClientConnection) {
+        let index = Int(connection.descriptor)
+        while connections.count <= index { connections.append(contentsOf: repeatElement(nil, count: 64)) }
+        connections[index] = Unmanaged.passUnretained(connection)
+        connection.idleSince = context.time()
+        guard !isCheckDue else { return }
+        isCheckDue = true
+        context.setAlarm(.receiving, after: Self.checkInterval)
+    }
+
+    /// Removes a connection that libmicrohttpd is about to close; returns false where it is not listed.
+    @discardableResult
+    func remove(_ connection: ClientConnection) -> Bool {
+        let index = Int(connection.descriptor)
+        let own = Unmanaged.passUnretained(connection).toOpaque()
+        guard connections.indices.contains(index), connections[index]?.toOpaque() == own else { return false }
+        connections[index] = nil
+        return true
+    }
+
+    /// Calls a function with the connection of a descriptor; returns nil where there is none.
+    func with<Result>(_ socket: Int32, _ body: (ClientConnection) -> Result) -> Result? {
+        let index = Int(socket)
+        guard connections.indices.contains(index), let connection = connections[index] else { return nil }
+        return connection._withUnsafeGuaranteedRef(body)
+    }
+
+    /// Ends a connection on which nothing is being worked on, of a client that has far more than this one.
+    ///
+    /// The cost is O(n) in the number of descriptors; the loop calls it only at the limit of connections.
+    ///
+    /// - Returns: whether there is room for a connection, or about to be.
+    func makeRoom(for client: String) -> Bool {
+        guard
+            let largest = context.clients.largestClient(for: client, placesCount: context.configuration.connectionsMax)
+        else {
+            return false
+        }
+        var receiving: ClientConnection?
+        for case let listed? in connections {
+            let connection = listed.takeUnretainedValue()
+            guard connection.client == largest, !connection.isRefused else { continue }
+            if connection.input.isReceiving {
+                receiving = connection
+            } else if case .idle = connection.phase {
+                // The client takes it for the end of an idle connection, and connects again.
+                connection.isRefused = true
+                shutdown(connection.descriptor, Int32(SHUT_RDWR))
+                return true
+            }
+        }
+        guard let receiving else { return false }
+        refuse(receiving, .connectionsExhausted)
+        return true
+    }
+
+    // MARK: Refusals
+
+    /// Answers a request that has not been received whole, and ends its connection.
+    ///
+    /// The answer goes to the socket directly. libmicrohttpd then reads the end of the input.
+    func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
+        guard !connection.isRefused else { return }
+        connection.isRefused = true
+        if !connection.isAnsweredEarly { send(fault, on: connection) }
+        // To close a socket with unread input resets the connection, and the client may lose the answer.
+        microhttpd_discard_input(connection.descriptor)
+        shutdown(connection.descriptor, Int32(SHUT_RD))
+    }
+
+    /// Answers a request whose body is refused; the client may send the rest of the body, which is discarded.
+    ///
+    /// A client that sends on after its connection is closed could lose the answer.
+    func refuseBody(of connection: ClientConnection, _ fault: TransportFault) {
+        guard !connection.isRefused, !connection.isAnsweredEarly else { return }
+        connection.isAnsweredEarly = true
+        send(fault, on: connection)
+    }
+
+    /// Sends the answer for a fault, and nothing more.
+    private func send(_ fault: TransportFault, on connection: ClientConnection) {
+        context.statistics.refused += 1
+        let response = context.handlers.refuse(
+            fault, connection.head.map { Request($0.head, client: connection.requestClient) })
+        var answer = WireResponse(response).outgoing(.close, isHead: false, at: context.date.now())
+        // An empty socket takes a problem document at once, and a client that has left an answer unread gets none.
+        _ = answer.send { Outgoing.send($0, to: connection.descriptor) }
+        shutdown(connection.descriptor, Int32(SHUT_WR))
+    }
+
+    // MARK: Time
+
+    /// Refuses the requests that have taken too long to arrive.
+    ///
+    /// The cost is O(n) in the number of descriptors, twice a second while there are connections.
+    func check() {
+        let now = LoopInstant.now
+        var isUsed = false
+        for connection in connections {
+            guard let connection = connection?.takeUnretainedValue() else { continue }
+            isUsed = true
+            guard !connection.isRefused else { continue }
+            if context.configuration.libraryReads {
+                if isTooSlow(connection, now) { refuse(connection, .tooSlow) }
+                continue
+            }
+            checkSilence(of: connection, now)
+            guard connection.input.isReceiving else {
+                connection.receivingSince = nil
+                continue
+            }
+            guard let since = connection.receivingSince, connection.receivingNumber == connection.answersCount else {
+                connection.receivingSince = now
+                connection.receivingNumber = connection.answersCount
+                continue
+            }
+            if since.duration(to: now) >= context.configuration.receivingTime(for: connection) {
+                refuse(connection, .tooSlow)
+            }
+        }
+        isCheckDue = isUsed
+        if isUsed { context.setAlarm(.receiving, after: Self.checkInterval) }
+    }
+
+    /// Whether the current request of a connection has taken too long to arrive.
+    ///
+    /// libmicrohttpd tells nothing of a head before its first line is complete. The kernel tells how many bytes it has
+    /// received: the loop asks it some times in the time that a head may take.
+    private func isTooSlow(_ connection: ClientConnection, _ now: LoopInstant) -> Bool {
+        guard case .idle = connection.phase else {
+            guard connection.input.isReceivingBody, let since = connection.lineSince else { return false }
+            return since.duration(to: now) >= context.configuration.receivingTime(for: connection)
+        }
+        let headTime = context.configuration.headTime
+        if let since = connection.lineSince ?? connection.receivingSince { return since.duration(to: now) >= headTime }
+        guard let since = connection.idleSince, since.duration(to: now) >= headTime / 4 else { return false }
+        connection.idleSince = now
+        if connection.hasReadMore, connection.consumedCount != nil { connection.receivingSince = now }
+        return false
+    }
+
+    private func checkSilence(of connection: ClientConnection, _ now: LoopInstant) {
+        switch connection.phase {
+        case .idle, .queued: break
+        // The server is at work, or the exchange has a deadline.
+        case .begun, .held, .suspended, .resumed, .answered, .parked:
+            connection.silentSince = nil
+            return
+        }
+        guard let since = connection.silentSince, connection.activityCount == connection.activityCountSeen else {
+            connection.silentSince = now
+            connection.activityCountSeen = connection.activityCount
+            return
+        }
+        guard since.duration(to: now) >= context.configuration.idleTimeout else { return }
+        connection.isRefused = true
+        // It makes an event, at which libmicrohttpd closes the connection.
+        shutdown(connection.descriptor, Int32(SHUT_RDWR))
+    }
+}
+
+extension ServerConfiguration {
+    /// How long the current request of a connection may take to arrive.
+    fileprivate func receivingTime(for connection: ClientConnection) -> Duration {
+        guard connection.input.isReceivingBody else { return headTime }
+        // A client that sends steadily may take as long as it needs.
+        return headTime + bodyTime + .seconds(connection.input.bodyBytes / bodyBytesPerSecondMin)
+    }
+}
