@@ -95,6 +95,8 @@ final class ClientConnection {
 
     /// The target of the current request, as received.
     var target: [UInt8] = []
+    /// Where the target ended in libmicrohttpd's memory.
+    var targetEnd: UInt = 0
     /// Since when the current request has been arriving; nil before its line has come.
     var lineSince: LoopInstant?
     /// Whether input that is left is read and dropped before the connection closes.

@@ -52,8 +52,9 @@ extension ClientConnection {
     fileprivate var awaitsInput: Bool {
         switch phase {
         case .idle: !isClosed
+        case .begun: !isClosed && input.isReceivingBody
         // The end of the request is noted in its turn.
-        case .begun, .held, .suspended, .resumed, .answered, .queued, .parked: false
+        case .held, .suspended, .resumed, .answered, .queued, .parked: false
         }
     }
 

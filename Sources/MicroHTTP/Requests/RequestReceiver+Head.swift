@@ -9,6 +9,7 @@ extension RequestReceiver {
         connection.target.removeAll(keepingCapacity: true)
         guard let target else { return }
         connection.target.append(contentsOf: UnsafeRawBufferPointer(start: target, count: strlen(target)))
+        connection.targetEnd = UInt(bitPattern: target) + UInt(connection.target.count)
         connection.lineSince = context.time()
     }
 
@@ -41,6 +42,9 @@ extension RequestReceiver {
     private func readFraming(
         of connection: ClientConnection, _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>
     ) throws(TransportFault) -> BodyFraming {
+        guard isStrict || UInt(bitPattern: version) == connection.targetEnd + 1 else {
+            throw .malformed("the request target holds a byte that must be percent-encoded")
+        }
         let count = connection.target.withUnsafeBytes { target in
             microhttpd_head(
                 connection.handle, method, target.baseAddress?.assumingMemoryBound(to: CChar.self), target.count, version,
