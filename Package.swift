@@ -42,8 +42,6 @@ let package = Package(
     targets: [
         // libmicrohttpd (Debian: libmicrohttpd-dev). Only MicroHTTP sees it.
         .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-        // The definitions of recv, send and sendmsg by which the event loop sees libmicrohttpd's calls. Only MicroHTTP sees it.
-        .target(name: "CSocketCalls"),
         // simdjson (Debian: libsimdjson-dev) behind a C interface. Only StateJSON sees it.
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
         // zlib and Zstandard (Debian: zlib1g-dev, libzstd-dev). Only HTTPMessages sees them.
@@ -120,7 +118,7 @@ let package = Package(
         .target(
             name: "MicroHTTP",
             dependencies: [
-                "CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages", "Threads",
+                "CMicroHTTPD", "CXXHash", "HTTPMessages", "Threads",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HeapModule", package: "swift-collections"),
@@ -232,7 +230,7 @@ if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
 
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
-    && !["CDocuments", "CJemalloc", "CModelEngine", "CPage", "CSimdjson", "CSocketCalls"].contains(target.name)
+    && !["CDocuments", "CJemalloc", "CModelEngine", "CPage", "CSimdjson"].contains(target.name)
 {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),

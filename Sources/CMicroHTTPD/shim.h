@@ -6,7 +6,6 @@
 
 #include <microhttpd.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdbool.h>
@@ -223,26 +222,10 @@ static inline void microhttpd_bound_unsent(int socket) {
     setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT_OPTION, &bytes, sizeof bytes);
 }
 
-// Has the kernel report again that a TCP socket is readable, to those who watch it edge-triggered: tcp_set_rcvlowat, with
-// the value that the socket has anyway, signals what has been received and not read (Linux 4.18 and later).
-static inline void microhttpd_report_readable(int socket) {
-    int bytes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
-}
-
-// Has the kernel report that a TCP socket has room, at once or as soon as it has: do_tcp_setsockopt signals it after it has
-// set TCP_NOTSENT_LOWAT. Where there is no room now, tcp_poll notes that somebody wants it, which otherwise only a call
-// that finds no room does.
-static inline void microhttpd_report_writable(int socket) {
-    struct pollfd watched = {.fd = socket, .events = POLLOUT};
-    poll(&watched, 1, 0);
-    microhttpd_bound_unsent(socket);
-}
-
 // Reads and discards up to 64 KiB that a client has sent after its last request.
 static inline void microhttpd_discard_input(int socket) {
     char bytes[4096];
-    for (int count = 0; count < 16 && recvfrom(socket, bytes, sizeof bytes, MSG_DONTWAIT, NULL, NULL) > 0; count++) {}
+    for (int count = 0; count < 16 && recv(socket, bytes, sizeof bytes, MSG_DONTWAIT) > 0; count++) {}
 }
 
 // Returns the user ID of the process at the other end of a Unix socket as it connected, or -1. It is in C because

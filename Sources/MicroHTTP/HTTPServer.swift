@@ -45,7 +45,6 @@ package final class HTTPServer: Sendable {
         guard state.withLock({ !exchange(&$0.wasStarted, with: true) }) else { throw .alreadyStarted }
         // Libmicrohttpd page, 27: libmicrohttpd blocks SIGPIPE only in threads that it makes itself.
         signal(SIGPIPE, SIG_IGN)
-        if !configuration.libraryReads { try SocketCallsCheck.run() }
         try DescriptorLimit.makeRoom(
             connections: configuration.connectionsMax + configuration.overCapacityMax)
         var first: [ListeningSocket] = []

@@ -27,6 +27,6 @@ package struct LibraryVersion: Sendable {
     /// only in the next run.
     var hasSingleThreadedMode: Bool { !numbers.lexicographicallyPrecedes([1, 0, 0]) }
 
-    /// Whether libmicrohttpd reads requests strictly by RFC 9112, and with it the framing of chunked bodies.
-    var isStrict: Bool { hasSingleThreadedMode }
+    /// Whether libmicrohttpd reads requests strictly by RFC 9112, and with them the framing of chunked bodies.
+    package var isStrict: Bool { hasSingleThreadedMode }
 }

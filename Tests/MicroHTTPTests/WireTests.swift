@@ -1,20 +1,40 @@
 import Foundation
-import MicroHTTP
 import Testing
 
-@Suite("What libmicrohttpd does not receive, and does not say", .timeLimit(.minutes(1)))
+@testable import MicroHTTP
+
+@Suite("What is on the wire", .timeLimit(.minutes(1)))
 struct WireTests {
     @Test(
-        "a request that libmicrohttpd would answer by itself gets one answer of the server, and the connection closes",
+        "a request that libmicrohttpd refuses gets one answer at most, and the connection closes",
         arguments: [
-            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nabcde", 400),
-            ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
-            ("nonsense\r\n\r\n", 400), ("\u{16}\u{3}\u{1}\u{2}", 400), ("GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nabcde", "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+            "nonsense\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}", "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 20 << 10))\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 200 << 10))\r\n\r\n",
+        ])
+    func libraryAnswers(request: String) async throws {
+        try await withServer { server, port in
+            let client = try RawClient(port: port)
+            client.send(request)
+            client.finishSending()
+
+            let answer = client.rest()
+
+            #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 4") || answer.hasPrefix("HTTP/1.1 5"))
+            // 0.9.75 sends some heads twice.
+            #expect(answer.components(separatedBy: "HTTP/1.1").count <= (LibraryVersion.current.isStrict ? 2 : 3))
+            #expect(server.statistics.requests == 0)
+        }
+    }
+
+    @Test(
+        "a head that is too large for the server gets one answer of it, and the connection closes",
+        arguments: [
             ("GET /\(String(repeating: "x", count: 8000)) HTTP/1.1\r\nHost: a\r\n\r\n", 414),
             ("GET /?a=1\(String(repeating: "&a=1", count: 100)) HTTP/1.1\r\nHost: a\r\n\r\n", 414),
             ("GET / HTTP/1.1\r\nHost: a\r\n\(String(repeating: "X: 1\r\n", count: 100))\r\n", 431),
-            ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 20 << 10))\r\n\r\n", 431),
-            ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 200 << 10))\r\n\r\n", 431),
+            ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 12 << 10))\r\n\r\n", 431),
         ])
     func ownAnswers(request: String, status: Int) async throws {
         try await withServer { _, port in
@@ -30,7 +50,7 @@ struct WireTests {
         }
     }
 
-    @Test("a cookie of nearly 20 KiB passes, however it is cut, and so do 99 fields and a target of 8000 bytes")
+    @Test("a head of nearly 12 KiB passes, however it is cut, and so do 99 fields and a target of 8000 bytes")
     func everydayHeads() async throws {
         var configuration = ServerConfiguration.small()
         // Many small pieces take long on a busy machine.
@@ -38,7 +58,7 @@ struct WireTests {
         try await withServer(configuration: configuration) { _, port in
             let client = try RawClient(port: port)
             for fields in [
-                "Cookie: \(String(repeating: "x", count: 20_000))\r\n", String(repeating: "X: 1\r\n", count: 98),
+                "X: \(String(repeating: "x", count: 12_000))\r\n", String(repeating: "X: 1\r\n", count: 98),
             ] {
                 for _ in 0..<2 {
                     client.request("/a", fields: fields)
@@ -46,7 +66,7 @@ struct WireTests {
                 }
             }
             // In segments, and behind short requests on the same connection.
-            let long = "GET /long HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: 16_000))\r\n\r\n"
+            let long = "GET /long HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 11_000))\r\n\r\n"
             for size in [1, 700, 1448, 4000] {
                 let slow = try RawClient(port: port)
                 for _ in 0..<2 {
@@ -55,8 +75,8 @@ struct WireTests {
                 }
                 var rest = long[...]
                 while !rest.isEmpty {
-                    // Single bytes are enough around the size at which the connection moves.
-                    let piece = rest.prefix(size > 1 ? size : (1800...2200).contains(long.count - rest.count) ? 1 : 900)
+                    // Single bytes are enough around the size at which libmicrohttpd's buffer grows.
+                    let piece = rest.prefix(size > 1 ? size : (8000...8400).contains(long.count - rest.count) ? 1 : 900)
                     slow.send(String(piece))
                     rest = rest.dropFirst(piece.count)
                     if rest.count > long.count - 5000 { try await Task.sleep(for: .milliseconds(1)) }
@@ -79,7 +99,7 @@ struct WireTests {
         let record = Record()
         try await withServer(.echo(record)) { server, port in
             let client = try RawClient(port: port)
-            let fields = "Cookie: \(String(repeating: "x", count: 10_000))\r\n"
+            let fields = "X: \(String(repeating: "x", count: 10_000))\r\n"
             for round in 0..<3 {
                 client.request("/wait", fields: fields)
                 #expect(try await eventually { record.parked.count == round + 1 })
@@ -99,8 +119,8 @@ struct WireTests {
         configuration.headTime = .seconds(60)
         try await withServer(configuration: configuration) { _, port in
             let short = "GET /s HTTP/1.1\r\nHost: a\r\n\r\n"
-            for size in [2500, 3400, 3900, 6000, 16_000] {
-                let long = "GET /l HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: size))\r\n\r\n"
+            for size in [2500, 3400, 3900, 6000, 11_000] {
+                let long = "GET /l HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: size))\r\n\r\n"
                 for count in 1...4 {
                     for cut in [0, 20, 1000, 2400] {
                         let client = try RawClient(port: port)
@@ -125,8 +145,8 @@ struct WireTests {
         try await withServer { _, port in
             let short = "GET /s HTTP/1.1\r\nHost: a\r\n\r\n"
             let posted = "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
-            for size in [2500, 3900, 6000, 16_000] {
-                let long = "GET /l HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: size))\r\n\r\n"
+            for size in [2500, 3900, 6000, 11_000] {
+                let long = "GET /l HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: size))\r\n\r\n"
                 for first in [short, short + short, short + short + short, posted + short, short + posted] {
                     let client = try RawClient(port: port)
                     client.send(first)
@@ -151,6 +171,7 @@ struct WireTests {
                     client.send(start + head + "\r\n" + body)
                     #expect(client.response()?.body == "POST /b \(body)")
                 }
+                guard LibraryVersion.current.isStrict else { continue }
                 client.send(
                     "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\(head)\r\n3\r\nabc\r\n0\r\n\r\n")
                 #expect(client.response()?.body == "POST /b abc")
@@ -173,7 +194,7 @@ struct WireTests {
                         client.send(body + "GET /b HTTP/1.1\r\nHost: a\r\n\r\n")
                     }
 
-                    #expect(client.response()?.status == 400)
+                    #expect(client.response()?.status == (LibraryVersion.current.isStrict ? 400 : 411))
                     #expect(client.isAtEnd())
                     #expect(server.statistics.requests == before)
                 }
@@ -181,7 +202,9 @@ struct WireTests {
         }
     }
 
-    @Test("requests behind a chunked body are answered, in its segment and behind it")
+    @Test(
+        "requests behind a chunked body are answered, in its segment and behind it",
+        .enabled(if: LibraryVersion.current.isStrict))
     func pipelined() async throws {
         try await withServer { _, port in
             let client = try RawClient(port: port)
@@ -220,7 +243,8 @@ struct WireTests {
 
             #expect(clients[4].response()?.status == 200)
             for client in clients {
-                #expect(client.response()?.status == 408)
+                let status = client.response()?.status
+                #expect(status == 408 || status == 411 && !LibraryVersion.current.isStrict)
                 #expect(client.isAtEnd())
             }
             idle.request("/idle")
@@ -234,8 +258,7 @@ struct WireTests {
         arguments: [
             ["chunked\r\n\r\n", "40000\r\n", "262143"], ["chunked\r\n\r\n40000\r\n", "262144", "\r"],
             ["chunked\r\n\r\n", "40000\r"], ["300000\r\n\r\n", "299999"], ["300000\r\n\r\n", "70000", "200000"],
-            ["300000\r\n", "\r\n", "10"], ["300000\r\n", "User-Agent: a\r\n"],
-            ["300000\r\nCookie: ", "5000", "\r\n", "User-Agent: a\r\n"],
+            ["300000\r\n", "\r\n", "10"],
         ])
     func endWithinRequest(parts: [String]) async throws {
         var configuration = ServerConfiguration.small(bodyBytesMax: 1 << 20)
@@ -307,7 +330,7 @@ struct WireTests {
 
     @Test("a long head is answered behind a request with a body, and behind one of HTTP/1.0 that keeps the connection")
     func longHeadLater() async throws {
-        let long = "GET /long HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 12_000))\r\n\r\n"
+        let long = "GET /long HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 11_000))\r\n\r\n"
         try await withServer { _, port in
             let client = try RawClient(port: port)
             client.send("GET /s HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
@@ -328,12 +351,11 @@ struct WireTests {
         var configuration = ServerConfiguration.small()
         configuration.headTime = .seconds(60)
         try await withServer(configuration: configuration) { _, port in
-            let bodies = [
-                "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
-                "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-            ]
-            for size in [2500, 3900, 6000, 16_000] {
-                let long = "GET /l HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: size))\r\n\r\n"
+            let declared = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+            let chunked = "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+            let bodies = [declared, LibraryVersion.current.isStrict ? chunked : declared]
+            for size in [2500, 3900, 6000, 11_000] {
+                let long = "GET /l HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: size))\r\n\r\n"
                 for count in 1...3 {
                     for cut in [0, 1000, 2400, long.utf8.count + 2] {
                         let client = try RawClient(port: port)

@@ -37,9 +37,7 @@ enum Tree {
 struct ImportTests {
     static let own: Set<String> = [
         "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CRE2", "CSimdjson",
-        "CSocketCalls",
-        "CXXHash", "CZlib",
-        "CZstd",
+        "CXXHash", "CZlib", "CZstd",
         "Documents", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
         "Schemas", "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
         "StateServerTesting",
@@ -62,10 +60,7 @@ struct ImportTests {
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
         ),
         ("JWT", ["StateHTTP", "StateJSON", "StateStore"], ["Dispatch", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
-        (
-            "MicroHTTP", ["CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages", "Threads"],
-            ["Foundation", "Logging"]
-        ),
+        ("MicroHTTP", ["CMicroHTTPD", "CXXHash", "HTTPMessages", "Threads"], ["Foundation", "Logging"]),
         // A program with the client links neither the server nor what the server links.
         (
             "StateClient", ["StateJSON", "StateStore"],
@@ -130,9 +125,7 @@ struct ImportTests {
         #expect(
             Set(folders).subtracting([
                 "CCrypto", "CCurl", "CDocuments", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CModelEngine", "CPage",
-                "CRE2", "CSimdjson",
-                "CSocketCalls",
-                "CXXHash",
+                "CRE2", "CSimdjson", "CXXHash",
             ]) == Set(Self.table.map(\.target)))
     }
 }

@@ -8,11 +8,9 @@ import HTTPMessages
 struct Daemon {
     let handle: OpaquePointer
     let epollDescriptor: Int32
-    /// What libmicrohttpd gets in place of an answer, on a connection that goes on and on one that ends: an empty one, of
-    /// which no byte is sent.
-    private let (keepingAnswer, closingAnswer): (OpaquePointer, OpaquePointer)
-    /// The memory of libmicrohttpd for the head of an answer of a connection; each connection that does not wait occupies it.
-    private static let memoryBytes = 8 << 10
+    /// The memory of libmicrohttpd for the head of a request and of its answer; each connection that does not wait occupies
+    /// it, and libmicrohttpd clears all of it for each request.
+    private static let memoryBytes = 16 << 10
 
     /// Starts a daemon that serves nothing until `run` is called.
     ///
@@ -36,50 +34,26 @@ struct Daemon {
         guard let handle = microhttpd_start(flags, &callbacks, log.pointer, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
         }
-        guard let keepingAnswer = Self.makeAnswer(), let closingAnswer = Self.makeAnswer(),
-            // A shared response closes every connection that gets it (Libmicrohttpd page, 24).
-            MHD_add_response_header(closingAnswer, "Connection", "close") == .YES
-        else { throw .unavailable(reason: "libmicrohttpd has no memory") }
-        (self.keepingAnswer, self.closingAnswer) = (keepingAnswer, closingAnswer)
         epollDescriptor = microhttpd_epoll_descriptor(handle)
         self.handle = handle
     }
 
     private static func options(_ configuration: ServerConfiguration) -> [MHD_OptionItem] {
         let connections = configuration.connectionsMax + configuration.overCapacityMax
-        if configuration.libraryReads {
-            return [
-                MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
-                MHD_OptionItem(option: .CONNECTION_MEMORY_LIMIT, value: 16 << 10, ptr_value: nil),
-                // All connections have the same timeout: each iteration walks those with another (Libmicrohttpd page, 14).
-                MHD_OptionItem(
-                    option: .CONNECTION_TIMEOUT, value: max(1, Int(configuration.idleTimeout.components.seconds)),
-                    ptr_value: nil),
-                // With 1, 0.9.75 answers a request without Host twice, and closes silently on a space in the target.
-                MHD_OptionItem(
-                    option: .STRICT_FOR_CLIENT, value: LibraryVersion.current.isStrict ? 1 : 0, ptr_value: nil),
-                // `HTTPServer.start` ignores SIGPIPE.
-                MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
-                MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
-            ]
-        }
         return [
             MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
             MHD_OptionItem(option: .CONNECTION_MEMORY_LIMIT, value: memoryBytes, ptr_value: nil),
-            // The loop has the timeouts, because libmicrohttpd does not see what arrives of a request.
-            MHD_OptionItem(option: .CONNECTION_TIMEOUT, value: 0, ptr_value: nil),
+            // All connections have the same timeout: each iteration walks those with another (Libmicrohttpd page, 14).
+            MHD_OptionItem(
+                option: .CONNECTION_TIMEOUT, value: max(1, Int(configuration.idleTimeout.components.seconds)),
+                ptr_value: nil),
+            // With 1, versions below 1.0 answer a request without Host twice, and close silently on a space in a target.
+            MHD_OptionItem(
+                option: .STRICT_FOR_CLIENT, value: LibraryVersion.current.isStrict ? 1 : 0, ptr_value: nil),
             // `HTTPServer.start` ignores SIGPIPE.
             MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
             MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
         ]
-    }
-
-    /// An answer without a body, which any number of connections share (Libmicrohttpd page, 23).
-    static func makeAnswer() -> OpaquePointer? { MHD_create_response_from_buffer(0, nil, .RESPMEM_PERSISTENT) }
-
-    /// Tells libmicrohttpd, inside the access handler, that the request of a connection is answered; false if it refuses.
-    func queueAnswer(on connection: OpaquePointer, closing: Bool) -> Bool {
-        MHD_queue_response(connection, 200, closing ? closingAnswer : keepingAnswer) == .YES
     }
 
     /// Processes all connections that are ready; never blocks.
@@ -103,8 +77,6 @@ struct Daemon {
     /// No connection may be suspended: libmicrohttpd would abort the process (Libmicrohttpd page, 9).
     func stop() {
         MHD_stop_daemon(handle)
-        MHD_destroy_response(keepingAnswer)
-        MHD_destroy_response(closingAnswer)
     }
 }
 
@@ -165,12 +137,11 @@ private func handleRequest(
     return with(context, pointer) { $0.advance($1, method: method, version: version, piece: piece) } ? .YES : .NO
 }
 
-/// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request that the access handler has seen, however it
-/// ended.
+/// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request whose line was received, however it ended.
 private func requestCompleted(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
-    _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_RequestTerminationCode
+    _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _: MHD_RequestTerminationCode
 ) {
     guard let pointer = request?.pointee else { return }
-    with(context, pointer) { $0.requestCompleted($1, isAnswered: code == .REQUEST_TERMINATED_COMPLETED_OK) }
+    with(context, pointer) { $0.requestCompleted($1) }
 }

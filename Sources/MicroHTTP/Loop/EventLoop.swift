@@ -16,7 +16,6 @@ final class EventLoop {
     private let pending: PendingExchanges
     private let parked: ParkedConnections
     private let receiver: RequestReceiver
-    private let wire: WireObserver
     private let open: OpenConnections
     private let idle: IdleConnections
 
@@ -37,20 +36,18 @@ final class EventLoop {
     ) throws(ServerError) {
         self.mailbox = mailbox
         self.gauges = gauges
-        log = LoopLog(handlers.debugLog)
         context = try LoopContext(
             configuration: configuration, handlers: handlers, memory: memory, answers: gauges.answers)
+        log = LoopLog(context)
         idle = IdleConnections(context)
-        let intake = RequestIntake(context)
         let open = OpenConnections(context)
         self.open = open
-        wire = WireObserver(context, intake: intake, idle: idle, open: open)
         acceptor = ClientAcceptor(context, listeners: listeners) { open.refuse($0, .connectionsExhausted) }
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
         receiver = RequestReceiver(
-            context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, wire: wire,
-            open: open, idle: idle)
+            context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, open: open,
+            idle: idle)
     }
 
     /// Starts libmicrohttpd, before the loop thread starts.
@@ -73,7 +70,6 @@ final class EventLoop {
     /// Serves until a stop that was asked for is complete.
     func run() {
         mailbox.noteThread()
-        if !context.configuration.libraryReads { wire.begin() }
         repeat {
             context.forgetTime()
             wait()
@@ -90,7 +86,6 @@ final class EventLoop {
         acceptor.stop()
         parked.closeAll()
         context.daemon.stop()
-        if !context.configuration.libraryReads { wire.end() }
         for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
         publish()
         for done in whenStopped { done() }
@@ -99,7 +94,6 @@ final class EventLoop {
     private func runIteration() {
         context.beginRun()
         acceptor.addWaiting()
-        wire.beginIteration()
         receiver.beginIteration()
         context.daemon.run()
         if context.hasReceived { context.handlers.iterationEnded() }
@@ -126,7 +120,7 @@ final class EventLoop {
     private func wait() {
         var milliseconds = waitMilliseconds()
         iterationCount &+= 1
-        if parked.hasPaused || acceptor.hasWaiting || wire.hasLaterCalls || receiver.hasPostponed {
+        if parked.hasPaused || acceptor.hasWaiting || receiver.hasPostponed {
             // The loop looks for events of all clients between two shares of a long answer, of new clients, or of one
             // client's requests.
             milliseconds = 0

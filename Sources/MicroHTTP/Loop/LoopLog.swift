@@ -5,12 +5,12 @@ import CMicroHTTPD
 /// libmicrohttpd keeps the pointer for the life of its daemon, which the loop that owns this object outlives. Only the
 /// loop thread uses it after the start.
 final class LoopLog {
-    private let write: @Sendable (String) -> Void
+    private let context: LoopContext
     /// The C structure that libmicrohttpd is given.
     let pointer: UnsafeMutablePointer<MicroHTTPDLog>
 
-    init(_ write: @escaping @Sendable (String) -> Void) {
-        self.write = write
+    init(_ context: LoopContext) {
+        self.context = context
         pointer = .allocate(capacity: 1)
         pointer.initialize(to: MicroHTTPDLog(write: writeLine, context: nil))
         pointer.pointee.context = Unmanaged.passUnretained(self).toOpaque()
@@ -24,7 +24,9 @@ final class LoopLog {
     fileprivate func take(_ line: UnsafePointer<CChar>) {
         var text = String(cString: line)
         if text.hasSuffix("\n") { text.removeLast() }
-        write(text)
+        // libmicrohttpd tells of a request that it refuses by itself in no other way.
+        if text.hasPrefix("Error processing request") { context.statistics.refused += 1 }
+        context.handlers.debugLog(text)
     }
 }
 

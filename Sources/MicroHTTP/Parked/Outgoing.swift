@@ -88,10 +88,8 @@ struct Outgoing {
     }
 
     /// Gives bytes to a socket, without blocking.
-    ///
-    /// It is no call of `send`, which this program replaces for libmicrohttpd.
     static func send(_ bytes: UnsafeRawBufferPointer, to socket: Int32) -> Taken {
-        let count = sendto(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), nil, 0)
+        let count = Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
         if count >= 0 { return .bytes(count) }
         return errno == EAGAIN ? .none : errno == EINTR ? .bytes(0) : .broken
     }

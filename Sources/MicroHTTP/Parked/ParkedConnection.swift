@@ -34,12 +34,10 @@ final class ParkedConnection {
     /// What is counted of its request.
     let counted: CountedRequest?
     var phase: Phase
-    /// What has been received behind the request.
-    let held: [UInt8]
     /// How many bytes all requests on the socket take.
     let consumedCount: Int?
-    /// Whether there are bytes of the next request, in the socket or here.
-    var hasInput: Bool
+    /// Whether there are bytes of the next request in the socket.
+    var hasInput = false
     /// Whether the client has finished sending.
     var hasHungUp = false
     /// Whether the connection is in the queue of those that continue to send in a later iteration.
@@ -53,8 +51,7 @@ final class ParkedConnection {
 
     init(
         number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        isOfWork: Bool, counted: CountedRequest?, held: [UInt8], consumedCount: Int?, phase: Phase,
-        now: LoopInstant
+        isOfWork: Bool, counted: CountedRequest?, consumedCount: Int?, phase: Phase, now: LoopInstant
     ) {
         self.number = number
         self.descriptor = descriptor
@@ -64,9 +61,7 @@ final class ParkedConnection {
         self.closesAfterAnswer = closesAfterAnswer
         self.isOfWork = isOfWork
         self.counted = counted
-        self.held = held
         self.consumedCount = consumedCount
-        hasInput = !held.isEmpty
         self.phase = phase
         lastSent = now
     }

@@ -49,10 +49,7 @@ final class ParkedConnections {
     /// libmicrohttpd closes its descriptors at the end of each iteration, so that many connections that are parked at
     /// once may need more descriptors for a moment than there are.
     func park(_ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions) -> Bool {
-        // A wait keeps no bytes of a client for as long as it lasts.
-        let closes =
-            options.endsConnection || context.configuration.libraryReads && connection.hasReadMore
-            || connection.hasMoreInput && !options.isOfWork
+        let closes = options.endsConnection || connection.hasReadMore
         guard take(connection, exchange, options, closesAfterAnswer: closes, phase: .waiting(exchange)) != nil
         else { return false }
         context.statistics.waiting += 1
@@ -93,8 +90,8 @@ final class ParkedConnections {
         let taken = ParkedConnection(
             number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
             isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer, isOfWork: options.isOfWork,
-            counted: connection.counted, held: closesAfterAnswer ? [] : connection.input.held,
-            consumedCount: connection.consumedCount, phase: phase, now: context.time())
+            counted: connection.counted, consumedCount: connection.consumedCount, phase: phase,
+            now: context.time())
         connections[exchange.id] = taken
         return taken
     }

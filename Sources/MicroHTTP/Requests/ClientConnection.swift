@@ -10,10 +10,14 @@ import HTTPMessages
 final class ClientConnection {
     /// The state of the current request.
     enum Phase {
-        /// libmicrohttpd has no request; one may be arriving.
+        /// libmicrohttpd has no whole head; one may be arriving.
         case idle
-        /// libmicrohttpd has called the access handler for the first time.
-        case begun
+        /// The head has been accepted, and libmicrohttpd receives the body.
+        case receiving
+        /// The body is refused, and the client has its answer; the server discards up to this many more bytes.
+        case discarding(bytesLeft: Int)
+        /// The request is complete.
+        case complete
         /// A handler works on the request. libmicrohttpd has the connection in its ready list and calls the access
         /// handler in each iteration; after ``ClientConnection/heldUntil`` the loop suspends the connection.
         case held(Exchange)
@@ -48,8 +52,6 @@ final class ClientConnection {
     var phase = Phase.idle
     /// Until when the current request is held, if it is.
     var heldUntil: LoopInstant?
-    /// What has been received of the next request, or of the current one's body.
-    var input = RequestInput()
     /// Whether the head of a request has been accepted that is not complete or not answered.
     var isInFlight = false
     /// The head of the current request; nil before it is complete and after the answer.
@@ -60,6 +62,8 @@ final class ClientConnection {
     var deferred: Request?
     /// The part of its body that has been received.
     var body: [UInt8] = []
+    /// How many bytes of its body have come, also of one that is discarded.
+    var bodyBytes = 0
     /// How many bytes of the memory budget the body has.
     var reservedCount = 0
     /// The options of the current request if it waits and the loop could not park its connection yet.
@@ -71,48 +75,32 @@ final class ClientConnection {
     var idleCheck = IdleCheck.none
     /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
     var isClosed = false
-    /// What the socket has not taken of the answer to the current request.
-    var unsentAnswer: Outgoing?
-    /// What that counts in the memory budget.
+    /// What a long answer to the current request counts in the memory budget.
     var holding: MemoryBudget.Holding?
-    /// How many socket calls of the connection have moved bytes, and how many had when its activity was last looked at.
-    var activityCount = 0
-    var activityCountSeen = -1
-    /// Since when there has been no activity, as far as ``WireObserver/check()`` has noticed.
-    var silentSince: LoopInstant?
-    /// Whether the current request is answered, so that libmicrohttpd sends for that answer.
-    var isAnswering = false
-    /// How many answers libmicrohttpd has been given.
-    var answersCount = 0
     /// Whether libmicrohttpd neither receives nor sends anything more: the server has refused a request while it was being
     /// received, or closes the connection.
     var isRefused = false
-    /// Whether the server has answered a request whose body it discards, so that libmicrohttpd sends nothing more.
-    var isAnsweredEarly = false
-    /// Since when a request has been arriving, as far as ``WireObserver/check()`` has noticed, and which one it is.
-    var receivingSince: LoopInstant?
-    var receivingNumber = 0
-
     /// The target of the current request, as received.
     var target: [UInt8] = []
-    /// Where the target ended in libmicrohttpd's memory.
-    var targetEnd: UInt = 0
-    /// Since when the current request has been arriving; nil before its line has come.
-    var lineSince: LoopInstant?
-    /// Whether input that is left is read and dropped before the connection closes.
-    var mustDiscard = false
-    /// When the connection became idle, or was last looked at since.
-    var idleSince: LoopInstant?
+    /// The byte behind the target, in libmicrohttpd's memory.
+    var targetEnd: UnsafePointer<CChar>?
+    /// Since when the current request has been arriving, as far as the loop knows.
+    var receivingSince: LoopInstant?
+    /// Since when there has been no request, and when the kernel was last asked whether one is arriving.
+    var (idleSince, askedAt): (LoopInstant, LoopInstant)
     /// How many bytes all requests on this socket take; nil where it is not known.
     var consumedCount: Int? = 0
+    /// Whether the rest of the input is read and dropped before the connection closes.
+    var mustDiscard = false
 
-    init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?) {
+    init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?, now: LoopInstant) {
         self.handle = handle
         client = peer.client
         isLocal = peer.isLocal
         self.isProxy = isProxy
         self.overCapacity = overCapacity
         descriptor = microhttpd_connection_descriptor(handle)
+        (idleSince, askedAt) = (now, now)
     }
 
     /// The client of the current request: the one that a trusted proxy names, or the peer.
@@ -138,13 +126,10 @@ struct Peer {
 }
 
 extension ClientConnection {
-    /// Whether bytes of a further request have been received.
-    ///
-    /// Those behind a wait are lost, so the server closes the connection after the answer, and the client sends its next
-    /// request again (RFC 9112, section 9.3.2).
-    var hasMoreInput: Bool { !input.held.isEmpty }
-
     /// Whether libmicrohttpd has read, or may have read, more than the requests so far.
+    ///
+    /// Those bytes are lost when the loop parks the connection, so the server then closes it after the answer, and the
+    /// client sends its next request again (RFC 9112, section 9.3.2).
     var hasReadMore: Bool {
         guard let consumedCount else { return true }
         return microhttpd_bytes_read(descriptor) != Int64(consumedCount)
@@ -152,18 +137,6 @@ extension ClientConnection {
 
     /// Whether the current request came by HTTP/1.0.
     var isVersion10: Bool { head?.version == .http10 }
-
-    /// Has the client send the body of a request that asks for that first (RFC 9110, section 10.1.1).
-    func continueIfAsked() {
-        guard let head, head.version == .http11,
-            head.head[values: .expect].contains(where: { $0.lowercased() == "100-continue" })
-        else { return }
-        // Earlier answers have gone to the kernel. A client that has left them unread gets none, and sends the body when it
-        // does not want to wait any more.
-        let text: StaticString = "HTTP/1.1 100 Continue\r\n\r\n"
-        _ = sendto(
-            descriptor, text.utf8Start, text.utf8CodeUnitCount, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), nil, 0)
-    }
 
     /// Appends a piece of the body.
     ///

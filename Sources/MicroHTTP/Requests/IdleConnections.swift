@@ -5,8 +5,8 @@ import Glibc
 ///
 /// libmicrohttpd watches its sockets edge-triggered, and forgets the event of the end of the input where that arrived
 /// together with other bytes (Libmicrohttpd page, 22). It would keep such a connection until the idle timeout, and the
-/// memory of a body that never becomes complete with it. The loop looks at each connection once when it has been silent
-/// for 50 to 100 ms, behind a request or within one, so a busy connection costs no system call.
+/// memory of a body that never becomes complete with it. The loop looks at each connection when it has been silent for 50
+/// to 100 ms: once behind a request, so a busy connection costs no system call, and from then on within one.
 ///
 /// Only the loop thread uses it.
 final class IdleConnections {
@@ -16,7 +16,7 @@ final class IdleConnections {
 
     init(_ context: LoopContext) { self.context = context }
 
-    /// Notes that a connection has started, that a request on it is complete, or that a part of one has been received.
+    /// Notes that a connection has started, that a request on it is complete, or that a part of a body has been received.
     func note(_ connection: ClientConnection) {
         guard connection.idleCheck == .none else {
             connection.idleCheck = .postponed
@@ -30,13 +30,19 @@ final class IdleConnections {
     /// Checks the connections that have been silent since the last call.
     func check() {
         connections.removeAll { connection in
-            guard connection.idleCheck == .postponed, connection.awaitsInput else {
-                if connection.awaitsInput, connection.hasFinishedSending {
-                    // It makes an event, at which libmicrohttpd reads the end of the input.
-                    shutdown(connection.descriptor, Int32(SHUT_RD))
-                }
+            guard connection.awaitsInput else {
                 connection.idleCheck = .none
                 return true
+            }
+            if connection.idleCheck == .due {
+                let hasFinished = connection.hasFinishedSending
+                // It makes an event, at which libmicrohttpd reads the end of the input.
+                if hasFinished { shutdown(connection.descriptor, Int32(SHUT_RD)) }
+                // Of fields and of the framing of chunks, the loop learns nothing.
+                guard !hasFinished, connection.receivingSince != nil else {
+                    connection.idleCheck = .none
+                    return true
+                }
             }
             connection.idleCheck = .due
             return false
@@ -51,10 +57,9 @@ extension ClientConnection {
     /// Whether libmicrohttpd waits for a request, or for the rest of one.
     fileprivate var awaitsInput: Bool {
         switch phase {
-        case .idle: !isClosed
-        case .begun: !isClosed && input.isReceivingBody
+        case .idle, .receiving, .discarding: !isClosed
         // The end of the request is noted in its turn.
-        case .held, .suspended, .resumed, .answered, .queued, .parked: false
+        case .complete, .held, .suspended, .resumed, .answered, .queued, .parked: false
         }
     }
 

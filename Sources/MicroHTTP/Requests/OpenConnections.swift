@@ -25,27 +25,16 @@ final class OpenConnections {
         let index = Int(connection.descriptor)
         while connections.count <= index { connections.append(contentsOf: repeatElement(nil, count: 64)) }
         connections[index] = Unmanaged.passUnretained(connection)
-        connection.idleSince = context.time()
         guard !isCheckDue else { return }
         isCheckDue = true
         context.setAlarm(.receiving, after: Self.checkInterval)
     }
 
-    /// Removes a connection that libmicrohttpd is about to close; returns false where it is not listed.
-    @discardableResult
-    func remove(_ connection: ClientConnection) -> Bool {
+    /// Removes a connection that libmicrohttpd is about to close.
+    func remove(_ connection: ClientConnection) {
         let index = Int(connection.descriptor)
         let own = Unmanaged.passUnretained(connection).toOpaque()
-        guard connections.indices.contains(index), connections[index]?.toOpaque() == own else { return false }
-        connections[index] = nil
-        return true
-    }
-
-    /// Calls a function with the connection of a descriptor; returns nil where there is none.
-    func with<Result>(_ socket: Int32, _ body: (ClientConnection) -> Result) -> Result? {
-        let index = Int(socket)
-        guard connections.indices.contains(index), let connection = connections[index] else { return nil }
-        return connection._withUnsafeGuaranteedRef(body)
+        if connections.indices.contains(index), connections[index]?.toOpaque() == own { connections[index] = nil }
     }
 
     /// Ends a connection on which nothing is being worked on, of a client that has far more than this one.
@@ -63,13 +52,14 @@ final class OpenConnections {
         for case let listed? in connections {
             let connection = listed.takeUnretainedValue()
             guard connection.client == largest, !connection.isRefused else { continue }
-            if connection.input.isReceiving {
-                receiving = connection
-            } else if case .idle = connection.phase {
+            switch connection.phase {
+            case .idle:
                 // The client takes it for the end of an idle connection, and connects again.
                 connection.isRefused = true
                 shutdown(connection.descriptor, Int32(SHUT_RDWR))
                 return true
+            case .receiving, .discarding: receiving = connection
+            case .complete, .held, .suspended, .resumed, .answered, .queued, .parked: break
             }
         }
         guard let receiving else { return false }
@@ -85,7 +75,11 @@ final class OpenConnections {
     func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
         guard !connection.isRefused else { return }
         connection.isRefused = true
-        if !connection.isAnsweredEarly { send(fault, on: connection) }
+        switch connection.phase {
+        case .discarding: break
+        case .idle, .receiving, .complete, .held, .suspended, .resumed, .answered, .queued, .parked:
+            send(fault, on: connection)
+        }
         // To close a socket with unread input resets the connection, and the client may lose the answer.
         microhttpd_discard_input(connection.descriptor)
         shutdown(connection.descriptor, Int32(SHUT_RD))
@@ -93,10 +87,12 @@ final class OpenConnections {
 
     /// Answers a request whose body is refused; the client may send the rest of the body, which is discarded.
     ///
-    /// A client that sends on after its connection is closed could lose the answer.
+    /// libmicrohttpd takes no answer within a body, and a client that sends on after its connection is closed could lose
+    /// the answer.
     func refuseBody(of connection: ClientConnection, _ fault: TransportFault) {
-        guard !connection.isRefused, !connection.isAnsweredEarly else { return }
-        connection.isAnsweredEarly = true
+        connection.releaseBody(in: context)
+        connection.phase = .discarding(bytesLeft: context.configuration.drainBytesMax)
+        connection.mustDiscard = true
         send(fault, on: connection)
     }
 
@@ -123,23 +119,7 @@ final class OpenConnections {
             guard let connection = connection?.takeUnretainedValue() else { continue }
             isUsed = true
             guard !connection.isRefused else { continue }
-            if context.configuration.libraryReads {
-                if isTooSlow(connection, now) { refuse(connection, .tooSlow) }
-                continue
-            }
-            checkSilence(of: connection, now)
-            guard connection.input.isReceiving else {
-                connection.receivingSince = nil
-                continue
-            }
-            guard let since = connection.receivingSince, connection.receivingNumber == connection.answersCount else {
-                connection.receivingSince = now
-                connection.receivingNumber = connection.answersCount
-                continue
-            }
-            if since.duration(to: now) >= context.configuration.receivingTime(for: connection) {
-                refuse(connection, .tooSlow)
-            }
+            if isTooSlow(connection, now) { refuse(connection, .tooSlow) }
         }
         isCheckDue = isUsed
         if isUsed { context.setAlarm(.receiving, after: Self.checkInterval) }
@@ -147,46 +127,23 @@ final class OpenConnections {
 
     /// Whether the current request of a connection has taken too long to arrive.
     ///
-    /// libmicrohttpd tells nothing of a head before its first line is complete. The kernel tells how many bytes it has
-    /// received: the loop asks it some times in the time that a head may take.
+    /// libmicrohttpd tells nothing of a head before its first line is complete. The kernel tells how many bytes of a TCP
+    /// connection it has received: the loop asks it some times in the time that a head may take. Where the requests before
+    /// are not counted, the idle timeout, which libmicrohttpd applies, and the time of a head have passed.
     private func isTooSlow(_ connection: ClientConnection, _ now: LoopInstant) -> Bool {
+        let limits = context.configuration
         guard case .idle = connection.phase else {
-            guard connection.input.isReceivingBody, let since = connection.lineSince else { return false }
-            return since.duration(to: now) >= context.configuration.receivingTime(for: connection)
+            // A client that sends steadily may take as long as it needs.
+            let time = limits.headTime + limits.bodyTime + .seconds(connection.bodyBytes / limits.bodyBytesPerSecondMin)
+            return connection.receivingSince.map { $0.duration(to: now) >= time } ?? false
         }
-        let headTime = context.configuration.headTime
-        if let since = connection.lineSince ?? connection.receivingSince { return since.duration(to: now) >= headTime }
-        guard let since = connection.idleSince, since.duration(to: now) >= headTime / 4 else { return false }
-        connection.idleSince = now
-        if connection.hasReadMore, connection.consumedCount != nil { connection.receivingSince = now }
+        if let since = connection.receivingSince { return since.duration(to: now) >= limits.headTime }
+        guard connection.consumedCount != nil, !connection.isLocal else {
+            return connection.idleSince.duration(to: now) >= limits.idleTimeout + limits.headTime
+        }
+        guard connection.askedAt.duration(to: now) >= limits.headTime / 4 else { return false }
+        connection.askedAt = now
+        if connection.hasReadMore { connection.receivingSince = now }
         return false
-    }
-
-    private func checkSilence(of connection: ClientConnection, _ now: LoopInstant) {
-        switch connection.phase {
-        case .idle, .queued: break
-        // The server is at work, or the exchange has a deadline.
-        case .begun, .held, .suspended, .resumed, .answered, .parked:
-            connection.silentSince = nil
-            return
-        }
-        guard let since = connection.silentSince, connection.activityCount == connection.activityCountSeen else {
-            connection.silentSince = now
-            connection.activityCountSeen = connection.activityCount
-            return
-        }
-        guard since.duration(to: now) >= context.configuration.idleTimeout else { return }
-        connection.isRefused = true
-        // It makes an event, at which libmicrohttpd closes the connection.
-        shutdown(connection.descriptor, Int32(SHUT_RDWR))
-    }
-}
-
-extension ServerConfiguration {
-    /// How long the current request of a connection may take to arrive.
-    fileprivate func receivingTime(for connection: ClientConnection) -> Duration {
-        guard connection.input.isReceivingBody else { return headTime }
-        // A client that sends steadily may take as long as it needs.
-        return headTime + bodyTime + .seconds(connection.input.bodyBytes / bodyBytesPerSecondMin)
     }
 }

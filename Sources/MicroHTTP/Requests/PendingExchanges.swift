@@ -104,7 +104,7 @@ final class PendingExchanges {
         case .suspended(let exchange):
             forget(exchange)
             return true
-        case .idle, .begun, .resumed, .answered, .queued, .parked:
+        case .idle, .receiving, .discarding, .complete, .resumed, .answered, .queued, .parked:
             preconditionFailure("only held and suspended connections are pending")
         }
     }
@@ -126,7 +126,7 @@ extension ClientConnection {
     fileprivate var exchange: Exchange? {
         switch phase {
         case .held(let exchange), .suspended(let exchange): exchange
-        case .idle, .begun, .resumed, .answered, .queued, .parked: nil
+        case .idle, .receiving, .discarding, .complete, .resumed, .answered, .queued, .parked: nil
         }
     }
 }

@@ -11,7 +11,6 @@ final class RequestReceiver {
     private let acceptor: ClientAcceptor
     private let pending: PendingExchanges
     private let parked: ParkedConnections
-    private let wire: WireObserver
     let open: OpenConnections
     let idle: IdleConnections
     var heads: RequestHeads
@@ -28,7 +27,7 @@ final class RequestReceiver {
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
     init(
         _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
-        parked: ParkedConnections, wire: WireObserver, open: OpenConnections, idle: IdleConnections
+        parked: ParkedConnections, open: OpenConnections, idle: IdleConnections
     ) {
         self.context = context
         self.mailbox = mailbox
@@ -36,7 +35,6 @@ final class RequestReceiver {
         self.pending = pending
         self.parked = parked
         self.idle = idle
-        self.wire = wire
         self.open = open
         heads = RequestHeads(context.configuration)
         lastNumber = UInt64(index)
@@ -60,30 +58,23 @@ final class RequestReceiver {
         context.clients.add(peer.client)
         let proxies = context.configuration.trustedProxies
         let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
-        let isOver = context.statistics.connections > context.configuration.connectionsMax
-        guard isOver, parked.returning == nil, !open.makeRoom(for: peer.client) else {
-            let connection = ClientConnection(handle: handle, peer: peer, isProxy: isProxy, overCapacity: nil)
-            if let returning = parked.returning {
-                connection.input.held = returning.held
-                connection.consumedCount = returning.consumedCount
-            }
-            idle.note(connection)
-            open.add(connection)
-            return connection
-        }
-        let number = nextNumber()
-        let connection = ClientConnection(handle: handle, peer: peer, isProxy: isProxy, overCapacity: number)
-        acceptor.register(connection, as: number)
+        let isOver =
+            context.statistics.connections > context.configuration.connectionsMax && parked.returning == nil
+            && !open.makeRoom(for: peer.client)
+        let number = isOver ? nextNumber() : nil
+        let connection = ClientConnection(
+            handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, now: context.time())
+        if let returning = parked.returning { connection.consumedCount = returning.consumedCount }
+        if let number { acceptor.register(connection, as: number) } else { idle.note(connection) }
         open.add(connection)
         return connection
     }
 
     func connectionClosed(_ connection: ClientConnection) {
         connection.isClosed = true
-        if open.remove(connection), !context.configuration.libraryReads { wire.noteEnd(of: connection) }
+        open.remove(connection)
         // To close a socket with unread input resets the connection, and the client may lose its refusal.
         if connection.mustDiscard { microhttpd_discard_input(connection.descriptor) }
-        // libmicrohttpd has never had a request that was not complete.
         if connection.isInFlight { endRequest(of: connection) }
         // The loop still has the socket of a parked connection, which counts on.
         if case .parked = connection.phase { return }
@@ -119,18 +110,11 @@ final class RequestReceiver {
     ) -> Bool {
         guard !connection.isRefused else { return false }
         switch connection.phase {
-        case .idle:
-            // An answer in this call closes the connection (Libmicrohttpd page, 6).
-            connection.phase = .begun
-            return context.configuration.libraryReads ? readHead(of: connection, method, version) : true
-        case .begun where context.configuration.libraryReads:
-            if !piece.isEmpty { return take(piece, of: connection) }
-            if connection.isAnsweredEarly { return false }
-            if postpones(connection) { return true }
-            connection.input.position = .complete
-            return receive(connection)
-        case .begun:
-            return receive(connection)
+        case .idle: return readHead(of: connection, method, version)
+        case .receiving where !piece.isEmpty, .discarding where !piece.isEmpty: return take(piece, of: connection)
+        case .receiving, .complete:
+            connection.phase = .complete
+            return postpones(connection) || receive(connection)
         case .held(let exchange):
             if let response = exchange.takeAnswer() {
                 pending.remove(connection)
@@ -145,22 +129,18 @@ final class RequestReceiver {
             return handle(request, exchange, of: context.handlers.generation(), on: connection)
         case .answered(let response):
             return queue(response, on: connection)
-        case .suspended, .queued, .parked:
-            // libmicrohttpd does not call in these phases; if it did, its state and ours would differ.
+        case .discarding, .suspended, .queued, .parked:
+            // The body that is discarded has ended. In the other phases libmicrohttpd does not call; if it did, its state and
+            // ours would differ.
             return false
         }
     }
 
     /// Handles the end of a request, however it ended.
-    ///
-    /// - Parameter isAnswered: whether libmicrohttpd has sent the whole answer.
-    func requestCompleted(_ connection: ClientConnection, isAnswered: Bool) {
+    func requestCompleted(_ connection: ClientConnection) {
         context.noteProgress()
-        // A request that was parked or cut off is the last one that libmicrohttpd has of its connection.
-        connection.input.endRequest(isLast: connection.isLastRequest || !isAnswered)
-        connection.lineSince = nil
         connection.receivingSince = nil
-        connection.idleSince = context.time()
+        (connection.idleSince, connection.askedAt) = (context.time(), context.time())
         endRequest(of: connection)
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
@@ -170,12 +150,10 @@ final class RequestReceiver {
         case .resumed(let exchange):
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
         case .parked: return
-        case .idle, .begun, .answered, .queued:
-            break
+        case .idle, .receiving, .discarding, .complete, .answered, .queued: break
         }
         connection.phase = .idle
         idle.note(connection)
-        if exchange(&connection.input.wasMissed, with: false) { microhttpd_report_readable(connection.descriptor) }
     }
 
     private func endRequest(of connection: ClientConnection) {
@@ -185,8 +163,7 @@ final class RequestReceiver {
         connection.deferred = nil
         connection.parkingOptions = nil
         connection.head = nil
-        connection.isAnswering = false
-        (connection.unsentAnswer, connection.holding) = (nil, nil)
+        connection.holding = nil
         connection.releaseBody(in: context)
     }
 
@@ -195,6 +172,7 @@ final class RequestReceiver {
         guard let head = connection.head else { return false }
         context.noteProgress()
         context.statistics.requests += 1
+        connection.receivingSince = nil
         connection.counted = CountedRequest(method: Answers.index(of: head.head.method), since: context.time())
         let generation = context.handlers.generation()
         // While the server stops, handlers answer differently.
@@ -298,25 +276,13 @@ final class RequestReceiver {
         queue(context.encode(response), on: connection)
     }
 
-    /// Has the answer sent when libmicrohttpd sends, inside the access handler.
+    /// Gives the answer to libmicrohttpd, inside the access handler.
     private func queue(_ response: WireResponse, on connection: ClientConnection) -> Bool {
         context.noteProgress()
         if response.endsConnection || context.stage.isStopping { connection.isLastRequest = true }
-        if context.configuration.libraryReads {
-            guard response.queue(on: connection.handle, isClosing: connection.isLastRequest) else { return false }
-            connection.phase = .queued
-            connection.holding = response.hold(in: context.memory)
-            if let counted = connection.counted.take() { context.count(counted, response.statusCode) }
-            return true
-        }
-        let ending: WireResponse.Ending =
-            connection.isLastRequest ? .close : connection.isVersion10 ? .keepVersion10 : .keep
-        guard context.daemon.queueAnswer(on: connection.handle, closing: ending == .close) else { return false }
+        guard response.queue(on: connection.handle, isClosing: connection.isLastRequest) else { return false }
         connection.phase = .queued
-        let isHead = connection.head?.head.method == .head
-        connection.unsentAnswer = response.outgoing(ending, isHead: isHead, at: context.date.now())
-        connection.isAnswering = true
-        connection.answersCount += 1
+        connection.holding = response.hold(in: context.memory)
         if let counted = connection.counted.take() { context.count(counted, response.statusCode) }
         return true
     }

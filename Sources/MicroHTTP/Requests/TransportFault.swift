@@ -14,6 +14,8 @@ package enum TransportFault: Error, Sendable, Equatable {
     case tooSlow
     /// The body comes in a transfer coding other than `chunked`.
     case unsupportedTransferCoding
+    /// The body is chunked, and the version of libmicrohttpd does not read chunks strictly.
+    case lengthRequired
     /// The body is longer than the configured maximum, by its length or by its head.
     case bodyTooLarge(bytesMax: Int)
     /// The clients' bodies and unread answers occupy as much memory as the configuration allows.
@@ -32,6 +34,7 @@ package enum TransportFault: Error, Sendable, Equatable {
         case .versionNotSupported: HTTPResponse.Status(code: 505, reasonPhrase: "HTTP Version Not Supported")
         case .tooSlow: .requestTimeout
         case .unsupportedTransferCoding: .notImplemented
+        case .lengthRequired: .lengthRequired
         case .bodyTooLarge: .contentTooLarge
         case .shareExhausted: .tooManyRequests
         case .memoryExhausted, .connectionsExhausted: .serviceUnavailable

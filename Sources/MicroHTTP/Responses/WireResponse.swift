@@ -10,8 +10,6 @@ final class WireResponse {
     /// How an answer ends on its connection.
     enum Ending {
         case keep
-        /// The connection goes on by HTTP/1.0, in which the answer has to say so.
-        case keepVersion10
         case close
     }
 
@@ -132,7 +130,6 @@ final class WireResponse {
             bytes += "\r\n".utf8
             switch ending {
             case .keep: break
-            case .keepVersion10: bytes += "Connection: keep-alive\r\n".utf8
             case .close: bytes += "Connection: close\r\n".utf8
             }
             response.writeFields(to: &bytes)

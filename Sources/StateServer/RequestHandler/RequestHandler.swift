@@ -308,6 +308,10 @@ final class RequestHandler: Sendable {
             case .unsupportedTransferCoding:
                 Problem(
                     .notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
+            case .lengthRequired:
+                Problem(
+                    .lengthRequired, "length-required",
+                    "a chunked body needs libmicrohttpd 1.0 or later at this server; send it with its Content-Length")
             case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
             case .memoryExhausted: Problem.memoryExhausted
             case .shareExhausted:

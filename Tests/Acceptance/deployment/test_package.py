@@ -65,7 +65,7 @@ def serve_and_stop(workspace, data):
     for answer in answers:
         expect(normal(answer) in normal(printed), "the session has no", answer, printed)
     with server.client() as client:
-        # The program sees what libmicrohttpd receives: this one takes lines of chunks that end in a bare line feed.
+        # The archive has a libmicrohttpd that reads chunks strictly; with that of Debian 12 the server refuses all with 411.
         head = f"POST /v1/actions HTTP/1.1\r\nHost: {HOST}:{server.port}\r\nTransfer-Encoding: chunked\r\n\r\n"
         client.send(head.encode() + b"2\n[]\r\n0\r\n\r\n")
         expect_equal(client.receive().status, 400, "the status of a chunk without a carriage return")
@@ -111,7 +111,7 @@ def test_the_archive_is_the_same_wherever_it_is_made_and_lists_what_is_inside(bu
     expect_equal(names, sorted(names), "the order of the files")
     expect_equal(len({(member.mtime, member.uid, member.gid) for member in members}), 1, "times and owners")
     expect({"bin/storekeeper", "config/storekeeper.json", "lib/libmicrohttpd.so.12", "CONTENTS"} <= set(names), names)
-    for name in ("libmicrohttpd12", "libgnutls30", "libssl-dev", "swift", "grdb.swift", "swift-crypto"):
+    for name in ("libmicrohttpd12t64", "libgnutls30", "libssl-dev", "swift", "grdb.swift", "swift-crypto"):
         expect(name in listed, "the list has no", name, listed)
     expect_equal(sorted(os.listdir(f"{bundle}/licences")), sorted([*listed, "common"]), "the licences")
 
@@ -123,7 +123,7 @@ def test_the_program_and_its_libraries_need_no_newer_c_library_than_that_of_debi
     expect(30 < max(map(int, needed)) <= 36, "the newest symbols are those of glibc 2.", max(map(int, needed)))
 
 
-def test_memory_and_sockets_are_those_of_the_program(workspace, bundle):
+def test_memory_is_that_of_the_program(workspace, bundle):
     """Who gets whose functions: by the names in the files, and by what the loader of a run says."""
     need("nm")
     program = f"{bundle}/bin/storekeeper"
@@ -136,12 +136,8 @@ def test_memory_and_sockets_are_those_of_the_program(workspace, bundle):
     found = [(source, os.path.realpath(to), symbol) for source, to, symbol in lines]
 
     defined = set(re.findall(r" T (\w+)$", run("nm", "-D", program)[1], re.MULTILINE))
-    expect({"recv", "send", "sendmsg"} <= defined, "the program does not define its socket calls")
     hidden = [name for name in defined if re.match(r"(EVP_|OPENSSL_|ZSTD_|deflate|inflate)", name)]
     expect(not hidden, "the system's libcurl would get these of the program:", hidden)
-    for name in ("recv", "send", "sendmsg"):
-        targets = {to for source, to, symbol in found if symbol == name and "libmicrohttpd" in source}
-        expect_equal(targets, {program}, f"whose {name} libmicrohttpd calls")
     for name in ("malloc", "free"):
         users = {os.path.basename(source): to for source, to, symbol in found if symbol == name}
         expect({"storekeeper", "libc.so.6", "libmicrohttpd.so.12", "libsqlite3.so.0"} <= set(users), users)

@@ -1,5 +1,7 @@
 """Programs of other projects that judge the files under config."""
 
+import ctypes
+import functools
 import importlib
 import os
 import pathlib
@@ -14,6 +16,14 @@ CONFIG = ROOT / "config"
 PACKAGES = ROOT / ".build/package"
 # Programs of Debian for an administrator, and those of Python packages.
 FOLDERS = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", sysconfig.get_path("scripts")]
+
+
+@functools.cache
+def takes_chunks():
+    """Whether the server takes chunked bodies: it does with libmicrohttpd 1.0 and later."""
+    library = ctypes.CDLL("libmicrohttpd.so.12")
+    library.MHD_get_version.restype = ctypes.c_char_p
+    return int(library.MHD_get_version().split(b".")[0]) >= 1
 
 
 def find(program):

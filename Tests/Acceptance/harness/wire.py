@@ -191,6 +191,15 @@ def judge_refusal(received, statuses=None, method="GET"):
     return final[0]
 
 
+def judge_end(received):
+    """The connection has ended, behind one refusal at most, by the server or by libmicrohttpd."""
+    expect(received.has_ended, "the connection was not ended")
+    # libmicrohttpd 0.9.75 sends the head of some refusals twice.
+    statuses = {int(status) for status in re.findall(rb"HTTP/1\.1 ([2-5]\d\d) ", received.data)}
+    expect(len(statuses) < 2, f"several answers in {shorten(repr(received.data), 600)}")
+    expect(all(status >= 400 for status in statuses), "a request that had to be refused was answered:", statuses)
+
+
 def judge_one_answer(received, method="GET"):
     """One answer in the form of the contract: what was asked for, or a problem; returns it.
 

@@ -162,7 +162,7 @@ def test_streams_that_are_not_read_do_not_hold_their_values(workspace):
     expect(grown < 64 * MEBIBYTE, f"the server grew by {grown / MEBIBYTE:.0f} MiB for streams that nobody reads")
 
 
-@pytest.mark.parametrize("form", ["chunked", "declared"])
+@pytest.mark.parametrize("form", [pytest.param("chunked", marks=pytest.mark.chunks), "declared"])
 def test_bodies_whose_client_has_left_within_them_give_their_share_back_at_once(workspace, form):
     """The client closes behind its last bytes, so that both can arrive together."""
     server = workspace.server(data="none")

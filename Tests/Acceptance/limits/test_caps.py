@@ -120,7 +120,7 @@ def test_limits_of_work_are_settings_and_the_root_document_states_them(workspace
     with server.client() as client:
         limits = client.get("/v1").json["limits"]
         expect_equal({name: limits.get(name) for name in settings}, settings, "the limits of the settings")
-        constants = {"head_bytes_max": 20 << 10, "head_fields_max": 100, "target_bytes_max": 8000}
+        constants = {"head_bytes_max": 12 << 10, "head_fields_max": 100, "target_bytes_max": 8000}
         constants["target_parameters_max"] = 100
         expect_equal({name: limits.get(name) for name in constants}, constants, "the limits that are no settings")
 

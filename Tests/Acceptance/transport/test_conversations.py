@@ -9,6 +9,7 @@ from harness.actions import add
 from harness.client import ConnectionLost
 from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.messages import encode_request
+from harness.tools import takes_chunks
 from harness.waits import ends
 
 
@@ -67,6 +68,8 @@ class Conversation:
                 "behind",
             ]
         )
+        if kind == "chunks" and not takes_chunks():
+            kind = "post"
         getattr(self, kind)()
         return kind
 

@@ -3,7 +3,6 @@ import Glibc
 
 /// The targets by name: each takes an input and checks what holds for every input.
 let targets: [String: @Sendable ([UInt8]) -> Void] = [
-    "chunks": checkChunks,
     "conditions": checkConditions,
     "cursor": checkCursor,
     "events": checkEvents,
