@@ -17,6 +17,7 @@ final class EventLoop {
     private let parked: ParkedConnections
     private let receiver: RequestReceiver
     private let open: OpenConnections
+    private let postponed: PostponedRequests
     private let idle: IdleConnections
 
     private var items: [LoopMailbox.Item] = []
@@ -42,12 +43,13 @@ final class EventLoop {
         idle = IdleConnections(context)
         let open = OpenConnections(context)
         self.open = open
+        postponed = PostponedRequests(context, open: open)
         acceptor = ClientAcceptor(context, listeners: listeners) { open.refuse($0, .connectionsExhausted) }
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
         receiver = RequestReceiver(
             context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, open: open,
-            idle: idle)
+            postponed: postponed, idle: idle)
     }
 
     /// Starts libmicrohttpd, before the loop thread starts.
@@ -94,7 +96,7 @@ final class EventLoop {
     private func runIteration() {
         context.beginRun()
         acceptor.addWaiting()
-        receiver.beginIteration()
+        postponed.beginIteration()
         context.daemon.run()
         if context.hasReceived { context.handlers.iterationEnded() }
         acceptor.listenIfPossible()
@@ -120,7 +122,7 @@ final class EventLoop {
     private func wait() {
         var milliseconds = waitMilliseconds()
         iterationCount &+= 1
-        if parked.hasPaused || acceptor.hasWaiting || receiver.hasPostponed {
+        if parked.hasPaused || acceptor.hasWaiting || postponed.isAny {
             // The loop looks for events of all clients between two shares of a long answer, of new clients, or of one
             // client's requests.
             milliseconds = 0

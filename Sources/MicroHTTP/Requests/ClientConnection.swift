@@ -37,6 +37,9 @@ final class ClientConnection {
     /// When ``IdleConnections`` checks whether the client has finished sending.
     enum IdleCheck { case none, due, postponed }
 
+    /// Whether a complete request waits for its turn among those of its client, and whether its turn has come.
+    enum Turn { case none, awaited, come }
+
     let handle: OpaquePointer
     let descriptor: Int32
     /// The peer's address, or its user.
@@ -73,6 +76,7 @@ final class ClientConnection {
     /// What has come behind it is then never read as a head (RFC 9112, section 9.6).
     var isLastRequest = false
     var idleCheck = IdleCheck.none
+    var turn = Turn.none
     /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
     var isClosed = false
     /// What a long answer to the current request counts in the memory budget.

@@ -37,6 +37,9 @@ final class OpenConnections {
         if connections.indices.contains(index), connections[index]?.toOpaque() == own { connections[index] = nil }
     }
 
+    /// The connection of a descriptor.
+    subscript(socket: Int32) -> ClientConnection? { connections[Int(socket)]?.takeUnretainedValue() }
+
     /// Ends a connection on which nothing is being worked on, of a client that has far more than this one.
     ///
     /// The cost is O(n) in the number of descriptors; the loop calls it only at the limit of connections.

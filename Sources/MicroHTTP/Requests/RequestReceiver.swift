@@ -18,16 +18,14 @@ final class RequestReceiver {
     let headBuffer = UnsafeMutableBufferPointer<CChar>.allocate(capacity: 32 << 10)
     /// Whether libmicrohttpd reads strictly.
     let isStrict = LibraryVersion.current.isStrict
-    private var shares = IterationShares()
-    /// Whether requests of clients that have had their share of an iteration wait for the next one.
-    private(set) var hasPostponed = false
+    private let postponed: PostponedRequests
     private var lastNumber: UInt64
     private let numberStride: UInt64
 
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
     init(
         _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
-        parked: ParkedConnections, open: OpenConnections, idle: IdleConnections
+        parked: ParkedConnections, open: OpenConnections, postponed: PostponedRequests, idle: IdleConnections
     ) {
         self.context = context
         self.mailbox = mailbox
@@ -36,6 +34,7 @@ final class RequestReceiver {
         self.parked = parked
         self.idle = idle
         self.open = open
+        self.postponed = postponed
         heads = RequestHeads(context.configuration)
         lastNumber = UInt64(index)
         numberStride = UInt64(max(1, context.configuration.loops))
@@ -76,6 +75,7 @@ final class RequestReceiver {
         // To close a socket with unread input resets the connection, and the client may lose its refusal.
         if connection.mustDiscard { microhttpd_discard_input(connection.descriptor) }
         if connection.isInFlight { endRequest(of: connection) }
+        postponed.forget(connection)
         // The loop still has the socket of a parked connection, which counts on.
         if case .parked = connection.phase { return }
         context.statistics.connections -= 1
@@ -84,21 +84,6 @@ final class RequestReceiver {
     }
 
     // MARK: Requests
-
-    /// Begins an iteration, in which each client has a share again.
-    func beginIteration() {
-        shares.beginIteration()
-        hasPostponed = false
-    }
-
-    /// Whether the request of a connection waits for the next iteration; otherwise the loop works for its client from now on.
-    ///
-    /// A client that is alone has no share.
-    private func postpones(_ connection: ClientConnection) -> Bool {
-        guard context.clients.count > 1, !shares.begins(connection.client, at: .now) else { return false }
-        hasPostponed = true
-        return true
-    }
 
     /// Handles a call of the access handler; returns false where libmicrohttpd closes the connection.
     ///
@@ -114,7 +99,7 @@ final class RequestReceiver {
         case .receiving where !piece.isEmpty, .discarding where !piece.isEmpty: return take(piece, of: connection)
         case .receiving, .complete:
             connection.phase = .complete
-            return postpones(connection) || receive(connection)
+            return postponed.postpones(connection) || receive(connection)
         case .held(let exchange):
             if let response = exchange.takeAnswer() {
                 pending.remove(connection)

@@ -1,0 +1,64 @@
+/// The requests that are handled in a later iteration, because their clients have had their share of this one.
+///
+/// The access handler returns without an answer, and libmicrohttpd calls it again in each iteration, in an order of its own.
+/// So that no connection waits for long behind others of its client, a few of them have their turn in an iteration, one
+/// client after the other, and the connections of a client in the order in which they began to wait. Only the loop thread
+/// uses it.
+final class PostponedRequests {
+    private let context: LoopContext
+    private let open: OpenConnections
+    private var shares = IterationShares()
+    /// The sockets of the connections that wait for their turn.
+    private var waiting = ClientTurns<Int32>()
+    /// How many connections have their turn, and how many had it and were served in the last iteration.
+    private var (turnsCount, servedCount) = (0, 0)
+    /// Whether a connection waits for the next iteration.
+    private(set) var isAny = false
+
+    init(_ context: LoopContext, open: OpenConnections) {
+        self.context = context
+        self.open = open
+    }
+
+    /// Begins an iteration, in which each client has a share again.
+    func beginIteration() {
+        shares.beginIteration()
+        isAny = false
+        // Somewhat more than the shares are enough for.
+        let countMax = min(max(4, 2 * servedCount), 64)
+        servedCount = 0
+        while turnsCount < countMax, let socket = waiting.next() {
+            guard let connection = open[socket], connection.turn == .awaited else { continue }
+            connection.turn = .come
+            turnsCount += 1
+        }
+    }
+
+    /// Whether a complete request waits for a later iteration; otherwise the loop works for its client from now on.
+    ///
+    /// A client that is alone has no share.
+    func postpones(_ connection: ClientConnection) -> Bool {
+        guard context.clients.count > 1 else {
+            forget(connection)
+            return false
+        }
+        let isNext = connection.turn == .come || connection.turn == .none && !waiting.hasWork(of: connection.client)
+        if isNext, shares.begins(connection.client, at: .now) {
+            if connection.turn == .come { servedCount += 1 }
+            forget(connection)
+            return false
+        }
+        isAny = true
+        if connection.turn == .none {
+            connection.turn = .awaited
+            waiting.append(connection.descriptor, of: connection.client)
+        }
+        return true
+    }
+
+    /// Forgets a connection that waits no longer.
+    func forget(_ connection: ClientConnection) {
+        if connection.turn == .come { turnsCount -= 1 }
+        connection.turn = .none
+    }
+}
