@@ -17,7 +17,7 @@ package struct SystemThread: Sendable {
     /// The thread owns what the body captures: the caller may use it again only if this initializer throws. The compiler
     /// cannot check that across the C call.
     ///
-    /// - Parameter niceness: 0 to 19; of two busy threads on one processor, one at 10 has a tenth of the time (setpriority(2)).
+    /// - Parameter niceness: 0 to 19; of two busy threads on one processor, one at 5 has a quarter of the time (setpriority(2)).
     package init(niceness: Int32 = 0, _ body: @escaping () -> Void) throws(Unavailable) {
         let body = {
             if niceness > 0 { setpriority(numericCast(PRIO_PROCESS.rawValue), 0, niceness) }

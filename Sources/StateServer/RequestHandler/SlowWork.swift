@@ -28,7 +28,7 @@ final class SlowWork: Sendable {
 
     private let state = Mutex(State())
     private let width: Int
-    private static let niceness: Int32 = 10
+    private static let niceness: Int32 = 5
 
     init(width: Int) { self.width = width }
 
