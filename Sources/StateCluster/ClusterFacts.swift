@@ -12,6 +12,8 @@ package struct ClusterFacts: Sendable, Encodable {
 
     package var format: Int
     package var epoch: String
+    /// The name of the domain whose history it is, if recorded.
+    package var domain: String?
     package var versions: HistoryVersions
     package var commits: Int
     /// The snapshots, oldest first.
@@ -34,6 +36,7 @@ package struct ClusterFacts: Sendable, Encodable {
         let (oldest, manifests) = (history.oldest(), try history.saved.manifests())
         format = history.format
         epoch = history.epoch.text
+        domain = history.domain?.name
         versions = HistoryVersions(
             oldestState: manifests.first { $0.version >= oldest }?.version ?? history.latest,
             oldestCommit: oldest + 1, latest: history.latest)

@@ -17,6 +17,8 @@ package struct JournalFacts: Sendable, Encodable {
     /// The number of the file's format; of an older one only the files and the fence are known.
     package var format = 0
     package var epoch: String?
+    /// The name of the domain whose history it is, if recorded.
+    package var domain: String?
     package var versions: HistoryVersions?
     package var commits: Int?
     /// The snapshots, oldest first.
@@ -64,6 +66,7 @@ package struct JournalFacts: Sendable, Encodable {
     private mutating func readHistory(_ db: Database, _ path: String, at time: Timestamp) throws {
         let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
         epoch = rows.epoch.text
+        domain = try JournalSchema.domain(db)?.name
         let (oldest, latest) = (try rows.oldest(db), try rows.latestVersion(db))
         let saved = try Row.fetchAll(
             db, sql: "SELECT version, length(state) AS bytes FROM snapshots ORDER BY version"

@@ -115,12 +115,14 @@ extension HistoryFacts {
     }
 
     fileprivate func lines(
-        _ format: Int, _ epoch: String?, _ versions: HistoryVersions?, _ commits: Int?, _ snapshots: [SnapshotSize]?,
+        _ format: Int, _ epoch: String?, _ domain: String?, _ versions: HistoryVersions?, _ commits: Int?,
+        _ snapshots: [SnapshotSize]?,
         _ keys: Int?
     ) -> [(String, String)] {
         let list = snapshots?.map { "\($0.version) (\($0.bytes) bytes)" }.joined(separator: ", ")
         let lines: [(String, String?)] = [
-            ("format", "\(format)"), ("epoch", epoch), ("latest version", versions.map { "\($0.latest)" }),
+            ("format", "\(format)"), ("epoch", epoch), ("domain", domain),
+            ("latest version", versions.map { "\($0.latest)" }),
             ("oldest state", versions.map { "\($0.oldestState)" }),
             ("oldest commit", versions.map { "\($0.oldestCommit)" }), ("commits", commits.map { "\($0)" }),
             ("snapshots", list), ("idempotency keys", keys.map { "\($0)" }),
@@ -131,7 +133,7 @@ extension HistoryFacts {
 
 extension ClusterFacts: HistoryFacts {
     fileprivate var lines: [(String, String)] {
-        lines(format, epoch, versions, commits, snapshots, keys) + [
+        lines(format, epoch, domain, versions, commits, snapshots, keys) + [
             ("turns", "\(turns.count) (\(turns.bytes) bytes)"), ("revision of etcd", "\(revision)"),
             ("etcds", "\(etcds)"),
         ]
@@ -140,7 +142,7 @@ extension ClusterFacts: HistoryFacts {
 
 extension JournalFacts: HistoryFacts {
     fileprivate var lines: [(String, String)] {
-        var lines = lines(format, epoch, versions, commits, snapshots, keys)
+        var lines = lines(format, epoch, domain, versions, commits, snapshots, keys)
         let details = [fence.version.map { "version \($0)" }, fence.term.map { "term \($0)" }].compactMap(\.self)
         lines.append(("fence", ([fence.stage] + details).joined(separator: ", ")))
         for (name, bytes) in files.sorted(by: { $0.key < $1.key }) { lines.append((name, "\(bytes) bytes")) }
