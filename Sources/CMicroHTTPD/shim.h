@@ -1,8 +1,9 @@
 #pragma once
 
-// The parts of libmicrohttpd 0.9.75 that Swift cannot import: wrappers of its C variadic functions, and a logger that
-// reads a va_list. This header also includes the two Linux headers that the event loop needs and that Swift's Glibc
-// module lacks, and wraps the socket calls whose constants or structures Swift cannot import.
+// The parts of libmicrohttpd that Swift cannot import, or that are called for each field of a request: wrappers of its C
+// variadic functions, a logger that reads a va_list, and the two walks over fields. This header also includes the two
+// Linux headers that the event loop needs and that Swift's Glibc module lacks, and wraps the socket calls whose constants
+// or structures Swift cannot import.
 
 #include <microhttpd.h>
 #include <netinet/in.h>

@@ -25,9 +25,7 @@ package struct ServerConfiguration: Sendable {
     /// How long a connection may send nothing between requests or within one, and how long a client may leave an answer
     /// unread.
     ///
-    /// The server looks twice a second, so the time may be up to one second longer.
-    ///
-    /// It does not apply to an exchange that waits: only the deadline of the exchange ends it.
+    /// It counts in whole seconds, at least one. It does not apply to an exchange that waits: only the deadline of the exchange ends it.
     package var idleTimeout: Duration
     /// The longest request head in bytes; the server refuses a longer one with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
     package var headBytesMax = 12 << 10
@@ -37,9 +35,10 @@ package struct ServerConfiguration: Sendable {
     package var targetBytesMax = 8000
     /// The most parameters in a target; the server refuses more with ``TransportFault/targetTooLong(bytesMax:parametersMax:)``.
     package var parametersMax = 100
-    /// How long a request head may take to arrive, from its first byte; a slower one gets ``TransportFault/tooSlow``.
+    /// How long a request head may take to arrive; a slower one gets ``TransportFault/tooSlow``.
     ///
-    /// The server looks twice a second, so the time may be up to one second longer.
+    /// The server looks twice a second, and notices a head without a complete first line in a quarter of this time: both
+    /// make it longer.
     package var headTime = Duration.seconds(10)
     /// How long the body may take besides.
     package var bodyTime = Duration.seconds(30)

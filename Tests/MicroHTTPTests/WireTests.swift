@@ -28,6 +28,61 @@ struct WireTests {
         }
     }
 
+    @Test("a request that libmicrohttpd refuses with a page of its own is counted")
+    func countedRefusals() async throws {
+        try await withServer { server, port in
+            for number in 1...3 {
+                let client = try RawClient(port: port)
+                client.send("GET / HTTP/2.0\r\nHost: a\r\n\r\n")
+
+                #expect(client.rest().hasPrefix("HTTP/1.1 505 "))
+                #expect(try await eventually { server.statistics.refused == number })
+            }
+            #expect(server.statistics.requests == 0)
+        }
+    }
+
+    @Test(
+        "a request that waits keeps its connection where nothing has come with it, and closes it where something has",
+        arguments: ["", "G", "GET /b HTTP/1.1\r\nHost: a\r\n\r\n", "\r\n"])
+    func behindWaits(more: String) async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { server, port in
+            let client = try RawClient(port: port)
+            client.request("/a")
+            #expect(client.response()?.body == "GET /a ")
+            client.send("POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc" + more)
+            #expect(try await eventually { record.parked.count == 1 })
+            record.parked[0].answer(.text("woken"))
+
+            let answer = client.response()
+            #expect(answer?.body == "woken")
+            if more.isEmpty {
+                client.request("/c")
+                #expect(client.response()?.body == "GET /c ")
+            } else {
+                #expect(answer?.field("connection") == "close")
+                #expect(client.isAtEnd())
+                #expect(server.statistics.requests == 2)
+            }
+        }
+    }
+
+    @Test(
+        "below 1.0, a chunked body is refused with 411, and what follows it does not run",
+        .enabled(if: !LibraryVersion.current.isStrict))
+    func chunksBelow1() async throws {
+        try await withServer { server, port in
+            let client = try RawClient(port: port)
+            client.send("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+            client.send("GET /b HTTP/1.1\r\nHost: a\r\n\r\n")
+
+            #expect(client.response()?.status == 411)
+            #expect(client.isAtEnd())
+            #expect(server.statistics.requests == 0)
+        }
+    }
+
     @Test(
         "a head that is too large for the server gets one answer of it, and the connection closes",
         arguments: [

@@ -8,7 +8,7 @@ struct RequestHeads {
 
     init(_ configuration: ServerConfiguration) { self.configuration = configuration }
 
-    /// Reads a head, which is complete and whose lines end with CR LF; the connection has it then.
+    /// Reads a head as it was on the wire, a line for each field that libmicrohttpd has found; the connection has it then.
     ///
     /// - Returns: how the body is delimited.
     /// - Throws: the fault for which the server refuses the request; the connection has the head if it could be read.

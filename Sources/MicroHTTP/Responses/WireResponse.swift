@@ -19,7 +19,7 @@ final class WireResponse {
 
     /// What libmicrohttpd sends, on connections that go on and on those that end, once it has been made.
     private var (keeping, closing): (OpaquePointer?, OpaquePointer?)
-    private static let libraryCopiedBytesMax = 16 << 10
+    private static let copiedBytesMax = 16 << 10
 
     var statusCode: Int { response.status.code }
     /// Whether each connection ends after the answer.
@@ -48,7 +48,7 @@ final class WireResponse {
         return lines.withUnsafeMutableBytes { lines in
             let start = lines.baseAddress?.assumingMemoryBound(to: CChar.self)
             return response.body.withUnsafeBytes { body in
-                guard body.count > Self.libraryCopiedBytesMax else {
+                guard body.count > Self.copiedBytesMax else {
                     return microhttpd_response(body.baseAddress, body.count, start, lines.count, isClosing, nil, nil)
                 }
                 // The array is one object on the heap, which does not move. `releaseBody` releases its owner.
@@ -89,14 +89,13 @@ final class WireResponse {
         private let body: [UInt8]
         private let datePlace: Range<Int>
         private var second: Int
-        private static let copiedBytesMax = 16 << 10
 
         init(_ response: Response, _ ending: Ending, isHead: Bool, _ date: HTTPDate) {
             // By RFC 9110, section 8.6, 204 has no length, and 304 would have that of the representation, which is unknown
             // here.
             let hasLength = response.status != .noContent && response.status != .notModified
             let hasBody = hasLength && !isHead
-            let isCopied = hasBody && response.body.count <= Self.copiedBytesMax
+            let isCopied = hasBody && response.body.count <= WireResponse.copiedBytesMax
             head.reserveCapacity(512 + (isCopied ? response.body.count : 0))
             datePlace = Self.write(response, ending, date, to: &head)
             second = date.second
