@@ -76,6 +76,8 @@ let package = Package(
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
         // Checks of JSON values by JSON Schema.
         .target(name: "Schemas", dependencies: ["CRE2", "StateJSON"]),
+        // JSONPath (RFC 9535), and queries on the members of a value.
+        .target(name: "Queries", dependencies: ["Schemas", "StateJSON"]),
         // The domain of one JSON document.
         .target(name: "Documents", dependencies: ["StateJSON", "StateStore"]),
         // States and reducers in JavaScript.
@@ -104,7 +106,7 @@ let package = Package(
         .target(
             name: "StateHTTP",
             dependencies: [
-                "CDocuments", "HTTPMessages", "StateJSON", "StateStore",
+                "CDocuments", "HTTPMessages", "Queries", "StateJSON", "StateStore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
         // JSON Web Tokens: what they say, the keys that verify them, and, with the trait JWT, the verification by JWTKit.
@@ -189,6 +191,8 @@ let resources: [String: [Resource]] = [
     "StateServer": [.copy("Contract/Transcripts")],
     // A journal that 2487a34 wrote.
     "StateJournal": [.copy("Format2")],
+    // The suite of RFC 9535.
+    "Queries": [.copy("compliance.json")],
 ]
 let further: [String: [Target.Dependency]] = [
     // The example domains do not import StateJSON; their tests compare JSON.
@@ -200,7 +204,7 @@ for suite in [
     "StateJSON", "StateStore", "Segments", "JWT", "HTTPClient", "HTTPMessages", "StateHTTP",
     "MicroHTTP",
     "StateCluster", "StateJournal", "StateServer",
-    "StateServerTesting", "StateClient", "Showcase", "Documents", "Models", "Schemas",
+    "StateServerTesting", "StateClient", "Showcase", "Documents", "Models", "Schemas", "Queries",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(

@@ -2,16 +2,18 @@ internal import CRE2
 internal import StateJSON
 
 /// A regular expression, which matches anywhere in a text.
-final class Pattern: Sendable {
-    struct Fault: Error {
-        var detail: String
+package final class Pattern: Sendable {
+    /// The reason for which RE2 does not take a text.
+    package struct Fault: Error {
+        package var detail: String
     }
 
     let text: String
     /// unsafe: RE2 does not change an expression that it has compiled.
     nonisolated(unsafe) private let compiled: OpaquePointer
 
-    init(_ text: String) throws(Fault) {
+    /// Compiles an expression in the syntax of RE2.
+    package init(_ text: String) throws(Fault) {
         var reason = [CChar](repeating: 0, count: 256)
         let made = text.withBytes { bytes in
             bytes.withMemoryRebound(to: CChar.self) {
@@ -27,7 +29,8 @@ final class Pattern: Sendable {
 
     deinit { storekeeper_pattern_free(compiled) }
 
-    func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+    /// Whether the expression matches anywhere in UTF-8; O(n).
+    package func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         text.withMemoryRebound(to: CChar.self) { storekeeper_pattern_matches(compiled, $0.baseAddress, $0.count) }
     }
 }

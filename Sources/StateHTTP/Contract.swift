@@ -11,6 +11,7 @@ package struct ContractLimits: Sendable {
     package var waitMax = Duration.seconds(55)
     package var changesLimitDefault = 100
     package var changesLimitMax = 1000
+    package var queryLimitMax = 1000
     package var batchActionsMax = 10_000
     package var bulkLinesMax = 200_000
     /// How many lines of a bulk load may be faulty; with more the whole body is refused.

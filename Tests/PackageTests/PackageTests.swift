@@ -39,7 +39,7 @@ struct ImportTests {
         "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CRE2", "CSimdjson",
         "CXXHash", "CZlib", "CZstd",
         "Documents", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
-        "Schemas", "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
+        "Queries", "Schemas", "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
         "StateServerTesting",
         "Showcase", "StateClient", "JWT", "Threads",
     ]
@@ -56,7 +56,7 @@ struct ImportTests {
         ("Threads", [], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("StateStore", ["StateJSON", "Threads"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
         (
-            "StateHTTP", ["CDocuments", "HTTPMessages", "StateJSON", "StateStore"],
+            "StateHTTP", ["CDocuments", "HTTPMessages", "Queries", "StateJSON", "StateStore"],
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
         ),
         ("JWT", ["StateHTTP", "StateJSON", "StateStore"], ["Dispatch", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
@@ -86,6 +86,7 @@ struct ImportTests {
             "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
+        ("Queries", ["Schemas", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("Schemas", ["CRE2", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("Documents", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         (

@@ -111,7 +111,9 @@ struct ContractTests {
 
         guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
         let described = try json(response)
-        let ofAnyRead = ["at-least", "debounce", "pretty", "until", "until-exists", "version", "wait"]
+        let ofQueries = ["count", "fields", "filter", "limit", "offset", "sort"]
+        let ofAnyRead =
+            (["at-least", "debounce", "pretty", "until", "until-exists", "version", "wait"] + ofQueries).sorted()
         let ofState = (ofAnyRead + ["as", "since"]).sorted()
         for (path, target, known) in [
             ("/v1/state", "/v1/state", ofState),

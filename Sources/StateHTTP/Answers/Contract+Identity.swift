@@ -20,6 +20,7 @@ extension Contract {
             ("wait_seconds_default", Int(limits.waitDefault.components.seconds)),
             ("wait_seconds_max", Int(limits.waitMax.components.seconds)),
             ("changes_limit_default", limits.changesLimitDefault), ("changes_limit_max", limits.changesLimitMax),
+            ("query_limit_max", limits.queryLimitMax),
             ("batch_actions_max", limits.batchActionsMax), ("bulk_lines_max", limits.bulkLinesMax),
             ("bulk_faults_max", limits.bulkFaultsMax),
             ("expectations_max", limits.expectationsMax),

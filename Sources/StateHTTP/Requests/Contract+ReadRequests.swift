@@ -1,12 +1,15 @@
 internal import HTTPMessages
 internal import HTTPTypes
+internal import Queries
 internal import StateJSON
 internal import StateStore
 
 /// Requests for the value of a selection.
 extension Contract {
     private static let parametersOfViews: Set = [
-        "wait", "until", "until-exists", "debounce", "at-least", "version", "pretty",
+        "wait", "until", "until-exists", "debounce", "at-least", "version", "pretty", "filter", "sort", "limit",
+        "offset",
+        "fields", "count",
     ]
     private static let parametersOfState = parametersOfViews.union(["as", "since"])
 
@@ -37,11 +40,18 @@ extension Contract {
         var read = ReadRequest(
             selection: selection, store: store, wait: try wait(parameters, request), style: try parameters.style(),
             coding: coding(of: request), name: routed.circumstances.name)
+        read.query = try query(parameters)
         if let format = streamFormat(request, offered: [.events]) {
+            guard read.query == nil else { throw Self.cannotFollow("event stream") }
             return .stream(try stream(read, format, request, parameters))
         }
         (read.until, read.debounce) = (try until(parameters), try debounce(parameters))
         read.untilExists = try parameters.flag("until-exists")
+        if read.query != nil {
+            guard !parameters.has("wait") else { throw Self.cannotFollow("wait") }
+            // A preference may be ignored.
+            read.wait = nil
+        }
         guard read.wait != nil || (read.until == nil && read.debounce == nil && !read.untilExists) else {
             throw Problem(.badRequest, "bad-parameter", "until, until-exists and debounce go with wait")
         }
@@ -73,6 +83,40 @@ extension Contract {
             read.version = version
         }
         return .read(read)
+    }
+
+    private static let parametersOfQueries = ["filter", "sort", "limit", "offset", "fields", "count"]
+
+    private static func cannotFollow(_ way: String) -> Problem {
+        Problem(
+            .badRequest, "bad-parameter",
+            "a query takes no \(way): ask again with If-None-Match, which costs no answer while nothing has changed")
+    }
+
+    /// Reads the query on the members of the value; nil without one.
+    private func query(_ parameters: Parameters) throws(Problem) -> MemberQuery? {
+        guard Self.parametersOfQueries.contains(where: parameters.has) else { return nil }
+        func number(_ name: String, _ standard: Int, _ most: Int) throws(Problem) -> Int {
+            guard let text = try parameters.text(name) else { return standard }
+            guard let number: Int = Parameters.wholeNumber(text), number <= most else {
+                throw Problem(.badRequest, "bad-parameter", "\(name) must be a whole number of at most \(most)")
+            }
+            return number
+        }
+        let limit = try number("limit", min(100, limits.queryLimitMax), limits.queryLimitMax)
+        let offset = try number("offset", 0, Int(Int32.max))
+        let (filter, sort) = (try parameters.text("filter"), try parameters.text("sort"))
+        let (fields, wantsCount) = (try parameters.text("fields"), try parameters.flag("count"))
+        do throws(MemberQuery.Fault) {
+            return try MemberQuery(
+                filter: filter, sort: sort, window: offset..<(offset + limit), fields: fields, wantsCount: wantsCount)
+        } catch {
+            throw Problem(
+                .badRequest, "invalid-query", "\(error.parameter), character \(error.offset + 1): \(error.detail)",
+                members: [
+                    .string("parameter", error.parameter), .init("offset", Array(String(error.offset).utf8)),
+                ])
+        }
     }
 
     /// The tags of the content that the client has; nil without `If-None-Match`.
@@ -107,7 +151,8 @@ extension Contract {
     private func difference(
         at pointer: JSONPointer, _ routed: RoutedRequest, _ parameters: Parameters
     ) throws(Problem) -> ChangesRequest {
-        for name in ["version", "at-least", "until", "until-exists"] where parameters.has(name) {
+        for name in ["version", "at-least", "until", "until-exists"] + Self.parametersOfQueries
+        where parameters.has(name) {
             throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and debounce, no \(name)")
         }
         let since = try parameters.text("since")

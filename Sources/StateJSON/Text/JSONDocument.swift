@@ -124,7 +124,8 @@ package final class JSONDocument {
         }
     }
 
-    func write(_ index: Int, to writer: inout JSONWriter) {
+    /// Writes the value at an index as compact JSON.
+    package func write(_ index: Int, to writer: inout JSONWriter) {
         switch kind(index) {
         case UInt8(ascii: "{"):
             writer.byte(UInt8(ascii: "{"))

@@ -123,7 +123,7 @@ extension JSONValue {
     }
 
     /// The value at an index of a document; an initializer would retain and release the document for each value.
-    static func value(of document: JSONDocument, at index: Int) -> JSONValue {
+    package static func value(of document: JSONDocument, at index: Int) -> JSONValue {
         switch document.kind(index) {
         case UInt8(ascii: "{"):
             var object = JSONObject()

@@ -21,6 +21,11 @@ extension RequestHandler {
             }
             guard latest.version >= version else { return .now(notYet(request)) }
         }
+        if request.query != nil {
+            return reading(exchange, request.requestID) { [self] in
+                contract.response(to: request, try hub.read(request.selection))
+            }
+        }
         do {
             let now = try hub.readQuickly(request.selection)
             if let wait, let condition = request.condition {

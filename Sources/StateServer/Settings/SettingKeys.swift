@@ -93,6 +93,8 @@ public struct SettingKeys: Sendable {
         "changes_limit_default", default: 100, in: 1...100_000, "commits in an answer of /v1/changes")
     public let changesLimitMax = Setting(
         "changes_limit_max", default: 1000, in: 1...100_000, "most commits in an answer of /v1/changes")
+    public let queryLimitMax = Setting(
+        "query_limit_max", default: 1000, in: 1...100_000, "most members in the answer to a query")
     public let connectionsMax = Setting(
         "connections_max", default: 0, in: 0...1_000_000,
         "most connections; more are answered 503; 0: as many as the limit of open files allows, up to 20000")

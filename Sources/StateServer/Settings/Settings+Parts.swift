@@ -30,6 +30,7 @@ extension Settings {
         limits.waitMax = .seconds(self.waitSecondsMax)
         limits.changesLimitDefault = self.changesLimitDefault
         limits.changesLimitMax = self.changesLimitMax
+        limits.queryLimitMax = self.queryLimitMax
         limits.batchActionsMax = self.batchActionsMax
         limits.bulkLinesMax = self.bulkLinesMax
         limits.expectationsMax = self.expectationsMax

@@ -152,7 +152,7 @@ extension Transcript {
         "keyed", "newest-first",
         "lost-cursors",
         "methods", "past-versions",
-        "preferences", "readiness", "reading",
+        "preferences", "queries", "readiness", "reading",
         "refused-bodies", "stopping", "streams", "traces", "views", "waiter-caps", "waiting",
     ]
 }

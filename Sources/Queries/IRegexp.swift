@@ -1,0 +1,115 @@
+internal import Schemas
+internal import StateJSON
+
+/// Regular expressions of RFC 9485 (I-Regexp), as RE2 spells them.
+///
+/// RE2 takes more than the standard allows. What it takes in addition is refused here, so that every server of the standard
+/// gives the same answers.
+enum IRegexp {
+    /// The pattern of a value, or nil for a value that is not a text with an I-Regexp.
+    ///
+    /// - Parameter isWhole: whether the pattern has to match the whole text.
+    static func pattern(_ value: JSONValue, isWhole: Bool) -> Pattern? {
+        guard case .string(let text) = value, let translated = translated(text) else { return nil }
+        // Losing the error is right: by the standard such a pattern matches nothing.
+        return try? Pattern(isWhole ? "\\A(?:\(translated))\\z" : translated)
+    }
+
+    private static let escapable = Set("()*+-.?[\\]^{|}nrt".unicodeScalars)
+    private static let quantifiers = Set("*+?".unicodeScalars)
+
+    /// The expression in the syntax of RE2, or nil for none of I-Regexp.
+    private static func translated(_ text: String) -> String? {
+        let characters = Array(text.unicodeScalars)
+        var translated = String.UnicodeScalarView()
+        var (index, canRepeat) = (0, false)
+        while index < characters.count {
+            let character = characters[index]
+            switch character {
+            case ".":
+                translated += "[^\\n\\r]".unicodeScalars
+                canRepeat = true
+            case "\\":
+                guard let escape = escape(in: characters, at: index) else { return nil }
+                translated += characters[index..<escape]
+                index = escape - 1
+                canRepeat = true
+            case "[":
+                guard let end = classEnd(in: characters, from: index) else { return nil }
+                translated += characters[index..<end]
+                index = end - 1
+                canRepeat = true
+            case "*", "+", "?":
+                guard canRepeat else { return nil }
+                translated.append(character)
+                canRepeat = false
+            case "{":
+                guard canRepeat, let end = quantityEnd(in: characters, from: index) else { return nil }
+                translated += characters[index..<end]
+                index = end - 1
+                canRepeat = false
+            case "(":
+                guard index + 1 >= characters.count || !quantifiers.contains(characters[index + 1]) else { return nil }
+                translated += "(?:".unicodeScalars
+                canRepeat = false
+            case ")":
+                translated.append(character)
+                canRepeat = true
+            case "|":
+                translated.append(character)
+                canRepeat = false
+            case "]", "}": return nil
+            default:
+                translated.append(character)
+                canRepeat = true
+            }
+            index += 1
+        }
+        return String(translated)
+    }
+
+    /// The index behind an escape: of one character, or of a category such as `\p{Lu}`.
+    private static func escape(in characters: [Unicode.Scalar], at start: Int) -> Int? {
+        guard start + 1 < characters.count else { return nil }
+        let escaped = characters[start + 1]
+        if escapable.contains(escaped) { return start + 2 }
+        guard escaped == "p" || escaped == "P", start + 2 < characters.count, characters[start + 2] == "{",
+            let end = characters[start...].firstIndex(of: "}"), (start + 4...start + 5).contains(end)
+        else { return nil }
+        return end + 1
+    }
+
+    /// The index behind a class of characters.
+    private static func classEnd(in characters: [Unicode.Scalar], from start: Int) -> Int? {
+        var index = start + 1
+        if index < characters.count, characters[index] == "^" { index += 1 }
+        let first = index
+        while index < characters.count {
+            switch characters[index] {
+            case "]": return index > first ? index + 1 : nil
+            case "[": return nil
+            case "\\":
+                guard let end = escape(in: characters, at: index) else { return nil }
+                index = end
+            case "-":
+                // First, last, or between the two ends of a range.
+                let isLast = index + 1 < characters.count && characters[index + 1] == "]"
+                guard index == first || isLast || index + 1 < characters.count && characters[index + 1] != "-" else {
+                    return nil
+                }
+                index += 1
+            default: index += 1
+            }
+        }
+        return nil
+    }
+
+    /// The index behind a quantity such as `{2,3}`.
+    private static func quantityEnd(in characters: [Unicode.Scalar], from start: Int) -> Int? {
+        guard let end = characters[start...].firstIndex(of: "}") else { return nil }
+        let parts = characters[(start + 1)..<end].split(separator: ",", omittingEmptySubsequences: false)
+        let areNumbers = parts.allSatisfy { $0.allSatisfy { ("0"..."9").contains($0) } }
+        guard areNumbers, parts.count <= 2, parts.first?.isEmpty == false else { return nil }
+        return end + 1
+    }
+}

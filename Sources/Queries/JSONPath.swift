@@ -1,0 +1,113 @@
+internal import Schemas
+package import StateJSON
+
+/// A path of RFC 9535 from a root to places in a JSON value, such as `$.tasks[?@.done == false]`.
+package struct JSONPath: Sendable {
+    let segments: [Segment]
+
+    /// Parses a path; O(n).
+    ///
+    /// - Throws: ``QueryFault`` with the place in the text where it breaks the grammar, or has a type that does not fit.
+    package init(_ text: String) throws(QueryFault) {
+        var parser = JSONPathParser(text, hasRoot: true)
+        segments = try parser.path()
+    }
+
+    /// The values at the path, in the order of the standard.
+    ///
+    /// - Parameter stepsMax: the most values that the evaluation looks at.
+    /// - Throws: ``QueryTooCostly``.
+    package func values(in root: JSONValue, stepsMax: Int = .max) throws(QueryTooCostly) -> [JSONValue] {
+        var evaluation = JSONPathEvaluation(root: root, stepsMax: stepsMax)
+        return try evaluation.values(at: segments, from: root)
+    }
+}
+
+/// A text that is not a path or a condition.
+package struct QueryFault: Error, Sendable, Equatable {
+    /// The place in the text, in characters from 0.
+    package var offset: Int
+    /// The expectation, and a hint.
+    package var detail: String
+}
+
+/// An evaluation that has looked at more values than it may.
+package struct QueryTooCostly: Error, Sendable, Equatable {}
+
+extension JSONPath {
+    /// A step of a path: from each value to some of its children, or of all its descendants' children.
+    struct Segment: Sendable {
+        var isDescendant: Bool
+        var selectors: [Selector]
+    }
+
+    indirect enum Selector: Sendable {
+        case name(String)
+        case wildcard
+        case index(Int)
+        case slice(start: Int?, end: Int?, step: Int)
+        case filter(Condition)
+    }
+
+    /// A path inside a condition.
+    struct Relative: Sendable {
+        /// Whether it begins at `$`, and not at `@`.
+        var isOfRoot: Bool
+        var segments: [Segment]
+
+        /// Whether it leads to one value at most.
+        var isSingular: Bool {
+            segments.allSatisfy { segment in
+                guard !segment.isDescendant, segment.selectors.count == 1 else { return false }
+                switch segment.selectors[0] {
+                case .name, .index: return true
+                case .wildcard, .slice, .filter: return false
+                }
+            }
+        }
+    }
+
+    /// A logical expression.
+    indirect enum Condition: Sendable {
+        case any([Condition])
+        case all([Condition])
+        case not(Condition)
+        case comparison(Operand, Comparison, Operand)
+        case exists(Relative)
+        case matches(Call)
+    }
+
+    enum Comparison: String, CaseIterable, Sendable {
+        case equal = "=="
+        case notEqual = "!="
+        case lessOrEqual = "<="
+        case greaterOrEqual = ">="
+        case less = "<"
+        case greater = ">"
+    }
+
+    /// One side of a comparison, or an argument.
+    indirect enum Operand: Sendable {
+        case literal(JSONValue)
+        case path(Relative)
+        case call(Call)
+    }
+
+    /// A call of one of the five functions of the standard.
+    struct Call: Sendable {
+        enum Function: String, Sendable {
+            case length, count, match, search, value
+
+            /// Whether the function takes values, and not the list of the values at a path.
+            var takesValues: Bool { self != .count && self != .value }
+            var argumentsCount: Int { isLogical ? 2 : 1 }
+            /// Whether it is a condition, and not a value.
+            var isLogical: Bool { self == .match || self == .search }
+        }
+
+        var function: Function
+        var arguments: [Operand]
+        /// The pattern of `match` and `search`, if it is a literal; `.some(nil)` matches nothing.
+        var pattern: Pattern??
+    }
+}

@@ -1,0 +1,225 @@
+internal import Schemas
+internal import StateJSON
+
+/// An evaluation of paths and conditions, which counts the values that it looks at.
+///
+/// It recurses by the nesting of the path only, which the parser bounds, and never by the depth of a value.
+struct JSONPathEvaluation {
+    let root: JSONValue
+    private(set) var stepsLeft: Int
+
+    init(root: JSONValue, stepsMax: Int) { (self.root, stepsLeft) = (root, stepsMax) }
+
+    private mutating func spend(_ steps: Int) throws(QueryTooCostly) {
+        stepsLeft -= steps
+        if stepsLeft < 0 { throw QueryTooCostly() }
+    }
+
+    // MARK: Paths
+
+    /// The values at a path below a value, in the order of the standard.
+    mutating func values(
+        at segments: [JSONPath.Segment], from value: JSONValue
+    ) throws(QueryTooCostly) -> [JSONValue] {
+        var values = [value]
+        for segment in segments {
+            var next: [JSONValue] = []
+            for value in values {
+                if segment.isDescendant {
+                    try selectDescendants(of: value, segment.selectors, into: &next)
+                } else {
+                    for selector in segment.selectors { try select(selector, in: value, into: &next) }
+                }
+            }
+            values = next
+        }
+        return values
+    }
+
+    /// Applies selectors to a value and all values below it, those above first.
+    private mutating func selectDescendants(
+        of value: JSONValue, _ selectors: [JSONPath.Selector], into found: inout [JSONValue]
+    ) throws(QueryTooCostly) {
+        var waiting = [value]
+        while let value = waiting.popLast() {
+            try spend(1)
+            for selector in selectors { try select(selector, in: value, into: &found) }
+            switch value {
+            case .array(let elements): waiting += elements.reversed()
+            case .object(let object): waiting += object.members.reversed().map(\.value)
+            default: break
+            }
+        }
+    }
+
+    private mutating func select(
+        _ selector: JSONPath.Selector, in value: JSONValue, into found: inout [JSONValue]
+    ) throws(QueryTooCostly) {
+        try spend(1)
+        switch (selector, value) {
+        case (.name(let name), .object(let object)): if let member = object[name] { found.append(member) }
+        case (.index(let index), .array(let elements)):
+            let place = index < 0 ? elements.count + index : index
+            if elements.indices.contains(place) { found.append(elements[place]) }
+        case (.slice(let start, let end, let step), .array(let elements)):
+            for index in Self.indices(start, end, step, of: elements.count) {
+                try spend(1)
+                found.append(elements[index])
+            }
+        case (.wildcard, .array(let elements)):
+            try spend(elements.count)
+            found += elements
+        case (.wildcard, .object(let object)):
+            try spend(object.members.count)
+            found += object.members.map(\.value)
+        case (.filter(let condition), .array(let elements)):
+            for element in elements where try holds(condition, for: element) { found.append(element) }
+        case (.filter(let condition), .object(let object)):
+            for (_, member) in object.members where try holds(condition, for: member) { found.append(member) }
+        default: break
+        }
+    }
+
+    /// The indices of a slice (RFC 9535, 2.3.4.2.2).
+    private static func indices(_ start: Int?, _ end: Int?, _ step: Int, of count: Int) -> StrideTo<Int> {
+        guard step != 0 else { return stride(from: 0, to: 0, by: 1) }
+        func normal(_ index: Int) -> Int { index >= 0 ? index : count + index }
+        if step > 0 {
+            return stride(
+                from: min(max(normal(start ?? 0), 0), count), to: min(max(normal(end ?? count), 0), count), by: step)
+        }
+        return stride(
+            from: min(max(normal(start ?? count - 1), -1), count - 1),
+            to: end.map { min(max(normal($0), -1), count - 1) } ?? -1, by: step)
+    }
+
+    /// The value at a path that leads to one place at most.
+    private mutating func value(
+        at path: JSONPath.Relative, for current: JSONValue
+    ) throws(QueryTooCostly) -> JSONValue? {
+        var value = path.isOfRoot ? root : current
+        try spend(path.segments.count + 1)
+        for segment in path.segments {
+            switch (segment.selectors[0], value) {
+            case (.name(let name), .object(let object)):
+                guard let member = object[name] else { return nil }
+                value = member
+            case (.index(let index), .array(let elements)):
+                let place = index < 0 ? elements.count + index : index
+                guard elements.indices.contains(place) else { return nil }
+                value = elements[place]
+            default: return nil
+            }
+        }
+        return value
+    }
+
+    // MARK: Conditions
+
+    /// Whether a condition holds for a value.
+    mutating func holds(
+        _ condition: JSONPath.Condition, for current: JSONValue
+    ) throws(QueryTooCostly) -> Bool {
+        switch condition {
+        case .any(let alternatives):
+            for alternative in alternatives where try holds(alternative, for: current) { return true }
+            return false
+        case .all(let parts):
+            for part in parts where try !holds(part, for: current) { return false }
+            return true
+        case .not(let inner): return try !holds(inner, for: current)
+        case .comparison(let left, let comparison, let right):
+            return Self.compare(try value(of: left, for: current), comparison, try value(of: right, for: current))
+        case .exists(let path):
+            if path.isSingular { return try value(at: path, for: current) != nil }
+            return try !values(at: path.segments, from: path.isOfRoot ? root : current).isEmpty
+        case .matches(let call): return try matches(call, for: current)
+        }
+    }
+
+    /// The value of an operand, or nil for nothing.
+    private mutating func value(
+        of operand: JSONPath.Operand, for current: JSONValue
+    ) throws(QueryTooCostly) -> JSONValue? {
+        switch operand {
+        case .literal(let literal): return literal
+        case .path(let path): return try value(at: path, for: current)
+        case .call(let call):
+            if call.function == .length {
+                switch try value(of: call.arguments[0], for: current) {
+                case .string(let text)?:
+                    try spend(text.utf8.count / 64)
+                    return .integer(Int64(text.unicodeScalars.count))
+                case .array(let elements)?: return .integer(Int64(elements.count))
+                case .object(let object)?: return .integer(Int64(object.members.count))
+                default: return nil
+                }
+            }
+            guard case .path(let path) = call.arguments[0] else { return nil }
+            let found = try values(at: path.segments, from: path.isOfRoot ? root : current)
+            if call.function == .count { return .integer(Int64(found.count)) }
+            return found.count == 1 ? .some(found[0]) : .none
+        }
+    }
+
+    /// How many steps it costs to compile a pattern, in the time that a step takes.
+    private static let patternSteps = 500
+
+    private mutating func matches(_ call: JSONPath.Call, for current: JSONValue) throws(QueryTooCostly) -> Bool {
+        guard case .string(var text)? = try value(of: call.arguments[0], for: current) else { return false }
+        let pattern: Pattern?
+        if let known = call.pattern {
+            pattern = known
+        } else {
+            try spend(Self.patternSteps)
+            guard let value = try value(of: call.arguments[1], for: current) else { return false }
+            pattern = IRegexp.pattern(value, isWhole: call.function == .match)
+        }
+        try spend(text.utf8.count / 64)
+        return pattern.map { pattern in text.withUTF8 { pattern.matches($0) } } ?? false
+    }
+
+    private static func compare(_ left: JSONValue?, _ comparison: JSONPath.Comparison, _ right: JSONValue?) -> Bool {
+        switch comparison {
+        case .equal: left == right
+        case .notEqual: left != right
+        case .less: isLess(left, right)
+        case .greater: isLess(right, left)
+        case .lessOrEqual: isLess(left, right) || left == right
+        case .greaterOrEqual: isLess(right, left) || left == right
+        }
+    }
+
+    private static func isLess(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
+        switch (left, right) {
+        case (.string(let left)?, .string(let right)?): left.utf8.lexicographicallyPrecedes(right.utf8)
+        case (let left?, let right?):
+            if let left = Number(left), let right = Number(right) { left < right } else { false }
+        default: false
+        }
+    }
+}
+
+/// A number of JSON in its order: whole numbers exactly, others as doubles.
+struct Number: Comparable {
+    private let whole: Int128?
+    private let double: Double
+
+    /// Makes a number of a value, or nil for another value.
+    init?(_ value: JSONValue) {
+        switch value {
+        case .integer(let number): (whole, double) = (Int128(number), Double(number))
+        case .unsigned(let number): (whole, double) = (Int128(number), Double(number))
+        case .double(let number): (whole, double) = (Int128(exactly: number), number)
+        case .decimal(let digits): (whole, double) = (nil, Double(digits) ?? .infinity)
+        case .null, .bool, .string, .array, .object: return nil
+        }
+    }
+
+    static func == (left: Number, right: Number) -> Bool { !(left < right) && !(right < left) }
+
+    static func < (left: Number, right: Number) -> Bool {
+        if let left = left.whole, let right = right.whole { return left < right }
+        return left.double < right.double
+    }
+}

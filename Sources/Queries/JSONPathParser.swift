@@ -1,0 +1,397 @@
+internal import Schemas
+internal import StateJSON
+
+/// The grammar of RFC 9535, read from left to right.
+struct JSONPathParser {
+    private let bytes: [UInt8]
+    private var index = 0
+    private var depth = 0
+    private let hasRoot: Bool
+
+    /// The most conditions and calls that lie in each other.
+    private static let depthMax = 32
+    /// The largest index (RFC 7493).
+    private static let indexMax = 9_007_199_254_740_991
+
+    /// - Parameter hasRoot: whether `$` is allowed.
+    init(_ text: String, hasRoot: Bool) {
+        bytes = Array(text.utf8)
+        self.hasRoot = hasRoot
+    }
+
+    /// Reads the whole text as a path.
+    mutating func path() throws(QueryFault) -> [JSONPath.Segment] {
+        guard take("$") else { throw fault("a path begins with $") }
+        let segments = try segments()
+        guard index == bytes.count else { throw fault("expected . or [ or the end of the path") }
+        return segments
+    }
+
+    /// Reads the whole text as a logical expression.
+    mutating func wholeCondition() throws(QueryFault) -> JSONPath.Condition {
+        let condition = try condition()
+        skipSpace()
+        guard index == bytes.count else { throw unexpected() }
+        return condition
+    }
+}
+
+// MARK: Paths
+
+extension JSONPathParser {
+    private mutating func segments() throws(QueryFault) -> [JSONPath.Segment] {
+        var segments: [JSONPath.Segment] = []
+        while true {
+            let start = index
+            skipSpace()
+            if take("..") {
+                segments.append(.init(isDescendant: true, selectors: try children()))
+            } else if take(".") {
+                segments.append(.init(isDescendant: false, selectors: [try shorthand()]))
+            } else if peek == UInt8(ascii: "[") {
+                segments.append(.init(isDescendant: false, selectors: try bracketed()))
+            } else {
+                // White space belongs to a path only inside.
+                index = start
+                return segments
+            }
+        }
+    }
+
+    private mutating func children() throws(QueryFault) -> [JSONPath.Selector] {
+        peek == UInt8(ascii: "[") ? try bracketed() : [try shorthand()]
+    }
+
+    private mutating func shorthand() throws(QueryFault) -> JSONPath.Selector {
+        if take("*") { return .wildcard }
+        let start = index
+        while let byte = peek, Self.isOfName(byte), index > start || !Self.isDigit(byte) { index += 1 }
+        guard index > start else { throw fault("expected a name or *") }
+        return .name(String(decoding: bytes[start..<index], as: UTF8.self))
+    }
+
+    private mutating func bracketed() throws(QueryFault) -> [JSONPath.Selector] {
+        index += 1
+        var selectors: [JSONPath.Selector] = []
+        repeat {
+            skipSpace()
+            selectors.append(try selector())
+            skipSpace()
+        } while take(",")
+        guard take("]") else { throw fault("expected , or ]") }
+        return selectors
+    }
+
+    private mutating func selector() throws(QueryFault) -> JSONPath.Selector {
+        switch peek {
+        case UInt8(ascii: "'"), UInt8(ascii: "\""): return .name(try string())
+        case UInt8(ascii: "*"):
+            index += 1
+            return .wildcard
+        case UInt8(ascii: "?"):
+            index += 1
+            return .filter(try condition())
+        default: return try place()
+        }
+    }
+
+    /// Reads an index or a slice.
+    private mutating func place() throws(QueryFault) -> JSONPath.Selector {
+        let start = try integer()
+        let behind = index
+        skipSpace()
+        guard take(":") else {
+            index = behind
+            guard let start else { throw fault("expected a name in quotes, *, an index, a slice or ?") }
+            return .index(start)
+        }
+        skipSpace()
+        let end = try integer()
+        var step: Int?
+        let last = index
+        skipSpace()
+        if take(":") {
+            let colon = index
+            skipSpace()
+            step = try integer()
+            if step == nil { index = colon }
+        } else {
+            index = last
+        }
+        return .slice(start: start, end: end, step: step ?? 1)
+    }
+
+    /// Reads a whole number, or nothing.
+    private mutating func integer() throws(QueryFault) -> Int? {
+        let start = index
+        _ = take("-")
+        let digits = index
+        while let byte = peek, Self.isDigit(byte) { index += 1 }
+        guard index > start else { return nil }
+        let text = String(decoding: bytes[start..<index], as: UTF8.self)
+        let isPlain = index > digits && (bytes[digits] != UInt8(ascii: "0") || text == "0")
+        guard isPlain, let number = Int(text), abs(number) <= Self.indexMax else {
+            index = start
+            throw fault("expected a whole number without leading zeros, at most \(Self.indexMax)")
+        }
+        return number
+    }
+}
+
+// MARK: Conditions
+
+extension JSONPathParser {
+    private mutating func condition() throws(QueryFault) -> JSONPath.Condition {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth <= Self.depthMax else { throw fault("nests deeper than \(Self.depthMax) levels") }
+        var alternatives: [JSONPath.Condition] = []
+        repeat {
+            var parts: [JSONPath.Condition] = []
+            repeat {
+                parts.append(try part())
+                skipSpace()
+            } while take("&&")
+            alternatives.append(parts.count == 1 ? parts[0] : .all(parts))
+        } while take("||")
+        return alternatives.count == 1 ? alternatives[0] : .any(alternatives)
+    }
+
+    private mutating func part() throws(QueryFault) -> JSONPath.Condition {
+        skipSpace()
+        let isNegated = take("!")
+        if isNegated { skipSpace() }
+        if take("(") {
+            let inner = try condition()
+            guard take(")") else { throw unexpected(beside: "or )") }
+            return isNegated ? .not(inner) : inner
+        }
+        let start = index
+        let left = try operand()
+        if !isNegated {
+            let behind = index
+            skipSpace()
+            if let comparison = JSONPath.Comparison.allCases.first(where: { take($0.rawValue) }) {
+                if peek == UInt8(ascii: "=") { throw fault("unexpected =; equality is ==") }
+                try checkComparable(left, at: start)
+                skipSpace()
+                let other = index
+                let right = try operand()
+                try checkComparable(right, at: other)
+                return .comparison(left, comparison, right)
+            }
+            if peek == UInt8(ascii: "=") { throw fault("= is not an operator; equality is ==") }
+            index = behind
+        }
+        let test: JSONPath.Condition
+        switch left {
+        case .path(let path): test = .exists(path)
+        case .call(let call) where call.function.isLogical: test = .matches(call)
+        case .call(let call):
+            index = start
+            throw fault(
+                "\(call.function.rawValue)() is a value; compare it with another one, as in \(call.function.rawValue)(...) > 1"
+            )
+        case .literal:
+            index = start
+            throw fault("a literal alone is not a condition; compare it, as in @.name == 'ann'")
+        }
+        return isNegated ? .not(test) : test
+    }
+
+    private func checkComparable(_ operand: JSONPath.Operand, at place: Int) throws(QueryFault) {
+        switch operand {
+        case .literal: return
+        case .path(let path):
+            guard !path.isSingular else { return }
+            throw fault("only a path to one place can be compared: without *, slices, .. and filters", at: place)
+        case .call(let call):
+            guard call.function.isLogical else { return }
+            throw fault("\(call.function.rawValue)() is a condition and has no value to compare", at: place)
+        }
+    }
+
+    private mutating func operand() throws(QueryFault) -> JSONPath.Operand {
+        switch peek {
+        case UInt8(ascii: "'"), UInt8(ascii: "\""): return .literal(.string(try string()))
+        case UInt8(ascii: "@"):
+            index += 1
+            return .path(.init(isOfRoot: false, segments: try segments()))
+        case UInt8(ascii: "$"):
+            guard hasRoot else { throw fault("$ is not available here; @ is the member") }
+            index += 1
+            return .path(.init(isOfRoot: true, segments: try segments()))
+        case let byte? where Self.isDigit(byte) || byte == UInt8(ascii: "-"): return .literal(try number())
+        case let byte? where Self.isOfName(byte): return try word()
+        default: throw fault("expected @, a text in quotes, a number, true, false, null or a function")
+        }
+    }
+
+    private mutating func number() throws(QueryFault) -> JSONValue {
+        let start = index
+        while let byte = peek, Self.isDigit(byte) || "+-.eE".utf8.contains(byte) { index += 1 }
+        // Losing the error is right: the fault below says more.
+        guard let value = try? JSONValue(parsing: Array(bytes[start..<index])) else {
+            index = start
+            throw fault("expected a number as JSON spells it")
+        }
+        return value
+    }
+
+    /// Reads `true`, `false`, `null` or a call.
+    private mutating func word() throws(QueryFault) -> JSONPath.Operand {
+        let start = index
+        while let byte = peek, Self.isOfName(byte) { index += 1 }
+        let word = String(decoding: bytes[start..<index], as: UTF8.self)
+        if take("(") {
+            guard let function = JSONPath.Call.Function(rawValue: word) else {
+                throw fault(
+                    "there is no function \(word.prefix(40)); there are length, count, match, search and value",
+                    at: start)
+            }
+            return .call(try call(function, at: start))
+        }
+        switch word {
+        case "true": return .literal(.bool(true))
+        case "false": return .literal(.bool(false))
+        case "null": return .literal(.null)
+        case "not": throw fault("not is not an operator; write !(...)", at: start)
+        default:
+            let name = word.prefix(40)
+            throw fault("\(name) is a bare word; write @.\(name) for a member and '\(name)' for a text", at: start)
+        }
+    }
+
+    private mutating func call(_ function: JSONPath.Call.Function, at start: Int) throws(QueryFault) -> JSONPath.Call {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth <= Self.depthMax else { throw fault("nests deeper than \(Self.depthMax) levels") }
+        var arguments: [JSONPath.Operand] = []
+        repeat {
+            skipSpace()
+            let place = index
+            let argument = try operand()
+            switch argument {
+            case .path(let path) where function.takesValues && !path.isSingular:
+                throw fault(
+                    "\(function.rawValue)() takes a path to one place: without *, slices, .. and filters", at: place)
+            case .literal where !function.takesValues, .call where !function.takesValues:
+                throw fault("\(function.rawValue)() takes a path", at: place)
+            case .call(let call) where call.function.isLogical:
+                throw fault("\(call.function.rawValue)() is a condition and has no value", at: place)
+            default: arguments.append(argument)
+            }
+            skipSpace()
+        } while take(",")
+        guard take(")") else { throw unexpected(beside: "or )") }
+        guard arguments.count == function.argumentsCount else {
+            throw fault(
+                "\(function.rawValue)() takes \(function.argumentsCount == 1 ? "one argument" : "two arguments")",
+                at: start)
+        }
+        var pattern: Pattern??
+        if function.isLogical, case .literal(let literal) = arguments[1] {
+            pattern = .some(IRegexp.pattern(literal, isWhole: function == .match))
+        }
+        return .init(function: function, arguments: arguments, pattern: pattern)
+    }
+}
+
+// MARK: Texts
+
+extension JSONPathParser {
+    /// Reads a text in single or double quotes.
+    private mutating func string() throws(QueryFault) -> String {
+        let start = index
+        let quote = bytes[index]
+        index += 1
+        var text: [UInt8] = []
+        while let byte = peek {
+            switch byte {
+            case quote:
+                index += 1
+                return String(decoding: text, as: UTF8.self)
+            case UInt8(ascii: "\\"): text += try escape(in: quote)
+            case 0..<0x20: throw fault("a control character in a text needs an escape")
+            default:
+                text.append(byte)
+                index += 1
+            }
+        }
+        throw fault("the text has no end", at: start)
+    }
+
+    private mutating func escape(in quote: UInt8) throws(QueryFault) -> [UInt8] {
+        let start = index
+        index += 2
+        switch start + 1 < bytes.count ? bytes[start + 1] : 0 {
+        case UInt8(ascii: "b"): return [0x08]
+        case UInt8(ascii: "f"): return [0x0C]
+        case UInt8(ascii: "n"): return [0x0A]
+        case UInt8(ascii: "r"): return [0x0D]
+        case UInt8(ascii: "t"): return [0x09]
+        case UInt8(ascii: "/"): return [UInt8(ascii: "/")]
+        case UInt8(ascii: "\\"): return [UInt8(ascii: "\\")]
+        case quote: return [quote]
+        case UInt8(ascii: "u"):
+            var units = [try unit(at: start)]
+            if UTF16.isLeadSurrogate(units[0]), take("\\u") { units.append(try unit(at: start)) }
+            let isPair = units.count == 2 && UTF16.isTrailSurrogate(units[1])
+            guard isPair || units.count == 1 && !UTF16.isSurrogate(units[0]) else {
+                throw fault("half of a surrogate pair", at: start)
+            }
+            return Array(String(decoding: units, as: UTF16.self).utf8)
+        default: throw fault("there is no such escape in a text", at: start)
+        }
+    }
+
+    private mutating func unit(at start: Int) throws(QueryFault) -> UInt16 {
+        let digits = bytes[index..<min(index + 4, bytes.count)]
+        guard digits.count == 4, digits.allSatisfy(Self.isHexadecimal),
+            let unit = UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
+        else { throw fault("\\u needs four hexadecimal digits", at: start) }
+        index += 4
+        return unit
+    }
+}
+
+// MARK: Characters
+
+extension JSONPathParser {
+    private var peek: UInt8? { index < bytes.count ? bytes[index] : nil }
+
+    private mutating func take(_ text: String) -> Bool {
+        guard bytes[index...].starts(with: text.utf8) else { return false }
+        index += text.utf8.count
+        return true
+    }
+
+    private mutating func skipSpace() {
+        while let byte = peek, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { index += 1 }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+    private static func isHexadecimal(_ byte: UInt8) -> Bool {
+        isDigit(byte) || (0x41...0x46).contains(byte & 0xDF)
+    }
+
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        byte >= 0x80 || byte == UInt8(ascii: "_") || isDigit(byte) || (0x41...0x5A).contains(byte & 0xDF)
+    }
+
+    private func fault(_ detail: String, at place: Int? = nil) -> QueryFault {
+        let before = bytes[..<min(place ?? index, bytes.count)]
+        return QueryFault(offset: before.count { $0 & 0xC0 != 0x80 }, detail: detail)
+    }
+
+    /// The fault of what stands behind a condition.
+    private func unexpected(beside other: String = "or the end") -> QueryFault {
+        let rest = bytes[index...]
+        for (word, operation) in [("and", "&&"), ("or", "||"), ("AND", "&&"), ("OR", "||"), ("&", "&&"), ("|", "||")]
+        where rest.starts(with: word.utf8) {
+            return fault("\(word) is not an operator; write \(operation)")
+        }
+        return fault("expected &&, || \(other)")
+    }
+}

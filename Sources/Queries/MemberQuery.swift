@@ -1,0 +1,213 @@
+internal import StateJSON
+
+/// A query on the members of an object or an array: which of them, in which order, how many, and what of each.
+package struct MemberQuery: Sendable {
+    /// A place in each member, by which members are sorted.
+    struct Order: Sendable {
+        var pointer: JSONPointer
+        var isDescending: Bool
+    }
+
+    private let filter: JSONPath.Condition?
+    private let order: [Order]
+    private let window: Range<Int>
+    private let fields: [JSONPointer]
+    private let wantsCount: Bool
+
+    /// The most values that one evaluation looks at: some seconds of a processor.
+    package static let stepsMax = 20_000_000
+
+    /// Reads the parts of a query.
+    ///
+    /// - Parameters:
+    ///   - filter: a logical expression of RFC 9535, in which `@` is the member; nil for all members.
+    ///   - sort: pointers with commas between, each with `-` before it for descending order; nil for the members' own order.
+    ///   - window: the members of the answer, by their places in the order.
+    ///   - fields: pointers with commas between; nil for whole members.
+    ///   - wantsCount: whether the answer says how many members the filter lets through.
+    /// - Throws: ``Fault``.
+    package init(
+        filter: String?, sort: String?, window: Range<Int>, fields: String?, wantsCount: Bool
+    ) throws(Fault) {
+        self.filter = try filter.map { text throws(Fault) in
+            do throws(QueryFault) {
+                var parser = JSONPathParser(text, hasRoot: false)
+                return try parser.wholeCondition()
+            } catch {
+                throw Fault(parameter: "filter", offset: error.offset, detail: error.detail)
+            }
+        }
+        order = try Self.pointers(sort, "sort") { text in
+            let isDescending = text.hasPrefix("-")
+            return JSONPointer(text: String(isDescending ? text.dropFirst() : text)).map {
+                Order(pointer: $0, isDescending: isDescending)
+            }
+        }
+        self.fields = try Self.pointers(fields, "fields") { JSONPointer(text: String($0)) }
+        (self.window, self.wantsCount) = (window, wantsCount)
+    }
+
+    /// A part of a query that cannot be read.
+    package struct Fault: Error, Sendable, Equatable {
+        /// The name of the parameter.
+        package var parameter: String
+        /// The place in its text, in characters from 0.
+        package var offset: Int
+        package var detail: String
+    }
+
+    private static func pointers<Value>(
+        _ text: String?, _ parameter: String, _ read: (Substring) -> Value?
+    ) throws(Fault) -> [Value] {
+        guard let text else { return [] }
+        var values: [Value] = []
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            guard !part.isEmpty, let value = read(part) else {
+                throw Fault(
+                    parameter: parameter, offset: text.distance(from: text.startIndex, to: part.startIndex),
+                    detail: "expected a JSON Pointer such as /due" + (parameter == "sort" ? " or -/due" : ""))
+            }
+            values.append(value)
+        }
+        return values
+    }
+}
+
+extension MemberQuery {
+    /// The answer for the members of a value, as compact UTF-8 JSON, or nil for a value without members.
+    ///
+    /// It is an object with `members`, each with its `key`, the token of its pointer, and its `value`. O(n) in the bytes of the
+    /// value, and O(m log m) for m members that are sorted.
+    ///
+    /// - Parameters:
+    ///   - json: valid UTF-8 JSON.
+    ///   - stepsMax: the most values that the evaluation looks at.
+    /// - Throws: ``QueryTooCostly``.
+    package func answer(to json: [UInt8], stepsMax: Int = Self.stepsMax) throws -> [UInt8]? {
+        let document = try JSONDocument(json, depthMax: .max)
+        let isObject = document.kind(document.root) == UInt8(ascii: "{")
+        guard isObject || document.kind(document.root) == UInt8(ascii: "[") else { return nil }
+        var evaluation = JSONPathEvaluation(root: .null, stepsMax: stepsMax)
+        var found: [Found] = []
+        var (child, number) = (document.firstChild(document.root), 0)
+        while !document.isEnd(child) {
+            let place = isObject ? child + 1 : child
+            if let member = try self.found(place, number, document, &evaluation) { found.append(member) }
+            child = document.after(place)
+            number += 1
+        }
+        let count = found.count
+        if !order.isEmpty { found.sort { isBefore($0, $1) } }
+        var writer = JSONWriter()
+        writer.raw("{\"members\":[")
+        var isFirst = true
+        for member in found[window.clamped(to: 0..<count)] {
+            writer.separator(&isFirst)
+            writer.raw("{\"key\":")
+            if isObject { writer.string(document.utf8(member.place - 1)) } else { writer.string(String(member.number)) }
+            writer.raw(",\"value\":")
+            if fields.isEmpty {
+                document.write(member.place, to: &writer)
+            } else {
+                fields(of: JSONValue.value(of: document, at: member.place)).write(to: &writer)
+            }
+            writer.byte(UInt8(ascii: "}"))
+        }
+        writer.byte(UInt8(ascii: "]"))
+        if wantsCount {
+            writer.raw(",\"count\":")
+            writer.integer(count)
+        }
+        writer.byte(UInt8(ascii: "}"))
+        return writer.bytes
+    }
+
+    /// A member that the filter lets through.
+    private struct Found {
+        /// The index of the value in the document.
+        var place: Int
+        /// The place among the members, which decides between equals.
+        var number: Int
+        /// The values of the member at the pointers of the order.
+        var keys: [SortKey?]
+    }
+
+    /// A member as the filter and the order see it; nil if the filter does not let it through.
+    private func found(
+        _ place: Int, _ number: Int, _ document: JSONDocument, _ evaluation: inout JSONPathEvaluation
+    ) throws -> Found? {
+        guard filter != nil || !order.isEmpty else { return Found(place: place, number: number, keys: []) }
+        let value = JSONValue.value(of: document, at: place)
+        if let filter, try !evaluation.holds(filter, for: value) { return nil }
+        return Found(place: place, number: number, keys: order.map { value[pointer: $0.pointer].map(SortKey.init) })
+    }
+
+    private func isBefore(_ left: Found, _ right: Found) -> Bool {
+        for ((leftKey, rightKey), order) in zip(zip(left.keys, right.keys), order) {
+            switch (leftKey, rightKey) {
+            case (nil, nil): continue
+            // A missing value comes last in either direction.
+            case (_?, nil): return true
+            case (nil, _?): return false
+            case (let leftKey?, let rightKey?):
+                if leftKey < rightKey { return !order.isDescending }
+                if rightKey < leftKey { return order.isDescending }
+            }
+        }
+        return left.number < right.number
+    }
+
+    /// The fields of a member, in their nesting.
+    private func fields(of value: JSONValue) -> JSONValue {
+        var chosen = JSONValue.object(JSONObject())
+        for pointer in fields {
+            guard let field = value[pointer: pointer] else { continue }
+            for length in 1..<max(1, pointer.tokens.count) {
+                let parent = JSONPointer(Array(pointer.tokens[..<length]))
+                if chosen[pointer: parent] == nil {
+                    _ = chosen.apply("add", at: parent.tokens[...], .object(JSONObject()))
+                }
+            }
+            _ = chosen.apply("add", at: pointer.tokens[...], field)
+        }
+        return chosen
+    }
+}
+
+/// A value in the order of a query: null, false, true, numbers, texts by their Unicode scalars, then arrays and objects, which
+/// are equal.
+private enum SortKey: Comparable {
+    case constant(Int)
+    case number(Number)
+    case text(String)
+    case container
+
+    init(_ value: JSONValue) {
+        switch value {
+        case .null: self = .constant(0)
+        case .bool(let isTrue): self = .constant(isTrue ? 2 : 1)
+        case .integer, .unsigned, .double, .decimal: self = Number(value).map { .number($0) } ?? .container
+        case .string(let text): self = .text(text)
+        case .array, .object: self = .container
+        }
+    }
+
+    private var rank: Int {
+        switch self {
+        case .constant(let rank): rank
+        case .number: 3
+        case .text: 4
+        case .container: 5
+        }
+    }
+
+    static func < (left: SortKey, right: SortKey) -> Bool {
+        switch (left, right) {
+        case (.number(let left), .number(let right)): left < right
+        case (.text(let left), .text(let right)): left.utf8.lexicographicallyPrecedes(right.utf8)
+        default: left.rank < right.rank
+        }
+    }
+
+    static func == (left: SortKey, right: SortKey) -> Bool { !(left < right) && !(right < left) }
+}
