@@ -11,6 +11,9 @@ COPY Package.swift ./
 RUN swift package resolve --traits JWT
 COPY Sources ./Sources
 COPY Tests ./Tests
+# Debian 13's libmicrohttpd reads requests more strictly than Debian 12's, and takes chunked bodies.
+COPY .ci/debian-13 ./.ci/debian-13
+RUN install -D -t /staging "$(.ci/debian-13 /tmp/newer libmicrohttpd12t64)"/usr/lib/*/libmicrohttpd.so.12
 RUN swift build -c release --traits JWT --static-swift-stdlib --product storekeeper \
     && install -D -s "$(swift build -c release --traits JWT --show-bin-path)/storekeeper" /staging/storekeeper
 
@@ -22,6 +25,8 @@ RUN apt-get update -q \
     && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin storekeeper \
     && install -d -o storekeeper -g storekeeper /data
 COPY --from=build /staging/storekeeper /usr/bin/storekeeper
+COPY --from=build /staging/libmicrohttpd.so.12 /usr/local/lib/
+RUN ldconfig
 COPY config/storekeeper.json /etc/storekeeper/storekeeper.json
 # The environment stands above the file and below the flags: any of these can be set anew when the container starts.
 ENV STOREKEEPER_LISTEN=0.0.0.0:8080 STOREKEEPER_DATA=/data
