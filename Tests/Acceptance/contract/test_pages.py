@@ -81,7 +81,11 @@ for job in $(jobs -p | grep -vxf server.pid); do
 done
 """
 # Pages whose server serves something else than the examples.
-SERVED = {"Documents.md": {"domain": "document"}, "Models.md": {"model": ROOT / "config/models/counter.js"}}
+SERVED = {
+    "Documents.md": {"domain": "document"},
+    "Recipes.md": {"domain": "document"},
+    "Models.md": {"model": ROOT / "config/models/counter.js"},
+}
 # Pages that show what is there after some actions, and by how much each adds.
 SEEDED = {"Reading.md": [2], "StreamsOverHTTP.md": [2], "Following.md": [2, 40]}
 
