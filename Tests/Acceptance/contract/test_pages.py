@@ -84,6 +84,7 @@ done
 SERVED = {
     "Documents.md": {"domain": "document"},
     "Recipes.md": {"domain": "document"},
+    "WhatItIsFor.md": {"domain": "document"},
     "Models.md": {"model": ROOT / "config/models/counter.js"},
 }
 # Pages that show what is there after some actions, and by how much each adds.
