@@ -276,6 +276,13 @@ def test_the_readme_says_where_the_program_is(workspace):
     expect_equal(found.stdout, workspace.path(".build/release/storekeeper") + "\n", found.stderr)
 
 
+def test_the_readme_is_short_and_fits_the_screen():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    expect(len(lines) <= 120, f"the README has {len(lines)} lines")
+    wide = [line[:60] for line in lines if len(line) > 200]
+    expect(not wide, f"lines of the README above 200 columns: {wide}")
+
+
 def test_the_javascript_of_the_pages_gets_the_events(place):
     """By an EventSource of a few lines: a browser's, and that of Node 22, read the same events."""
     need("node")
