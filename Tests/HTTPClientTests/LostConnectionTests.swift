@@ -37,7 +37,7 @@ struct LostConnectionTests {
         #expect(server.received == 2)
     }
 
-    @Test("a request that libcurl does not take is answered", .timeLimit(.minutes(1)))
+    @Test("a request that libcurl does not take is answered", .timeLimit(.minutes(5)))
     func refusedHandle() async throws {
         var curl = try Transfer.open()
         curl.multi_add_handle = { _, _ in CURLM_OUT_OF_MEMORY }

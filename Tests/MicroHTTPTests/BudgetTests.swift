@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-@Suite("Budgets and shares", .timeLimit(.minutes(1)))
+@Suite("Budgets and shares", .timeLimit(.minutes(5)))
 struct BudgetTests {
     @Test("a client has at most half of the memory, all clients together the whole, and what is released is free again")
     func memory() {

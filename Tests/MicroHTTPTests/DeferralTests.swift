@@ -3,7 +3,7 @@ import MicroHTTP
 import Synchronization
 import Testing
 
-@Suite("Deferred requests", .timeLimit(.minutes(1)))
+@Suite("Deferred requests", .timeLimit(.minutes(5)))
 struct DeferralTests {
     /// Defers each request once, and then does what the target says.
     final class Deferral: Sendable {

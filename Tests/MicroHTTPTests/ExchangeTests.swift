@@ -4,7 +4,7 @@ import MicroHTTP
 import Synchronization
 import Testing
 
-@Suite("Exchanges answered later", .timeLimit(.minutes(1)))
+@Suite("Exchanges answered later", .timeLimit(.minutes(5)))
 struct ExchangeTests {
     @Test("an answer from another thread arrives, and the connection stays open", arguments: ["/wait", "/work"])
     func later(target: String) async throws {

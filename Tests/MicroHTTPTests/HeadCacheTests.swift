@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-@Suite("The head cache", .timeLimit(.minutes(1)))
+@Suite("The head cache", .timeLimit(.minutes(5)))
 struct HeadCacheTests {
     @Test("heads that differ in one byte have their own answers, on one connection and on several")
     func equalLengths() async throws {

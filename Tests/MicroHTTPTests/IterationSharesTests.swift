@@ -6,7 +6,7 @@ import Testing
 
 @testable import MicroHTTP
 
-@Suite("The share of a client in an iteration", .timeLimit(.minutes(1)))
+@Suite("The share of a client in an iteration", .timeLimit(.minutes(5)))
 struct IterationSharesTests {
     @Test("a client has its time in each iteration, and what others take does not count")
     func time() {

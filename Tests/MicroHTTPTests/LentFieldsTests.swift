@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-@Suite("Heads that differ in their targets", .timeLimit(.minutes(1)))
+@Suite("Heads that differ in their targets", .timeLimit(.minutes(5)))
 struct LentFieldsTests {
     /// What a handler has remembered of a head.
     private final class Remembered: Sendable {

@@ -2,7 +2,7 @@ import Glibc
 import MicroHTTP
 import Testing
 
-@Suite("Starting and stopping", .timeLimit(.minutes(1)))
+@Suite("Starting and stopping", .timeLimit(.minutes(5)))
 struct LifecycleTests {
     @Test("a server listens on addresses of both kinds", arguments: ["127.0.0.1", "0.0.0.0", "localhost", "::1", "::"])
     func hosts(host: String) async throws {

@@ -4,7 +4,7 @@ import MicroHTTP
 import Synchronization
 import Testing
 
-@Suite("Many connections", .timeLimit(.minutes(2)))
+@Suite("Many connections", .timeLimit(.minutes(5)))
 struct LoadTests {
     @Test("exactly this many busy connections do not stall the loop", arguments: [128, 256, 1000])
     func busy(count: Int) async throws {

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// Connections that the loop takes from libmicrohttpd while their requests wait, and hands back.
-@Suite("Parked connections", .timeLimit(.minutes(1)))
+@Suite("Parked connections", .timeLimit(.minutes(5)))
 struct ParkingTests {
     @Test("one connection serves waits, work and plain requests in turn")
     func turns() async throws {

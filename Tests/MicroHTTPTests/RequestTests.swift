@@ -2,7 +2,7 @@ import Testing
 
 @testable import MicroHTTP
 
-@Suite("Requests over a socket", .timeLimit(.minutes(1)))
+@Suite("Requests over a socket", .timeLimit(.minutes(5)))
 struct RequestTests {
     static let ambiguousHeads: [(String, Int)] = [
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),

@@ -3,7 +3,7 @@ import HTTPTypes
 import MicroHTTP
 import Testing
 
-@Suite("Responses over a socket", .timeLimit(.minutes(1)))
+@Suite("Responses over a socket", .timeLimit(.minutes(5)))
 struct ResponseTests {
     @Test("an answer to HEAD has the length of the body and not the body")
     func head() async throws {

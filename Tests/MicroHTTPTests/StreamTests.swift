@@ -7,7 +7,7 @@ import MicroHTTP
 import Synchronization
 import Testing
 
-@Suite("Streams on the wire", .timeLimit(.minutes(1)))
+@Suite("Streams on the wire", .timeLimit(.minutes(5)))
 struct StreamTests {
     /// A record of streams that begin with `begin`, and of the calls of their handlers.
     final class StreamRecord: Sendable {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-@Suite("The clients that proxies name", .timeLimit(.minutes(1)))
+@Suite("The clients that proxies name", .timeLimit(.minutes(5)))
 struct TrustedProxiesTests {
     static let proxies = ["127.0.0.1", "10.0.0.0/8", "fd00::/8"]
 

@@ -5,7 +5,7 @@ import HTTPTypes
 import MicroHTTP
 import Testing
 
-@Suite("Unix sockets", .timeLimit(.minutes(1)))
+@Suite("Unix sockets", .timeLimit(.minutes(5)))
 struct UnixSocketTests {
     /// A path for a socket, which is short enough for one.
     static func path() -> String { "/tmp/microhttp-\(UUID().uuidString).sock" }

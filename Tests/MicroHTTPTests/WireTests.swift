@@ -3,7 +3,7 @@ import Testing
 
 @testable import MicroHTTP
 
-@Suite("What is on the wire", .timeLimit(.minutes(1)))
+@Suite("What is on the wire", .timeLimit(.minutes(5)))
 struct WireTests {
     @Test(
         "a request that libmicrohttpd refuses gets one answer at most, and the connection closes",

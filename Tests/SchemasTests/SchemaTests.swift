@@ -1,4 +1,5 @@
 import StateJSON
+import TestSupport
 import Testing
 
 @testable import Schemas
@@ -188,7 +189,7 @@ struct SchemaTests {
         #expect(schema.faults(of: value, most: 1).map(\.detail) == ["expected at least 3"])
     }
 
-    @Test("the choices of a schema that refers to itself have a bound", .timeLimit(.minutes(1)))
+    @Test("the choices of a schema that refers to itself have a bound", .timeLimit(.minutes(5)))
     func choices() throws {
         let schema = try schema(
             ##"{"definitions":{"a":{"properties":{"a":{"$ref":"#/definitions/t"}}},"t":{"anyOf":[{"allOf":[{"$ref":"#/definitions/a"},{"required":["x"]}]},{"allOf":[{"$ref":"#/definitions/a"},{"required":["y"]}]}]}},"$ref":"#/definitions/t"}"##
@@ -224,7 +225,7 @@ struct SchemaTests {
         #expect(schema.faults(of: Array(##"{"a":{"a":{"a":1}}}"##.utf8)).isEmpty)
     }
 
-    @Test("elements are compared in time that grows with their number", .timeLimit(.minutes(1)))
+    @Test("elements are compared in time that grows with their number", .timeLimit(.minutes(5)))
     func unique() throws {
         let schema = try schema(##"{"uniqueItems":true}"##)
         let numbers = (0..<100_000).map(String.init).joined(separator: ",")
@@ -248,7 +249,7 @@ struct SchemaTests {
         let schema = try schema(##"{"uniqueItems":true}"##)
         let elements = (0..<20_000).map(element)
         var value: [UInt8] = []
-        let time = ContinuousClock().measure {
+        let time = processorTime {
             value = Array("[\(elements.joined(separator: ","))]".utf8)
             #expect(schema.faults(of: value).isEmpty)
         }
@@ -259,7 +260,7 @@ struct SchemaTests {
                 == ["is the same as the element 7"])
     }
 
-    @Test("arrays in arrays are looked at once for all of them", .timeLimit(.minutes(1)))
+    @Test("arrays in arrays are looked at once for all of them", .timeLimit(.minutes(5)))
     func nestedUnique() throws {
         let schema = try schema(##"{"uniqueItems":true,"items":{"$ref":"#"}}"##)
         let numbers = (0..<100_000).map(String.init).joined(separator: ",")
@@ -285,7 +286,7 @@ struct SchemaTests {
         #expect(schema.faults(of: nested(3, "{}")).map(\.pointer.description) == ["/next/next/next/value"])
     }
 
-    @Test("a pattern takes time that grows with the text alone", .timeLimit(.minutes(1)))
+    @Test("a pattern takes time that grows with the text alone", .timeLimit(.minutes(5)))
     func pattern() throws {
         let schema = try schema(##"{"pattern":"(a|b)*c"}"##)
 

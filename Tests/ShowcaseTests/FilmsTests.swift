@@ -3,7 +3,7 @@ import Testing
 @testable import Showcase
 @testable import StateStore
 
-@Suite("Films", .timeLimit(.minutes(1)))
+@Suite("Films", .timeLimit(.minutes(5)))
 struct FilmsTests {
     struct Quoting: Error { var body = "secret" }
 

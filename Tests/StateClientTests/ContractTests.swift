@@ -83,7 +83,7 @@ private final class Line: Sendable {
     }
 }
 
-@Suite("The client with a server in its process", .timeLimit(.minutes(1)))
+@Suite("The client with a server in its process", .timeLimit(.minutes(5)))
 struct ContractTests {
     private let order = Shop.Order(
         at: Date(timeIntervalSince1970: 1_764_000_000.25), seal: Data([0, 255]),

@@ -8,7 +8,7 @@ import Testing
 @testable import StateClient
 
 /// What only sockets can show.
-@Suite("The client over sockets", .timeLimit(.minutes(1)))
+@Suite("The client over sockets", .timeLimit(.minutes(5)))
 struct LiveTests {
     private struct Tally: Domain {
         struct State: StateType, Codable { var value = 0 }

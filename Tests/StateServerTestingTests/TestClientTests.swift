@@ -5,7 +5,7 @@ import StateServerTesting
 import StateStore
 import Testing
 
-@Suite("The test client", .timeLimit(.minutes(1)))
+@Suite("The test client", .timeLimit(.minutes(5)))
 struct TestClientTests {
     enum Line: CaseIterable { case direct, live }
 

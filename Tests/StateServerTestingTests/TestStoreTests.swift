@@ -29,7 +29,7 @@ struct Delayed: Domain {
     }
 }
 
-@Suite("The test kit", .timeLimit(.minutes(1)))
+@Suite("The test kit", .timeLimit(.minutes(5)))
 struct TestStoreTests {
     @Test("what is sent and what an effect brings is asserted step by step, with time turned by hand")
     func steps() async throws {

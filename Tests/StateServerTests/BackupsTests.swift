@@ -10,7 +10,7 @@ import Testing
 @testable import StateServer
 @testable import StateStore
 
-@Suite("Backups", .timeLimit(.minutes(1)))
+@Suite("Backups", .timeLimit(.minutes(5)))
 struct BackupsTests {
     /// What clients were given.
     final class Sink: AnswerSink {

@@ -48,7 +48,7 @@ struct BatchSizeTests {
     }
 }
 
-@Suite("Bulk loads", .timeLimit(.minutes(1)))
+@Suite("Bulk loads", .timeLimit(.minutes(5)))
 struct BulkLoadTests {
     private let memory = MemoryBudget(bytesMax: 256 << 20)
 

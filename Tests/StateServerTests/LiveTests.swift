@@ -126,7 +126,7 @@ final class WaitingGets: Sendable {
     }
 }
 
-@Suite("A server", .serialized, .timeLimit(.minutes(1)))
+@Suite("A server", .serialized, .timeLimit(.minutes(5)))
 struct LiveTests {
     let directory = FileManager.default.temporaryDirectory.appending(path: "server-\(UUID().uuidString)").path
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import StateServer
 
-@Suite("The log", .timeLimit(.minutes(1)))
+@Suite("The log", .timeLimit(.minutes(5)))
 struct LogTests {
     /// A pipe, with both ends open.
     private func pipe() -> (read: Int32, write: Int32) {

@@ -6,7 +6,7 @@ import Testing
 @testable import StateServer
 @testable import StateStore
 
-@Suite("Slow work", .timeLimit(.minutes(1)))
+@Suite("Slow work", .timeLimit(.minutes(5)))
 struct SlowWorkTests {
     @Test("each client has its turn, however much another has asked for before")
     func fair() {

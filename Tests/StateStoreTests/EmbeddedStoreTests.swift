@@ -6,7 +6,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-@Suite("A store in its own process", .timeLimit(.minutes(1)))
+@Suite("A store in its own process", .timeLimit(.minutes(5)))
 struct EmbeddedStoreTests {
     @Test("a subscriber sees each state behind its beginning")
     func subscribing() throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import StateStore
 
-@Suite("The end of a state", .serialized, .timeLimit(.minutes(1)))
+@Suite("The end of a state", .serialized, .timeLimit(.minutes(5)))
 struct EndOfStateTests {
     /// Calls a function when it ends.
     final class Farewell: Codable, Sendable {

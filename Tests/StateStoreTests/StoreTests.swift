@@ -30,7 +30,7 @@ final class Collection<Value: Sendable>: Sendable {
     }
 }
 
-@Suite("The store", .timeLimit(.minutes(1)))
+@Suite("The store", .timeLimit(.minutes(5)))
 struct StoreTests {
     private struct DiskFull: Error {}
 

@@ -36,6 +36,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_server_is_noticed_that(workspace, fault):
     server = Fake(workspace, "none", {"fault": fault}).start()
@@ -44,6 +45,7 @@ def test_a_server_is_noticed_that(workspace, fault):
         judge_siege(outcome)
 
 
+@pytest.mark.alone
 def test_a_server_that_does_nothing_wrong_passes(workspace, figures):
     server = Fake(workspace, "none", {"fault": "none"}).start()
     attack = unread(encode_request("GET", "/v1/state"), 4)

@@ -11,7 +11,7 @@ import Testing
 @testable import StateStore
 @testable import TestSupport
 
-@Suite("Recognising clients with JSON Web Tokens", .timeLimit(.minutes(1)))
+@Suite("Recognising clients with JSON Web Tokens", .timeLimit(.minutes(5)))
 struct AuthenticatorTests {
     /// The clock, and what the verifier has been asked.
     final class World: Sendable {
@@ -281,7 +281,7 @@ struct AuthenticatorTests {
     }
 }
 
-@Suite("Verifications", .timeLimit(.minutes(1)))
+@Suite("Verifications", .timeLimit(.minutes(5)))
 struct VerificationsTests {
     @Test("one runs at a time, and the clients take turns")
     func fair() async {

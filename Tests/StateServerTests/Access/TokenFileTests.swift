@@ -33,7 +33,7 @@ private func entry(_ subject: String, _ grant: Grant = .everything) -> (token: S
     return (token.text, TokenFile.Entry(token, subject: subject, grant))
 }
 
-@Suite("The token file", .timeLimit(.minutes(1)))
+@Suite("The token file", .timeLimit(.minutes(5)))
 struct TokenFileTests {
     @Test("changes at the same time all count")
     func concurrent() throws {
@@ -108,7 +108,7 @@ struct TokenFileTests {
     }
 }
 
-@Suite("A token file that cannot be read", .timeLimit(.minutes(1)))
+@Suite("A token file that cannot be read", .timeLimit(.minutes(5)))
 struct UnreadableTokensTests {
     private final class Clock: Sendable {
         let seconds = Mutex(1000.0)

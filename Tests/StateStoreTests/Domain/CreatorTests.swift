@@ -21,7 +21,7 @@ struct Doubling: Domain {
     }
 }
 
-@Suite("Action creators", .timeLimit(.minutes(1)))
+@Suite("Action creators", .timeLimit(.minutes(5)))
 struct CreatorTests {
     @Test("a creator sees the state and makes an action of it, or none")
     func synchronous() throws {

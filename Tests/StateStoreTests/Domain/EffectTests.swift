@@ -40,7 +40,7 @@ struct Nested: Domain {
     var reducer: some Reducer<State> { Slice("loading", \.loading) { Loading { $0 } } }
 }
 
-@Suite("Effects", .timeLimit(.minutes(1)))
+@Suite("Effects", .timeLimit(.minutes(5)))
 struct EffectTests {
     struct Down: Error {}
 

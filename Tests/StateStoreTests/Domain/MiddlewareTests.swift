@@ -108,7 +108,7 @@ struct MiddlewareTests {
     }
 }
 
-@Suite("Middleware of a running store", .timeLimit(.minutes(1)))
+@Suite("Middleware of a running store", .timeLimit(.minutes(5)))
 struct RunningMiddlewareTests {
     @Test("a follow-up of a middleware has its own turn, and its cause is the commit of the middleware's action")
     func dispatches() async throws {

@@ -80,7 +80,7 @@ struct ReducerContextTests {
         #expect(text(patch)?.contains("anna: a") == true)
     }
 
-    @Test("a follow-up has the subject of the commit that caused it", .timeLimit(.minutes(1)))
+    @Test("a follow-up has the subject of the commit that caused it", .timeLimit(.minutes(5)))
     func followUp() async throws {
         let echo = Middleware<Notes.State> { action, context, next throws(Rejection) in
             try next(action)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import StateStore
 
-@Suite("Views that read views", .timeLimit(.minutes(1)))
+@Suite("Views that read views", .timeLimit(.minutes(5)))
 struct ViewCycleTests {
     /// Views that read others, or themselves, by way of the store.
     private struct Cycles: Domain {

@@ -36,7 +36,7 @@ struct App: Domain {
     }
 }
 
-@Suite("Views and facets", .timeLimit(.minutes(1)))
+@Suite("Views and facets", .timeLimit(.minutes(5)))
 struct ViewTests {
     @Test("a facet that reads only the counter is not evaluated again after a thousand other actions")
     func untouched() throws {
@@ -124,7 +124,7 @@ struct ViewTests {
     }
 }
 
-@Suite("Derived stores", .timeLimit(.minutes(1)))
+@Suite("Derived stores", .timeLimit(.minutes(5)))
 struct DerivedStoreTests {
     enum CountAction: Sendable { case set(Int) }
 

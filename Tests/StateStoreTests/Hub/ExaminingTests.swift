@@ -4,7 +4,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-@Suite("Commits far behind", .timeLimit(.minutes(1)))
+@Suite("Commits far behind", .timeLimit(.minutes(5)))
 struct ExaminingTests {
     private static let items = ChangesFilter(path: "/items")
 

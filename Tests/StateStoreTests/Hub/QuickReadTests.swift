@@ -21,7 +21,7 @@ private struct Plainly: Domain {
     }
 }
 
-@Suite("Quick reads", .timeLimit(.minutes(1)))
+@Suite("Quick reads", .timeLimit(.minutes(5)))
 struct QuickReadTests {
     private func store(_ time: Duration) throws -> Store<Plainly.State> {
         Store(domain: try CompiledDomain(Plainly(time: time)), now: { Timestamp(milliseconds: 0) })

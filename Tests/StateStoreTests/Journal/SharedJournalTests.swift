@@ -4,7 +4,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-@Suite("Two stores on one journal", .timeLimit(.minutes(1)))
+@Suite("Two stores on one journal", .timeLimit(.minutes(5)))
 struct SharedJournalTests {
     private func journal() throws -> MemoryJournal {
         MemoryJournal(try CompiledDomain(Sample()).bytes(of: Sample.State()))

@@ -5,7 +5,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-@Suite("A store in process", .timeLimit(.minutes(1)))
+@Suite("A store in process", .timeLimit(.minutes(5)))
 struct EmbeddingTests {
     /// A store whose middleware answers each text with a number, and each number with another one, up to 3.
     private static func cascading() throws -> Store<Plain.State> {

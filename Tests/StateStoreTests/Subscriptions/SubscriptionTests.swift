@@ -33,7 +33,7 @@ final class Recorder<Value: Sendable>: StoreSubscriber {
     func newState(_ state: Value) { values.add(state) }
 }
 
-@Suite("Subscriptions", .timeLimit(.minutes(1)))
+@Suite("Subscriptions", .timeLimit(.minutes(5)))
 struct SubscriptionTests {
     @Test("the initial state comes from the init action, and no client can dispatch it")
     func initial() throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import StateStore
 
-@Suite("Asynchronous work in process", .timeLimit(.minutes(1)))
+@Suite("Asynchronous work in process", .timeLimit(.minutes(5)))
 struct WorkTests {
     struct Down: Error {}
 
@@ -145,7 +145,7 @@ struct WorkTests {
     }
 }
 
-@Suite("Swallowed actions", .timeLimit(.minutes(1)))
+@Suite("Swallowed actions", .timeLimit(.minutes(5)))
 struct SwallowedActionTests {
     /// A store whose middleware swallows each text, and dispatches a number in its place, and another one after that.
     private static func swallowing(_ limits: StoreLimits = StoreLimits(), isEndless: Bool = false) throws

@@ -3,7 +3,7 @@ import Testing
 
 @testable import StateStore
 
-@Suite("Dispatches through the store inside its own turn", .timeLimit(.minutes(1)))
+@Suite("Dispatches through the store inside its own turn", .timeLimit(.minutes(5)))
 struct DispatchInTurnTests {
     /// A store whose middleware dispatches 100 through the store behind each smaller amount that passes.
     private func dispatching() throws -> Store<Sample.State> {

@@ -6,7 +6,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-@Suite("Dry runs beside the turns", .timeLimit(.minutes(1)))
+@Suite("Dry runs beside the turns", .timeLimit(.minutes(5)))
 struct DryRunTests {
     let memory = ReductionMarkTests.Memory()
 

@@ -5,7 +5,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-@Suite("Nested dispatch", .timeLimit(.minutes(2)))
+@Suite("Nested dispatch", .timeLimit(.minutes(5)))
 struct NestedDispatchTests {
     @Test(
         "each subscriber gets S1 and then S2 once, whichever subscriber dispatches in the notification of S1",

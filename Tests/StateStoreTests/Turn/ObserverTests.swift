@@ -5,7 +5,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-@Suite("The observer of a store", .timeLimit(.minutes(1)))
+@Suite("The observer of a store", .timeLimit(.minutes(5)))
 struct ObserverTests {
     private struct DiskFull: Error {}
 

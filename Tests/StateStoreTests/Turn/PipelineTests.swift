@@ -5,7 +5,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-@Suite("Turns in flight", .timeLimit(.minutes(1)))
+@Suite("Turns in flight", .timeLimit(.minutes(5)))
 struct PipelineTests {
     /// A queue that runs what it was given when a test says so.
     private final class ManualQueue: Sendable {

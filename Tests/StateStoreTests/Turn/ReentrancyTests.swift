@@ -44,7 +44,7 @@ private final class Load: Sendable {
     }
 }
 
-@Suite("Calls from inside a turn", .timeLimit(.minutes(1)))
+@Suite("Calls from inside a turn", .timeLimit(.minutes(5)))
 struct ReentrancyTests {
     /// Runs two functions on two threads, also on one processor, and returns after both.
     private func atOnce(_ body: @escaping @Sendable (_ side: Int) -> Void) {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import StateStore
 
-@Suite("The rule of the turns", .timeLimit(.minutes(1)))
+@Suite("The rule of the turns", .timeLimit(.minutes(5)))
 struct TurnRuleTests {
     /// A rule behind turns that begin one millisecond after the other has ended.
     private func rule(after turns: [(milliseconds: Int, count: Int)]) -> TurnRule {
