@@ -96,9 +96,9 @@ package final class Transaction: Sendable {
 
     /// Whether the actions have more than 64 KiB.
     var isLong: Bool {
-        var count = 0
-        for index in items.indices { count += items[index].sent?.count ?? 0 }
-        return count > 65_536
+        // Nearly every transaction has one action, and a subscript reads one field of it.
+        if items.count == 1 { return items[0].sent?.count ?? 0 > 65_536 }
+        return items.indices.reduce(0) { $0 + (items[$1].sent?.count ?? 0) } > 65_536
     }
 
     /// Whether the transaction has preconditions.

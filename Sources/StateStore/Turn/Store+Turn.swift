@@ -19,7 +19,7 @@ extension Store {
     /// - Returns: the transactions with long payloads.
     private func computeTurn() -> [PendingTransaction] {
         let (pending, isMeasured) = takePending()
-        let long = pending.filter(\.transaction.isLong)
+        let long = pending.filter { $0.transaction.isLong }
         guard !pending.isEmpty else { return long }
         let begun = observer?.clock()
         let turn = compute(pending)
