@@ -62,6 +62,7 @@ def small_disk(workspace):
     return place, fill, lambda: os.remove(ballast)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("end", ["stop", "kill", "full stop"])
 def test_a_server_starts_on_a_full_disk_and_behaves_as_one_whose_disk_fills_while_it_runs(workspace, end):
     """After a stop, a kill, and a stop on the full disk; then a second start without room, and one more with it."""
