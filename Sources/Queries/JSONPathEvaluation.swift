@@ -10,6 +10,9 @@ struct JSONPathEvaluation {
 
     init(root: JSONValue, stepsMax: Int) { (self.root, stepsLeft) = (root, stepsMax) }
 
+    /// The most values in a list: some tens of megabytes.
+    private static let valuesMax = 1_000_000
+
     private mutating func spend(_ steps: Int) throws(QueryTooCostly) {
         stepsLeft -= steps
         if stepsLeft < 0 { throw QueryTooCostly() }
@@ -56,6 +59,7 @@ struct JSONPathEvaluation {
         _ selector: JSONPath.Selector, in value: JSONValue, into found: inout [JSONValue]
     ) throws(QueryTooCostly) {
         try spend(1)
+        if found.count > Self.valuesMax { throw QueryTooCostly() }
         switch (selector, value) {
         case (.name(let name), .object(let object)): if let member = object[name] { found.append(member) }
         case (.index(let index), .array(let elements)):

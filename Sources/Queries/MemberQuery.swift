@@ -16,6 +16,8 @@ package struct MemberQuery: Sendable {
 
     /// The most values that one evaluation looks at: some seconds of a processor.
     package static let stepsMax = 20_000_000
+    /// The most pointers in `sort` and in `fields`: each costs time, and in `sort` memory, for every member.
+    private static let pointersMax = 16
 
     /// Reads the parts of a query.
     ///
@@ -62,6 +64,11 @@ package struct MemberQuery: Sendable {
         guard let text else { return [] }
         var values: [Value] = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            guard values.count < pointersMax else {
+                throw Fault(
+                    parameter: parameter, offset: text.distance(from: text.startIndex, to: part.startIndex),
+                    detail: "expected at most \(pointersMax) pointers")
+            }
             guard !part.isEmpty, let value = read(part) else {
                 throw Fault(
                     parameter: parameter, offset: text.distance(from: text.startIndex, to: part.startIndex),
@@ -168,7 +175,9 @@ extension MemberQuery {
                     _ = chosen.apply("add", at: parent.tokens[...], .object(JSONObject()))
                 }
             }
-            _ = chosen.apply("add", at: pointer.tokens[...], field)
+            // A pointer before may have brought it, with what is around it or inside.
+            let operation = chosen[pointer: pointer] == nil ? "add" : "replace"
+            _ = chosen.apply(operation, at: pointer.tokens[...], field)
         }
         return chosen
     }

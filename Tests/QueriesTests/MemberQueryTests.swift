@@ -105,6 +105,33 @@ struct MemberQueryTests {
         if !text.hasPrefix("-") { #expect(throws: MemberQuery.Fault.self) { try answer(fields: text) } }
     }
 
+    @Test(
+        "fields that lie in each other are in the answer once, whatever their order",
+        arguments: ["/a,/a/0", "/a/0/b,/a"])
+    func overlaps(fields: String) throws {
+        #expect(
+            try answer(#"[{"a":[{"b":1,"c":2}],"d":3}]"#, fields: fields)
+                == #"{"members":[{"key":"0","value":{"a":[{"b":1,"c":2}]}}]}"#)
+    }
+
+    @Test("sort and fields have a bound, which a member does not multiply")
+    func pointersBound() throws {
+        let many = { (count: Int) in Array(repeating: "/a", count: count).joined(separator: ",") }
+        #expect(throws: Never.self) { try answer(sort: many(16), fields: many(16)) }
+        let fault = #expect(throws: MemberQuery.Fault.self) { try answer(sort: many(17)) }
+        #expect(fault?.offset == 48)
+        #expect(throws: MemberQuery.Fault.self) { try answer(fields: many(17)) }
+    }
+
+    @Test("a path that gathers too many values ends before they take memory")
+    func gathered() throws {
+        let chain = String(repeating: #"{"a":"#, count: 180) + "1" + String(repeating: "}", count: 180)
+        let query = try MemberQuery(
+            filter: "count(@..*..*..*) > 0", sort: nil, window: 0..<1, fields: nil, wantsCount: false)
+        let pairs = String(repeating: chain + ",", count: 4) + chain
+        #expect(throws: QueryTooCostly.self) { try query.answer(to: Array("[[\(pairs)]]".utf8)) }
+    }
+
     @Test("a filter that looks at more values than it may ends")
     func costs() throws {
         let chain = String(repeating: #"{"a":"#, count: 300) + "1" + String(repeating: "}", count: 300)

@@ -32,7 +32,7 @@ extension Contract {
         } catch {
             problem = Problem(
                 .unprocessableContent, "query-too-costly",
-                "the query has looked at \(MemberQuery.stepsMax) values and is not done; ask for a smaller part of the state, or use fewer .. and nested filters"
+                "the query looks at more than \(MemberQuery.stepsMax) values, or gathers too many of them; ask for a smaller part of the state, or use fewer .. and nested filters"
             )
         }
         return response(to: problem, latest: reading.cursor, requestID: request.requestID, style: request.style)
