@@ -158,6 +158,18 @@ public struct StateServer: Service, Sendable {
         }
     }
 
+    /// The served store, for dispatches and subscriptions in this process; nil where the domain has another type of state.
+    ///
+    /// Its actions pass the same middleware, are recorded in the same journal, and get versions in one order with those of
+    /// clients. A subscriber runs between a commit and its answer, so it must be quick or have a queue of its own.
+    ///
+    /// ```swift
+    /// let store = server.store(of: Counter.State.self)
+    /// let token = store?.subscribe(\.value) { print($0) }
+    /// try await store?.dispatch(Counter.Add(amount: 2))
+    /// ```
+    public func store<State: StateType>(of _: State.Type) -> Store<State>? { handler.store as? Store<State> }
+
     /// Serves until the task is cancelled or the service group shuts down; then drains and closes the journal.
     ///
     /// - Throws: ``ServerFault`` when the address cannot be listened on.

@@ -56,6 +56,27 @@ struct TestClientTests {
         }
     }
 
+    @Test("a served store takes actions of its process, and tells its subscribers of those of clients")
+    func servedStore() async throws {
+        var settings = Settings()
+        settings.data = "none"
+        let server = try StateServer(Switch(), settings: settings, logger: Logger(label: "test"))
+        let client = TestClient(server)
+        let store = try #require(server.store(of: Switch.State.self))
+        let (counts, seen) = AsyncStream<Int>.makeStream()
+        let token = store.subscribe(\.count) { seen.yield($0) }
+        let before = try await client.get("/v1/state/count")
+        async let after = client.next("/v1/state/count", after: before)
+        let own = try await store.dispatch(Switch.Press(times: 2))
+        #expect(try await after.body == "2")
+        let receipt = try await client.dispatch(#"{"type":"press","payload":{"times":3}}"#)
+        #expect(own.receipt?.version == 1)
+        #expect(receipt.fields["state-cursor"]?.hasSuffix(".2") == true)
+        #expect(await counts.prefix(3).reduce(into: []) { $0.append($1) } == [0, 2, 5])
+        #expect(server.store(of: Delayed.State.self) == nil)
+        token.cancel()
+    }
+
     @Test("a wait ends with a change, or with its time", arguments: Line.allCases)
     func waiting(line: Line) async throws {
         try await talk(line) { client in
@@ -129,4 +150,15 @@ private struct Chain: Domain {
         On(Step.self) { state, _ in state.steps += 1 }
         On(Other.self) { state, _ in state.others += 1 }
     }
+}
+
+/// A count of presses.
+private struct Switch: Domain {
+    struct State: StateType, Codable { var count = 0 }
+    struct Press: Action {
+        static let type = "press"
+        var times: Int
+    }
+
+    var reducer: some Reducer<State> { On(Press.self) { state, press in state.count += press.times } }
 }

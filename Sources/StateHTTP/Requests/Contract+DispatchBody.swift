@@ -113,20 +113,28 @@ extension Contract {
         var type: String?
         var payload: JSONNode?
         var id: String?
+        // Whether the members are those of the record, in its order.
+        var isAsRecorded = true
         try members.visit { (key, value) throws(Problem) in
             switch key {
             case "type":
                 guard let text = value.string else { throw invalid(value.pointer, "expected a string") }
                 type = text
+                if payload != nil { isAsRecorded = false }
             case "payload":
                 payload = value
+                if value.members?.isEmpty ?? false { isAsRecorded = false }
             case "id":
                 let text = value.string ?? ""
                 if let fault = Self.fault(ofID: text) { throw invalid(value.pointer, fault) }
                 id = text
+                if type != nil || payload != nil { isAsRecorded = false }
             case "meta":
                 guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
-            case "expect": try expect(value, &expectations, store)
+                isAsRecorded = false
+            case "expect":
+                try expect(value, &expectations, store)
+                isAsRecorded = false
             default:
                 throw invalid(value.pointer, "there is no such field; known are type, payload, id, meta, expect")
             }
@@ -140,18 +148,28 @@ extension Contract {
             throw invalid(payload.pointer, "expected an object")
         }
         let action = try decode(actionType, payload, in: node)
-        let parts = JSONText.members(of: sent.bytes, in: sent.span)
+        if isAsRecorded {
+            let isWhole = sent.span.count == sent.bytes.count
+            return .init(action, id: id, sent: isWhole ? sent.bytes : Array(sent.bytes[sent.span]))
+        }
+        let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
+        return .init(action, id: id, meta: meta, sent: recorded)
+    }
+
+    /// The record of an action that was sent as an object in a minified text, and its metadata.
+    private static func recorded(_ bytes: [UInt8], _ object: Range<Int>) -> (action: [UInt8], meta: [UInt8]?) {
+        let members = JSONText.members(of: bytes, in: object)
         var (recorded, meta): ([UInt8], [UInt8]?) = ([UInt8(ascii: "{")], nil)
         for key in ["id", "type", "payload", "meta"] {
             // The tests of the state are no part of the action, and an empty payload is as none.
-            guard let member = parts.first(where: { $0.key == key }),
-                key != "payload" || !sent.bytes[member.value].elementsEqual("{}".utf8)
+            guard let member = members.first(where: { $0.key == key }),
+                key != "payload" || !bytes[member.value].elementsEqual("{}".utf8)
             else { continue }
             if recorded.count > 1 { recorded.append(UInt8(ascii: ",")) }
-            recorded += sent.bytes[member.span]
-            if key == "meta" { meta = Array(sent.bytes[member.value]) }
+            recorded += bytes[member.span]
+            if key == "meta" { meta = Array(bytes[member.value]) }
         }
-        return .init(action, id: id, meta: meta, sent: recorded + [UInt8(ascii: "}")])
+        return (recorded + [UInt8(ascii: "}")], meta)
     }
 
     private func decode(

@@ -127,6 +127,9 @@ package struct JSONMembers: Sequence {
         self.object = object
     }
 
+    /// Whether the object has no members.
+    package var isEmpty: Bool { document.isEnd(document.firstChild(object)) }
+
     /// Returns an iterator at the first member.
     package func makeIterator() -> Iterator { Iterator(document: document, key: document.firstChild(object)) }
 
