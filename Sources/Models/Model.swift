@@ -48,7 +48,13 @@ package final class Model: Sendable {
             return (place.isEmpty ? "" : place + ": ") + message + pointer
         }
 
-        package var description: String { sentence + (source.map { "\n    \($0)" } ?? "") }
+        /// The fault, and below it the line of the file with a caret at the column.
+        package var description: String {
+            guard let source else { return sentence }
+            guard let column, (1...source.count + 1).contains(column) else { return "\(sentence)\n    \(source)" }
+            let before = source.prefix(column - 1).map { $0 == "\t" ? $0 : " " }
+            return "\(sentence)\n    \(source)\n    \(String(before))^"
+        }
     }
 
     /// The declarations of a file.

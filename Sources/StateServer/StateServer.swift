@@ -56,6 +56,8 @@ public struct StateServer: Service, Sendable {
     private var manager: ServiceManager?
     /// The way to go on with a new start in the same process, if there is one.
     private var restart: Restart?
+    /// Tells a person at a terminal how to begin, once the server takes requests.
+    private var greet: @Sendable (_ address: Address, _ socket: String?, _ isProtected: Bool) -> Void = { _, _, _ in }
 
     /// Builds a server: compiles the domain, opens the journal and recovers the state.
     ///
@@ -201,7 +203,9 @@ public struct StateServer: Service, Sendable {
         watchFiles()
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
         shareMetrics()
-        try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
+        let reached = Address(host: address?.host ?? "", port: address?.port ?? 0)
+        try onReady(reached)
+        greet(reached, bound.lazy.compactMap(\.path).first, authenticator.isProtected)
         notify(.ready)
         // The start has taken the file that was kept for it, and there may be a newer one.
         if restart != nil, KeptFile.wasTaken { kill(getpid(), SIGHUP) }
@@ -290,6 +294,7 @@ public struct StateServer: Service, Sendable {
             return present
         } catch {
             logger.error("model not loaded again; the old one goes on", metadata: ["reason": .string("\(error)")])
+            Greeting.show("\(error)")
             return nil
         }
     }
@@ -325,26 +330,41 @@ public struct StateServer: Service, Sendable {
     public func runUntilSignal() async throws { try await runUntilSignal(restart: nil) }
 
     /// Serves as ``runUntilSignal()``, and returns also where the program has to start again; ``Restart/isWanted`` says so.
-    func runUntilSignal(restart: Restart?) async throws {
+    func runUntilSignal(
+        restart: Restart?, watching file: String? = nil,
+        greet: @escaping @Sendable (Address, String?, Bool) -> Void = { _, _, _ in }
+    ) async throws {
         var server = self
+        server.greet = greet
         server.manager = ServiceManager()
         server.exitDelay = .seconds(settings.graceSeconds) + .seconds(2)
         server.restart = restart
         let group = ServiceGroup(
             configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        let reload = { @Sendable [server] in
+            guard let present = await server.reloadDomain() else { return }
+            restart?.ask(keeping: present)
+            await group.triggerGracefulShutdown()
+        }
         let hangUps = Task { [server] in
             for await _ in await UnixSignalsSequence(trapping: .sighup) {
                 server.refreshTokens()
-                guard let present = await server.reloadDomain() else { continue }
-                restart?.ask(keeping: present)
-                await group.triggerGracefulShutdown()
+                await reload()
+            }
+        }
+        let saves = Task {
+            guard let file else { return }
+            var watch = FileWatch(file)
+            // The sleep ends by cancellation.
+            while (try? await Task.sleep(for: .milliseconds(200))) != nil {
+                if watch.hasChanged() { await reload() }
             }
         }
         // Who asks for an end while the server stops for a new start gets the end.
         let ends = Task {
             for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) { restart?.forbid() }
         }
-        defer { for task in [hangUps, ends] { task.cancel() } }
+        defer { for task in [hangUps, saves, ends] { task.cancel() } }
         try await group.run()
     }
 

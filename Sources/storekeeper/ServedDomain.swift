@@ -11,7 +11,7 @@ enum ServedDomain: String, CaseIterable {
     static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
         // What the program before has checked, where it has started again; the file may be another one by now.
         let source = StateServer.takeKeptFile()
-        if settings.model != "none", settings.domain != .showcase {
+        if settings.model != "none", settings.domain != .document {
             throw SettingsFault(
                 description: "model and domain \(settings.domain.rawValue) are two domains; give one of them")
         }
@@ -61,7 +61,9 @@ enum ServedDomain: String, CaseIterable {
 }
 
 extension SettingKeys {
-    var domain: Setting<ServedDomain> { Setting("domain", default: .showcase, "the domain to serve") }
+    var domain: Setting<ServedDomain> {
+        Setting("domain", default: .document, "the domain to serve: one JSON document, or an example in Swift")
+    }
 
     var model: Setting<String> {
         Setting(

@@ -12,6 +12,7 @@ struct Storekeeper {
             ],
             name: "storekeeper",
             commands: [ModelCommand.self], domainName: ServedDomain.name, adopt: ServedDomain.adopt,
+            domainFile: { settings in [settings.model, settings.schema].first { $0 != "none" } },
             anyDomain: { settings throws(SettingsFault) in try ServedDomain.made(settings) })
     }
 }

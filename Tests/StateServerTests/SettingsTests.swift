@@ -68,7 +68,7 @@ struct SettingsTests {
 
         let expected = SettingKeys.all.map { "  \"\($0.key)\": \($0.initial)" }.joined(separator: ",\n")
 
-        #expect(text.hasPrefix("{\n\(expected),\n  \"domain\": \"showcase\",\n"))
+        #expect(text.hasPrefix("{\n\(expected),\n  \"domain\": \"document\",\n"))
     }
 
     @Test("the page of the settings has every setting of the package at its default, and no other")

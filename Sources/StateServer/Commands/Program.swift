@@ -17,6 +17,8 @@ struct Program: Sendable {
     var nameDomain: (@Sendable (Settings) -> String)?
     /// Makes the settings those of the domain that a journal names, where nothing else names one; nil for one domain.
     var adopt: (@Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void)?
+    /// The file that the domain is made of, or nil.
+    var domainFile: (@Sendable (Settings) -> String?)?
     let served: @Sendable (Settings) throws -> Served
 
     func domainName(_ settings: Settings) -> String { nameDomain?(settings) ?? name }
@@ -64,7 +66,7 @@ struct Program: Sendable {
         "accept-loss", "all", "at-least", "at-most", "chain", "change-domain", "config", "deep", "dispatch", "equals",
         "fork", "from", "help",
         "help-hidden", "json", "not", "open", "operate", "others", "path", "port-file", "read", "repeats", "same-epoch",
-        "since", "subject", "to", "version",
+        "since", "subject", "to", "version", "watch",
     ]
 
     func checkOptionNames() throws(SettingsFault) {

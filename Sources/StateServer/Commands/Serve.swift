@@ -25,6 +25,9 @@ struct Serve: SettingsCommand {
             discussion: "A journal of another domain is refused otherwise. Its state has to fit this one."))
     var changeDomain = false
 
+    @Flag(help: "Load the model, or the schema, again whenever its file is saved; SIGHUP does it once.")
+    var watch = false
+
     func run(_ reading: SettingsReading) async throws {
         // A process that ends runs the destructors of C++ while other threads still use its objects, and may abort there.
         on_exit(
@@ -41,6 +44,8 @@ struct Serve: SettingsCommand {
                 "variables of Kubernetes ignored",
                 metadata: ["names": .string(reading.ignoredVariables.joined(separator: " "))])
         }
+        let file = Program.current.domainFile?(settings)
+        guard !watch || file != nil else { throw Failure("--watch is for a model or a schema, and none is served") }
         let served = try Program.current.served(settings)
         let claim = DomainClaim(Program.current.domainName(settings), takesOthers: changeDomain)
         let server = try served.server(settings, claim, logger, acceptLoss ? .acceptLoss : .refuse) { address in
@@ -49,7 +54,14 @@ struct Serve: SettingsCommand {
             try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
         }
         let restart = Restart { _ = try await options.read() }
-        try await server.runUntilSignal(restart: restart)
+        try await server.runUntilSignal(restart: restart, watching: watch ? file : nil) {
+            address, socket, isProtected in
+            Greeting(
+                domain: Program.current.domainName(settings), data: settings.data,
+                socket: address.port == 0 ? socket : nil, listening: address, program: Program.current.name,
+                isProtected: isProtected
+            ).write()
+        }
         StateLogHandler.flush()
         if restart.isWanted { throw Failure("the program cannot start again: \(restart.begin())") }
         // The process exits without freeing its objects: freeing a million of them takes seconds.

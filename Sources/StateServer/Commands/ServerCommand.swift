@@ -56,10 +56,12 @@ public enum ServerCommand {
     /// - Parameters:
     ///   - domainName: the name by which a journal knows the domain of some settings.
     ///   - adopt: makes the settings those of the domain that a journal names, where nothing else names one.
+    ///   - domainFile: the file that the domain of some settings is made of, or nil.
     package static func main(
         settings: [PartialKeyPath<SettingKeys>], name: String, commands: [any ParsableCommand.Type],
         domainName: @escaping @Sendable (Settings) -> String,
         adopt: @escaping @Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void,
+        domainFile: @escaping @Sendable (Settings) -> String?,
         anyDomain: @escaping @Sendable (Settings) throws -> any Domain
     ) async {
         await run(settings, name, StateServer.version) { settings in
@@ -69,6 +71,7 @@ public enum ServerCommand {
             program.commands = commands
             program.nameDomain = domainName
             program.adopt = adopt
+            program.domainFile = domainFile
         }
     }
 

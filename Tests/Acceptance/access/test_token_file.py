@@ -239,8 +239,9 @@ def test_the_help_of_token_lists_what_it_uses(workspace):
 )
 def test_a_grant_of_nothing_has_a_warning_with_the_nearest_name(workspace, options, says):
     data = workspace.path("data")
+    options = [*options, "--domain", "showcase"]
     code, token, error = tool(workspace, data, "create", "--subject", "a", *options)
     expect(code == 0 and token.startswith("sk_"), f"{code} {token}")
     expect(f"Warning: {says}" in error, error)
-    code, _, error = tool(workspace, data, "create", "--subject", "b", "--read", "/tasks", "--dispatch", "tasks/*")
+    code, _, error = tool(workspace, data, "create", "--subject", "b", "--read", "/tasks", "--dispatch", "tasks/*", *options[-2:])
     expect("Warning: read" not in error and "Warning: dispatch" not in error, error)

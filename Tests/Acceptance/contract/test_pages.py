@@ -10,7 +10,7 @@ import pytest
 
 from harness.actions import add
 from harness.expectations import expect, expect_equal
-from harness.pages import ROOT, all_blocks, normal
+from harness.pages import PAGES, ROOT, all_blocks, normal
 from harness.tools import need
 
 BLOCKS = all_blocks()
@@ -30,7 +30,7 @@ NOT_RUN = {
     "storekeeper serve --data etcds://": "needs etcds; cluster/test_protection.py has them",
     "etcdctl member remove": "needs etcds; cluster/test_maintenance.py makes these changes by the same requests",
     "systemctl stop storekeeper                     ": "needs etcds; cluster/test_journal_tools.py moves histories",
-    "storekeeper serve --domain document": "another server; Documents.md has the actions, domains/test_document.py the domain",
+    "storekeeper --data document": "another server; Documents.md has the actions, domains/test_document.py the domain",
     "storekeeper serve --model": "another server; models/test_serving.py has it",
     "storekeeper model check config/models": "needs the models; models/test_commands.py runs both commands",
     "docker compose": "needs Docker; deployment/test_manifests.py judges the file",
@@ -80,13 +80,17 @@ for job in $(jobs -p | grep -vxf server.pid); do
     wait "$job"
 done
 """
-# Pages whose server serves something else than the examples.
-SERVED = {
-    "Documents.md": {"domain": "document"},
-    "Recipes.md": {"domain": "document"},
-    "WhatItIsFor.md": {"domain": "document"},
-    "Models.md": {"model": ROOT / "config/models/counter.js"},
-}
+
+
+def served(page):
+    """The settings of the server that a page has: the page says so where it needs more than the program alone."""
+    if page == "Models.md":
+        return {"model": ROOT / "config/models/counter.js"}
+    [path] = [path for path in [ROOT / "README.md", *PAGES.rglob("*.md")] if path.name == page]
+    is_example = "storekeeper --domain showcase" in path.read_text() or "Reference" in path.parts
+    return {"domain": "showcase" if is_example else "document"}
+
+
 # Pages that show what is there after some actions, and by how much each adds.
 SEEDED = {"Reading.md": [2], "StreamsOverHTTP.md": [2], "Following.md": [2, 40]}
 
@@ -169,7 +173,7 @@ class Place:
 def place(workspace, request):
     need("curl", "jq")
     page = request.node.callspec.params.get("page") if hasattr(request.node, "callspec") else None
-    return Place(workspace, **SERVED.get(page, {}))
+    return Place(workspace, **served(page or "README.md"))
 
 
 def judge_output(block, printed):
@@ -283,9 +287,10 @@ def test_the_readme_is_short_and_fits_the_screen():
     expect(not wide, f"lines of the README above 200 columns: {wide}")
 
 
-def test_the_javascript_of_the_pages_gets_the_events(place):
+def test_the_javascript_of_the_pages_gets_the_events(workspace):
     """By an EventSource of a few lines: a browser's, and that of Node 22, read the same events."""
     need("node")
+    place = Place(workspace, **served("Following.md"))
     [block] = [block for block in BLOCKS if block.language == "js" and block.page == "Following.md"]
     with open(place.workspace.path("page.mjs"), "w") as file:
         file.write(EVENT_SOURCE + block.text.replace("localhost:8080", place.address))

@@ -25,7 +25,7 @@ def launch(workspace, sockets, place, prefix="LISTEN_PID=$$ LISTEN_FDS={count} "
     environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
     environment |= {f"STOREKEEPER_{key.upper()}": str(value) for key, value in settings.items()}
     data = data or workspace.path(f"data{number}")
-    words = [workspace.binary, "serve", "--listen", place, "--data", data]
+    words = [workspace.binary, "serve", "--domain", "showcase", "--listen", place, "--data", data]
 
     def inherit():
         for index, opened in enumerate(sockets):
@@ -136,8 +136,8 @@ def test_systemd_starts_the_server_for_the_first_client(workspace):
     with socket.create_server((HOST, 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen(
-        ["systemd-socket-activate", "-l", f"{HOST}:{port}", workspace.binary, "serve"]
-        + ["--listen", f"{HOST}:{port}", "--data", workspace.path("data")],
+        ["systemd-socket-activate", "-l", f"{HOST}:{port}", workspace.binary, "serve", "--domain"]
+        + ["showcase", "--listen", f"{HOST}:{port}", "--data", workspace.path("data")],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

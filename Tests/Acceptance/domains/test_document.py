@@ -6,7 +6,6 @@ import json
 import pathlib
 import random
 import sqlite3
-import time
 
 import jsonpatch
 import jsonpointer
@@ -190,14 +189,14 @@ def test_a_large_set_costs_no_later_action_of_anybody(workspace, figures):
     server = workspace.server(domain="document", schema=path)
     pairs = [[2**63 + number // 1000, 2**63 + number % 1000] for number in range(20_000)]
     with server.client() as client:
-        start = time.monotonic()
+        start = server.cpu_seconds()
         client.commit(action("document/set", {"path": "/set", "value": pairs}))
         for number in range(10):
             client.commit(action("document/set", {"path": "/other", "value": number}))
-        seconds = time.monotonic() - start
+        seconds = server.cpu_seconds() - start
         twice = client.post(action("document/add", {"path": "/set/-", "value": pairs[7]}))
         expect_equal(codes(twice), (422, "document.misfit"), "one of them again")
-    expect(seconds < 5, f"eleven actions took {seconds:.1f} s")
+    expect(seconds < 5, f"eleven actions took {seconds:.1f} s of a processor")
     figures(f"11 actions in {seconds:.2f} s")
 
 
@@ -248,7 +247,7 @@ def test_a_journal_of_another_domain_is_refused_and_stays_as_it_is(workspace):
     [
         ({"schema": "x.json"}, "schema is for the domain document"),
         ({"domain": "counter", "schema": "x.json"}, "schema is for the domain document"),
-        ({"domain": "document", "model": "x.js"}, "model and domain document are two domains"),
+        ({"domain": "counter", "model": "x.js"}, "model and domain counter are two domains"),
         ({"domain": "document", "drop_slice": "a"}, "drop_slice is for a model"),
     ],
 )

@@ -111,7 +111,8 @@ def test_verify_names_the_tampered_version_and_a_damaged_export_is_refused_by_it
         changed = lines[:51] + [lines[51].replace(old, new)] + lines[52:]
         tampered = workspace.path(f"tampered {name}")
         journal_output(workspace, "import", tampered, text=b"\n".join(changed))
-        said.append(journal_refusal(workspace, "verify", tampered, "gone/vanish" if name == "type" else "/counter/value"))
+        says = "gone/vanish" if name == "type" else "/counter/value"
+        said.append(journal_refusal(workspace, "verify", tampered, says, "--domain", "showcase"))
         expect("version 51 (" in said[-1], f"the version is not named ({name}):", said[-1])
     journal_output(workspace, "verify", server.data)
     damage_segment(server, 51)

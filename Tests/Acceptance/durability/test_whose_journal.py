@@ -50,7 +50,7 @@ def test_a_copy_and_its_copy_are_verified_and_served_without_a_name(workspace):
         expect_equal(recorded(place)["domain"], "document", f"whose {place} is")
         said = journal_output(workspace, "verify", place, "--deep")
         expect_equal(said, b"verified: versions 0 to 1, 1 commits\n", f"what verify says of {place}")
-    server = workspace.server(data=restored)
+    server = workspace.server(data=restored, domain=None)
     with server.client() as client:
         expect_equal(client.get("/v1/state").json, {"a": 1}, "the state without a setting")
         expect_equal(client.commit(action("document/set", {"path": "/b", "value": 2}))["version"], 2, "an action")
@@ -84,7 +84,7 @@ def test_the_chain_is_verified_without_a_domain(workspace):
 def test_a_journal_of_an_earlier_program_is_taken_and_says_whose_it_is_from_then_on(workspace):
     data = document(workspace)
     forget(data)
-    journal_refusal(workspace, "verify", data, "this journal does not say whose it is")
+    journal_refusal(workspace, "verify", data, "this journal does not say whose it is", "--domain", "showcase")
     journal_output(workspace, "verify", data, "--domain", "document")
     expect_equal(recorded(data), {}, "whose it is after commands that only read")
     # A start that is refused claims nothing.

@@ -10,7 +10,9 @@ from harness.expectations import expect, expect_equal
 
 
 def run_journal(workspace, command, data, *arguments, text=None):
-    """Runs a subcommand of `journal` to its end."""
+    """Runs a subcommand of `journal` to its end; a replay is of the example domains, where nothing else is named."""
+    if command == "replay" and not {"--domain", "--model"} & set(arguments):
+        arguments += ("--domain", "showcase")
     return subprocess.run(
         [workspace.binary, "journal", command, "--data", data, *arguments], input=text, capture_output=True, timeout=100
     )

@@ -13,9 +13,13 @@ from harness.metrics import series_of
 
 
 class Server:
-    """A storekeeper process on a free port."""
+    """A storekeeper process on a free port: of the example domains, where the settings name no other."""
 
     def __init__(self, workspace, data, settings, prepare=None, address=HOST):
+        if "model" not in settings:
+            settings = {"domain": "showcase", **settings}
+        # None leaves a setting out.
+        settings = {name: value for name, value in settings.items() if value is not None}
         self.workspace, self.data, self.settings, self.prepare = workspace, data, settings, prepare
         self.address = address
         # Further arguments, and variables that are not settings.

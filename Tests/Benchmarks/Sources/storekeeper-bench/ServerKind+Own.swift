@@ -27,8 +27,8 @@ extension ServerKind {
         let process = try ChildProcess(
             workplace.binary("storekeeper"),
             [
-                "serve", "--listen", "127.0.0.1:0", "--data", data, "--port-file", portFile.path, "--log-level",
-                "warning",
+                "serve", "--domain", "showcase", "--listen", "127.0.0.1:0", "--data", data, "--port-file",
+                portFile.path, "--log-level", "warning",
             ],
             in: workplace, environment: settings)
         let port = try process.awaiting("a port") {

@@ -1,0 +1,49 @@
+internal import Glibc
+internal import StateStore
+
+/// The lines in which a server tells a person at a terminal what it serves, and how to begin.
+struct Greeting {
+    /// The name of the domain, as the journal knows it: `document`, `model things.js`, or the name of a program.
+    let domain: String
+    /// The journal, or `none`.
+    let data: String
+    /// The Unix socket, for a server that has no other address.
+    let socket: String?
+    let listening: StateServer.Address
+    let program: String
+    /// Whether a request needs a token.
+    let isProtected: Bool
+
+    /// The state, the page, a command that reads, a command that writes, and who may do what.
+    var lines: [String] {
+        let served = domain == "document" ? "one JSON document" : domain
+        let kept = data == "none" ? "in memory only" : "with its journal in \(data)"
+        let token = isProtected ? "-H \"Authorization: Bearer $TOKEN\" " : ""
+        let isLocal = ["", "0.0.0.0", "::", "127.0.0.1", "::1"].contains(listening.host)
+        let host = isLocal ? "localhost" : listening.host.contains(":") ? "[\(listening.host)]" : listening.host
+        let address = socket.map { "--unix-socket \($0) localhost" } ?? "\(host):\(listening.port)"
+        let write =
+            domain == "document"
+            ? #"--json '{"type":"document/set","payload":{"path":"/hello","value":"world"}}' \#(address)/v1/actions"#
+            : "\(address)/v1/actions    # the actions that it takes, by POST"
+        return [
+            "Serves  \(served), \(kept)",
+            "Page    \(socket == nil ? "http://\(address)/" : "none: a browser reads no Unix socket")",
+            "Read    curl \(token)\(address)/v1/state",
+            "Write   curl \(token)\(write)",
+            "Access  "
+                + (isProtected
+                    ? "whoever has a token; \(program) token create makes one"
+                    : "everybody who reaches it may do everything, until there is a token"),
+        ]
+    }
+
+    /// Writes the lines to standard error, where that is a terminal.
+    func write() { Self.show(lines.map { "  \($0)" }.joined(separator: "\n")) }
+
+    /// Writes a text of several lines to standard error, where that is a terminal; a line of the log has it otherwise.
+    static func show(_ text: String) {
+        guard isatty(STDERR_FILENO) == 1, text.contains("\n") else { return }
+        LogWriter.standardError.write(Array("\(text)\n".utf8))
+    }
+}
