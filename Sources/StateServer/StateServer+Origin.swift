@@ -32,7 +32,7 @@ extension StateServer {
         let record = try claim?.record(of: opened.domain, endingAt: opened.version, in: opened.place)
         // Such a domain would go on from the state of any other one, and leave a history that neither of them can replay.
         if compiled.takesAnyState, claim == nil || opened.domain == nil, let newest = try opened.newestCommit(),
-            let foreign = newest.types.first(where: { !compiled.handles($0) && $0 != Commit.upgradeType })
+            let foreign = newest.types.first(where: { !compiled.handles($0) && !newest.isOfPatchAlone })
         {
             throw SettingsFault(
                 description:

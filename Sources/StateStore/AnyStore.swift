@@ -68,6 +68,13 @@ package protocol AnyStore: AnyObject, Sendable {
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot
 
+    /// A state of this domain for a ``Restoration``, which shares with the present state what both have in common.
+    ///
+    /// The cost is O(n) in the size of both states.
+    ///
+    /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain as it is now.
+    func stateToRestore(like past: any AnySnapshot) throws -> any AnySnapshot
+
     /// Begins to make a store in memory of a part of a history, which may leave out and add actions.
     ///
     /// The cost is O(n) in the size of the state; the returned function costs what each commit costs that it computes again.

@@ -148,6 +148,10 @@ package final class Access: Sendable {
     /// Whether the client may make forks: one shows all of the history.
     package var forks: Bool { mayFork && seesEverything }
 
+    /// Whether the client may make an earlier state the present one: the grant has everything, or it names that action by its
+    /// whole type, and sees everything.
+    var restores: Bool { grant.isEverything || seesEverything && dispatchedTypes.names(Commit.restoreType) }
+
     func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
 }
 

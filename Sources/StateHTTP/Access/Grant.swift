@@ -122,6 +122,9 @@ struct TypeSet: Sendable {
         isEverything || names.contains(ExactText(type)) || hasPrefix(of: type)
     }
 
+    /// Whether the set has a type by its whole name.
+    func names(_ type: String) -> Bool { names.contains(ExactText(type)) }
+
     private func hasPrefix(of text: String) -> Bool {
         // Whatever lies between a prefix and a text that it begins, begins with it as well.
         let index = firstIndex(after: text)
@@ -153,7 +156,8 @@ extension Grant {
             ReadEntry(entry).flatMap { $0.warning(in: catalogue) }.map { "read \(entry): \($0)" }
         }
             + dispatch.compactMap { pattern in
-                TypeSet.warning(pattern, among: catalogue.types).map { "dispatch \(pattern): \($0)" }
+                pattern == Commit.restoreType
+                    ? nil : TypeSet.warning(pattern, among: catalogue.types).map { "dispatch \(pattern): \($0)" }
             }
     }
 }

@@ -34,6 +34,9 @@ package struct VisibleStore: Sendable {
         return action
     }
 
+    /// Whether the client may make an earlier state the present one.
+    var restores: Bool { isWhole && !isFork && access.restores }
+
     /// Whether the client may name an action type as a filter: it may see actions of the type.
     func sees(type: String) -> Bool {
         (scope.actions.value(named: type) != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)

@@ -80,9 +80,17 @@ struct ActionSchemas {
     private let clientTypes: [UInt8]
 
     init(_ store: VisibleStore, _ schemas: DomainSchemas, _ limits: ContractLimits, clientTypes: [UInt8] = []) {
-        actions = store.types.compactMap { type in schemas.payloads[type].map { (type, $0) } }
+        let own = store.restores ? [(type: Commit.restoreType, payload: Self.restore)] : []
+        actions = (store.types.compactMap { type in schemas.payloads[type].map { (type, $0) } } + own)
+            .sorted { $0.type < $1.type }
         (self.store, self.schemas, self.limits, self.clientTypes) = (store, schemas, limits, clientTypes)
     }
+
+    private static let restore: JSONValue = [
+        "type": "object",
+        "properties": ["version": ["type": "integer", "minimum": 0], "fork": ["type": "string"]],
+        "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
+    ]
 
     var documents: StoreDocuments {
         // To a client that sees parts of the state, its form is not known.
@@ -128,6 +136,7 @@ final class SharedDocuments: Sendable {
     private struct Key: Hashable {
         var store: String
         var isEverything: Bool
+        var restores: Bool
         var dispatched: [String] = []
         var seen: [String] = []
         var views: [String] = []
@@ -135,7 +144,7 @@ final class SharedDocuments: Sendable {
 
         init(_ store: VisibleStore) {
             self.store = store.name
-            isEverything = store.access.isUnlimited
+            (isEverything, restores) = (store.access.isUnlimited, store.restores)
             // Nearly every client sees everything, and needs no lists to say so.
             guard !isEverything else { return }
             dispatched = store.types

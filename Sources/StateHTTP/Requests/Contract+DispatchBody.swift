@@ -69,7 +69,8 @@ extension Contract {
         let sent = JSONText.minified(body)
         var expectations: [Transaction.Expectation] = []
         guard let elements = node.elements else {
-            let item = try item(node, (sent, 0..<sent.count), &expectations, options.store, &hint)
+            let item = try item(
+                node, (sent, 0..<sent.count), &expectations, options.store, &hint, isAlone: line == nil)
             return options.transaction([item], .single, expectations, of: body, line: line)
         }
         guard !elements.isEmpty else {
@@ -105,7 +106,7 @@ extension Contract {
 
     private func item(
         _ node: JSONNode, _ sent: (bytes: [UInt8], span: Range<Int>), _ expectations: inout [Transaction.Expectation],
-        _ store: VisibleStore, _ hint: inout Hint
+        _ store: VisibleStore, _ hint: inout Hint, isAlone: Bool = false
     ) throws(Problem) -> Transaction.Item {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
@@ -140,6 +141,13 @@ extension Contract {
             }
         }
         guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
+        if type == Commit.restoreType, store.restores {
+            guard isAlone else {
+                throw invalid(node.pointer, "a state is restored by an action that is the only one of its request")
+            }
+            let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
+            return .init(restoring: try restoration(payload, in: node), id: id, meta: meta, sent: recorded)
+        }
         guard let actionType = store.action(ofType: type) else {
             defer { hint = .list }
             throw unknownType(type, at: node.pointer.appending("type"), store, hint)
@@ -154,6 +162,18 @@ extension Contract {
         }
         let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
         return .init(action, id: id, meta: meta, sent: recorded)
+    }
+
+    private func restoration(_ payload: JSONNode?, in node: JSONNode) throws(Problem) -> Restoration {
+        let members = payload?.members.map { Array($0) } ?? []
+        guard members.count == 1, let (key, value) = members.first else {
+            throw invalid(node.pointer.appending("payload"), "expected an object with version, or with fork")
+        }
+        switch (key, value.value) {
+        case ("version", .integer(let version)) where version >= 0: return Restoration(.version(Version(version)))
+        case ("fork", .string(let name)): return Restoration(.fork(name))
+        default: throw invalid(value.pointer, "expected a number as version, or the name of a fork as fork")
+        }
     }
 
     /// The record of an action that was sent as an object in a minified text, and its metadata.

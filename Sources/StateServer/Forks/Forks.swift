@@ -66,6 +66,11 @@ final class Forks: Sendable {
 
     func description(_ name: String) -> ForkDescription? { entry(name).map(Self.current) }
 
+    /// The newest state of a fork, and the version of which the fork was made.
+    func state(of name: String) -> (past: any AnySnapshot, base: Version?)? {
+        entry(name).map { ($0.handler.hub.latest, $0.description.to.version) }
+    }
+
     private static func current(_ entry: Entry) -> ForkDescription {
         var description = entry.description
         description.latest = entry.handler.latest

@@ -10,21 +10,27 @@ extension RequestHandler {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.id)) }
         switch request.content {
         case .one(let transaction):
-            guard transaction.purpose == .commit else { return dryRun(transaction, of: request, exchange, name) }
-            if let wait = request.wait,
-                let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, name)
-            {
-                return reply
+            if let restoration = transaction.restoration {
+                return restore(restoration, transaction, of: request, exchange, name)
             }
-            store.enqueue(
-                PendingTransaction(transaction, client: exchange.client) { [self] outcome in
-                    note(outcome, name)
-                    quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
-                    answer(exchange, request, outcome, name)
-                })
-        case .lines(let lines):
-            return load(lines, of: request, exchange, name)
+            return dispatch(transaction, of: request, exchange, name)
+        case .lines(let lines): return load(lines, of: request, exchange, name)
         }
+    }
+
+    func dispatch(
+        _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange, _ name: RequestName
+    ) -> Reply {
+        guard transaction.purpose == .commit else { return dryRun(transaction, of: request, exchange, name) }
+        if let wait = request.wait, let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, name) {
+            return reply
+        }
+        store.enqueue(
+            PendingTransaction(transaction, client: exchange.client) { [self] outcome in
+                note(outcome, name)
+                quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
+                answer(exchange, request, outcome, name)
+            })
         return .working()
     }
 

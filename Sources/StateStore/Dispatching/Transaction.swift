@@ -9,6 +9,8 @@ package final class Transaction: Sendable {
         case action(any Action)
         /// A function from the state in the turn to an action or nil; its argument has the store's type of state.
         case creator(@Sendable (any Sendable) throws(Rejection) -> (any Action)?)
+        /// The only item of its transaction.
+        case restore(Restoration)
     }
 
     /// An action with its ID and metadata.
@@ -27,6 +29,11 @@ package final class Transaction: Sendable {
             self.id = id
             self.meta = meta
             self.sent = sent
+        }
+
+        package init(restoring restoration: Restoration, id: String?, meta: [UInt8]?, sent: [UInt8]?) {
+            content = .restore(restoration)
+            (self.id, self.meta, self.sent) = (id, meta, sent)
         }
 
         init(creator: @escaping @Sendable (any Sendable) throws(Rejection) -> (any Action)?) {
@@ -91,6 +98,7 @@ package final class Transaction: Sendable {
         switch items[index].content {
         case .action(let action): action.typeName
         case .creator: nil
+        case .restore: Commit.restoreType
         }
     }
 
@@ -140,10 +148,13 @@ package final class Transaction: Sendable {
     }
 
     /// The same transaction of a client, whose receipt has no part of the new state.
-    package var withoutRepresentation: Transaction {
+    package var withoutRepresentation: Transaction { copy(items, wantsRepresentation: false) }
+
+    func copy(_ items: [Item], wantsRepresentation: Bool) -> Transaction {
         Transaction(
             items, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,
-            idempotency: idempotency, contentHash: contentHash, subject: subject, trace: trace)
+            idempotency: idempotency, contentHash: contentHash, subject: subject, trace: trace,
+            wantsRepresentation: wantsRepresentation)
     }
 
     init(_ items: [Item], form: Form, causation: Causation) {

@@ -188,6 +188,14 @@ package final class CompiledDomain<State: StateType>: Sendable {
         encodings = patch.takeTexts()
     }
 
+    /// The patch from a state to any other one; the cost is that of comparing all that they do not share.
+    func patch(from old: State, to new: State) throws -> JSONPatch {
+        var patch = JSONPatch()
+        patch.begin(knowing: KnownTexts())
+        try layout.compare(old, new, scope: [], into: &patch)
+        return patch
+    }
+
     /// Has a mark record which view is being computed, in this domain's stores and their forks.
     func mark(by mark: ReductionMark) { viewMark.withLock { $0 = mark } }
 

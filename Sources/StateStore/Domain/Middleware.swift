@@ -76,6 +76,8 @@ public final class MiddlewareContext<State: StateType> {
     /// the transaction.
     var commands = (depth: 0, haveMade: false)
     private let work = WorkMeter()
+    /// Whether the state is one that was restored, which no action has made.
+    private(set) var isRestored = false
 
     init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil, at time: Timestamp) {
         self.before = before
@@ -96,6 +98,7 @@ public final class MiddlewareContext<State: StateType> {
         if entries.count == 1 { entries.removeLast() } else { entries.removeAll(keepingCapacity: true) }
         if !followUps.isEmpty { followUps = [] }
         commands = (0, false)
+        isRestored = false
         work.reset()
     }
 
@@ -119,7 +122,12 @@ public final class MiddlewareContext<State: StateType> {
     }
 
     /// The snapshot that the actions have made, or nil before an action reaches the reducers.
-    var made: Snapshot<State>? { applied.isEmpty ? nil : latest }
+    var made: Snapshot<State>? { applied.isEmpty && !isRestored ? nil : latest }
+
+    func restore(_ state: State) {
+        latest = before.next(state)
+        isRestored = true
+    }
 
     /// Dispatches another action after this one, in a later turn.
     ///

@@ -75,9 +75,12 @@ final class Snapshot<State: StateType>: AnySnapshot {
         Snapshot(state, of: domain, at: Cursor(cursor.epoch, version + 1), viewVersions: viewVersions)
     }
 
-    /// Sets the last-changed versions of the views that a commit of these actions concerns; for the turn that has made the
-    /// snapshot.
-    func noteViewVersions(changedPointers: [JSONPointer], by entries: [ActionEntry]) {
+    /// Sets the last-changed versions of the views that a commit of these actions, or of none, concerns; for the turn that has
+    /// made the snapshot.
+    func noteViewVersions(changedPointers: [JSONPointer], by entries: [ActionEntry]?) {
+        guard let entries else {
+            return domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
+        }
         domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, by: entries, at: version)
     }
 

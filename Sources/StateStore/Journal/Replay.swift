@@ -18,9 +18,10 @@ package struct Replay<State: StateType>: HistoryFollower {
         self.version = version
     }
 
-    /// Runs the reducers on the recorded actions; for an upgrade, which no reducer handles, it applies the recorded patch.
+    /// Runs the reducers on the recorded actions; for an upgrade or a restored state, which no reducer handles, it applies the
+    /// recorded patch.
     ///
-    /// The cost is that of the original commit; for an upgrade it is O(n) in the size of the state.
+    /// The cost is that of the original commit; where a patch is applied, it is O(n) in the size of the state.
     ///
     /// - Throws: ``HistoryFault`` where today's domain does not know or rejects an action, or the record cannot be read. The
     ///   state then is as it was.
@@ -28,9 +29,9 @@ package struct Replay<State: StateType>: HistoryFollower {
 
     /// Runs the reducers as ``take(_:)`` does, within the work that one transaction may do.
     mutating func take(_ recorded: Commit, _ work: WorkMeter?) throws(HistoryFault) -> Commit {
-        let isUpgrade = recorded.types == [Commit.upgradeType]
-        if isUpgrade { encodings = KnownTexts() }
-        let (next, patch) = isUpgrade ? try upgrade(recorded) : try reduce(recorded, work)
+        let isPatch = recorded.isOfPatchAlone
+        if isPatch { encodings = KnownTexts() }
+        let (next, patch) = isPatch ? try apply(recorded) : try reduce(recorded, work)
         state = next
         version = recorded.version
         return recorded.with(patch: patch.text, changedPointers: patch.changedPointers)
@@ -106,7 +107,7 @@ package struct Replay<State: StateType>: HistoryFollower {
         }
     }
 
-    private func upgrade(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
+    private func apply(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
         do {
             let before = try bytes()
             var upgraded = PatchedState(try JSONValue(parsing: before, depthMax: 1000), version: version)
@@ -119,9 +120,9 @@ package struct Replay<State: StateType>: HistoryFollower {
             throw fault
         } catch let fault as JSONFault {
             throw HistoryFault(
-                recorded, at: fault.pointer, "the upgraded state does not fit today's domain: \(fault.detail)")
+                recorded, at: fault.pointer, "the state of its patch does not fit today's domain: \(fault.detail)")
         } catch {
-            throw HistoryFault(recorded, "the upgraded state cannot be encoded as JSON: \(error)")
+            throw HistoryFault(recorded, "the state of its patch cannot be encoded as JSON: \(error)")
         }
     }
 }

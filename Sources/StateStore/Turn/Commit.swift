@@ -82,8 +82,15 @@ public final class Commit: Sendable {
     /// No reducer handles this type.
     package static let upgradeType = "storekeeper/upgrade"
 
+    /// The type of the action that makes an earlier state, or that of a fork, the present one.
+    ///
+    /// No reducer handles this type.
+    package static let restoreType = "storekeeper/restore"
+
     /// The types of the commits that the store itself makes.
-    package static let typesOfTheStore = [upgradeType, StoreResume.type]
+    package static let typesOfTheStore = [upgradeType, restoreType, StoreResume.type]
+    /// Whether the commit is its patch: no reducer has made it.
+    package var isOfPatchAlone: Bool { types == [Self.upgradeType] || types == [Self.restoreType] }
 
     /// Whether the store itself makes the commits of this type.
     package static func isOfTheStore(_ type: String) -> Bool { typesOfTheStore.contains(type) }

@@ -73,6 +73,7 @@ extension Core {
     /// can have changed, is recorded as its type encodes it, as is an action of the process.
     func recordedBytes(in context: MiddlewareContext<State>, _ pending: PendingTransaction) throws -> [UInt8] {
         let (applied, transaction) = (context.applied, pending.transaction)
+        if context.isRestored { return transaction.items[0].sent ?? [] }
         let isArray = transaction.form == .batch || applied.count != 1
         // Where a command has made no action, or a middleware has changed the number, no item belongs to an action: the record
         // then has no IDs and no metadata.

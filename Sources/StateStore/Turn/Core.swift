@@ -192,6 +192,10 @@ struct Core<State: StateType>: Sendable {
                     case .action(let action): try dispatch(action, context)
                     case .creator(let create):
                         if let action = try create(context.state) { try dispatch(action, context) }
+                    case .restore(let restoration):
+                        guard restoration.base ?? before.version == before.version else { throw Restoration.moved }
+                        guard let state = restoration.state as? Snapshot<State> else { continue }
+                        context.restore(state.state)
                     }
                 } catch {
                     return .rejected(error, index: index)
@@ -208,7 +212,12 @@ struct Core<State: StateType>: Sendable {
                 }
                 return .nothingCommitted
             }
-            try compare(before.state, with: made.state, by: context.entries, &scratch)
+            if context.isRestored {
+                scratch.encodings = KnownTexts()
+                scratch.patch = try domain.patch(from: before.state, to: made.state)
+            } else {
+                try compare(before.state, with: made.state, by: context.entries, &scratch)
+            }
             if limits.stateBytesMax < .max, domain.layout.knownBytesCount(made.state) == nil {
                 made.bytesCount = try size(of: before) + scratch.patch.growth
                 if let bytes = made.bytesCount, let tooLarge = refusal(of: bytes, before) { throw tooLarge }
@@ -286,7 +295,10 @@ struct Core<State: StateType>: Sendable {
                 expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: pending.client)
         }
         // Nearly every commit has one action: its entry has the array ready.
-        let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
+        let types =
+            context.isRestored
+            ? [Commit.restoreType]
+            : context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
             action: try recordedBytes(in: context, pending), patch: scratch.patch.text,
@@ -298,7 +310,7 @@ struct Core<State: StateType>: Sendable {
                 "the commit has \(bytesCount) bytes, and the journal takes \(limits.commitBytesMax) at once; nothing was committed, send less at once",
                 kind: .tooLarge)
         }
-        next.noteViewVersions(changedPointers: changedPointers, by: context.entries)
+        next.noteViewVersions(changedPointers: changedPointers, by: context.isRestored ? nil : context.entries)
         let representation =
             try pending.transaction.wantsRepresentation
             ? Self.representedPointers(changedPointers).map {

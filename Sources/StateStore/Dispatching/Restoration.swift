@@ -1,0 +1,56 @@
+internal import StateJSON
+
+/// An earlier state, or that of a fork, that an action of the type ``Commit/restoreType`` makes the present one.
+///
+/// No reducer and no middleware runs: the commit has the patch that leads there, and the history goes on.
+package struct Restoration: Sendable {
+    /// The name by which a client asks for a state.
+    package enum Source: Sendable {
+        case version(Version)
+        case fork(String)
+    }
+
+    package let source: Source
+    /// The state, with everything that it has in common with the present one; nil until it is looked up.
+    var state: (any AnySnapshot)?
+    /// The version that the store must still have; nil for any.
+    var base: Version?
+
+    package init(_ source: Source) { self.source = source }
+
+    static let moved = Rejection(
+        "fork-behind",
+        "the fork was made of an earlier version, and the state has changed since: send If-Match with the ETag of the state that you have compared it with"
+    )
+}
+
+extension Transaction {
+    /// The restoration that the transaction is; nil for any other one.
+    package var restoration: Restoration? {
+        guard items.count == 1, case .restore(let restoration) = items[0].content else { return nil }
+        return restoration
+    }
+
+    /// The same transaction with the state that it restores.
+    ///
+    /// - Parameter base: the version that the store must still have; nil for any.
+    package func restoring(_ state: any AnySnapshot, ifAt base: Version?) -> Transaction {
+        var items = items
+        if case .restore(var restoration) = items[0].content {
+            (restoration.state, restoration.base) = (state, base)
+            items[0].content = .restore(restoration)
+        }
+        return copy(items, wantsRepresentation: wantsRepresentation)
+    }
+}
+
+extension Store {
+    package func stateToRestore(like past: any AnySnapshot) throws -> any AnySnapshot {
+        let present = latest
+        let state = try domain.resumed(from: past.whole())
+        // What both have in common is shared, so that the turn compares only the rest.
+        let patch = try domain.patch(from: present.state, to: state)
+        return Snapshot(
+            try domain.state(present.state, patchedBy: patch.text), of: domain, at: present.cursor, viewVersions: [])
+    }
+}

@@ -1,0 +1,164 @@
+"""The way back: an earlier state, or that of a fork, becomes the present one."""
+
+import json
+import random
+
+import pytest
+
+from harness.actions import action, add
+from harness.expectations import expect, expect_equal
+from harness.journal import journal_output
+from harness.tokens import bearer, make_token
+
+MODEL = """import { createSlice, createEntityAdapter } from '@reduxjs/toolkit'
+const adapter = createEntityAdapter()
+export default createSlice({
+  name: 'things', initialState: adapter.getInitialState({ last: 0 }),
+  reducers: {
+    put(state, { payload }) { adapter.setOne(state, payload); state.last = payload.id },
+    drop(state, { payload }) { adapter.removeOne(state, payload.id) },
+  },
+})
+"""
+
+
+def restore(client, query="", fields=None, **payload):
+    body = json.dumps({"type": "storekeeper/restore", "payload": payload}).encode()
+    return client.request("POST", "/v1/actions" + query, body, {"Content-Type": "application/json", **(fields or {})})
+
+
+def change_document(client, chance):
+    name = f"/{chance.choice('abc')}/{chance.choice(['x', 'y', '~1'])}"
+    client.post(action("document/merge", {"path": "", "value": {name[1]: {}}}))
+    if chance.random() < 0.3:
+        client.post(action("document/remove", {"path": name}))
+    elif chance.random() < 0.3:
+        client.post(action("document/add", {"path": "/list/-", "value": chance.random()}))
+    else:
+        client.commit(action("document/set", {"path": name, "value": [chance.randrange(9), {"k": None}]}))
+
+
+def change_showcase(client, chance):
+    number = chance.randrange(12)
+    client.post(chance.choice([
+        add(number), action("tasks/add", {"id": number, "title": str(chance.random())}),
+        action("tasks/complete", {"id": number}), action("tasks/remove", {"id": number}),
+    ]))
+
+
+def change_model(client, chance):
+    number = chance.randrange(12)
+    client.post(
+        action("things/drop", {"id": number}) if chance.random() < 0.3
+        else action("things/put", {"id": number, "text": str(chance.random())})
+    )
+
+
+CHANGES = {"document": change_document, "showcase": change_showcase, "model": change_model}
+
+
+@pytest.mark.parametrize("domain", list(CHANGES))
+def test_any_version_comes_back_byte_by_byte_and_the_way_back_leads_back(workspace, domain):
+    chance = random.Random(workspace.seed)
+    settings = {"domain": domain}
+    if domain == "model":
+        settings = {"model": workspace.path("things.js")}
+        with open(settings["model"], "w") as file:
+            file.write(MODEL)
+    server = workspace.server(**settings)
+    with server.client() as client:
+        states = {0: client.get("/v1/state").body}
+        if domain == "document":
+            client.commit(action("document/set", {"path": "/list", "value": []}))
+        for _ in range(25):
+            for _ in range(3):
+                CHANGES[domain](client, chance)
+            version = client.get("/v1").json["version"]
+            states[version] = client.get("/v1/state").body
+            wanted = chance.choice(list(states))
+            shown = restore(client, "?dry-run", version=wanted).json
+            answer = restore(client, version=wanted)
+            expect_equal(answer.status, 200, f"the answer: {answer.body}")
+            expect_equal(client.get("/v1/state").body, states[wanted], f"the state of {wanted} after {version}")
+            made = client.get(f"/v1/changes?since={answer.json['cursor'].rpartition('.')[0]}.{version}").json["changes"][0]
+            expect_equal(made["patch"], shown["patch"], "the patch that the dry run has shown")
+            expect_equal(made["action"], {"type": "storekeeper/restore", "payload": {"version": wanted}}, "the action")
+            expect_equal(restore(client, version=version).status, 200, "the way back from the way back")
+            expect_equal(client.get("/v1/state").body, states[version], f"the state of {version} again")
+        client.commit(action("document/set", {"path": "/z", "value": 1}) if domain == "document"
+                      else add(1) if domain == "showcase" else action("things/put", {"id": 1, "text": "after"}))
+        last = client.get("/v1/state").body
+    server.kill()
+    server.start()
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").body, last, "the state after a kill")
+    server.stop()
+    more = ["--model", settings["model"]] if domain == "model" else []
+    expect(b"verified" in journal_output(workspace, "verify", server.data, "--deep", *more), "what verify says")
+
+
+def test_a_restored_view_and_a_wait_have_the_earlier_value(workspace):
+    with workspace.server().client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "milk"}))
+        views = {link["name"]: client.get(link["href"]).body for link in client.get("/v1/views").json["views"]}
+        tag = client.get("/v1/state/tasks").fields["etag"]
+        client.commit(action("tasks/complete", {"id": 1}))
+        changed = client.get("/v1/state/tasks").fields["etag"]
+        expect_equal(restore(client, version=1).status, 200, "the answer")
+        waited = client.request("GET", "/v1/state/tasks?wait=5", fields={"If-None-Match": changed})
+        expect_equal((waited.status, waited.fields["etag"]), (200, tag), "a wait")
+        for link in client.get("/v1/views").json["views"]:
+            expect_equal(client.get(link["href"]).body, views[link["name"]], f"the view {link['name']}")
+
+
+def test_a_fork_becomes_the_present_where_nothing_has_changed_or_the_client_has_looked(workspace):
+    with workspace.server().client() as client:
+        client.commit(add(5, id="five"))
+        client.commit(add(7))
+        body = json.dumps({"skip": ["five"]}).encode()
+        made = client.request("POST", "/v1/forks", body, {"Content-Type": "application/json"}).json
+        client.commit(add(1))
+        refused = restore(client, fork=made["name"])
+        expect_equal((refused.status, refused.json["code"]), (409, "fork-behind"), "a fork of an earlier version")
+        tag = client.get("/v1/state").fields["etag"]
+        answer = restore(client, "?path=", {"If-Match": tag}, fork=made["name"])
+        expect_equal(answer.status, 200, f"by who has looked: {answer.body}")
+        expect_equal(client.get("/v1/state/counter").json, {"value": 7}, "the counter")
+        expect_equal(restore(client, "?path=", {"If-Match": tag}, fork=made["name"]).status, 412, "with an older tag")
+
+
+def test_only_a_grant_that_names_it_restores(workspace):
+    data = workspace.path("data")
+    root = make_token(workspace, data, "root", "--all")
+    named = make_token(workspace, data, "named", "--read", "*", "--others", "--dispatch", "storekeeper/restore")
+    blind = make_token(workspace, data, "blind", "--read", "/counter", "--others", "--dispatch", "storekeeper/restore")
+    wild = make_token(workspace, data, "wild", "--read", "*", "--others", "--dispatch", "*")
+    with workspace.server(data=data).client() as client:
+        client.request("POST", "/v1/actions", add(3), {"Content-Type": "application/json", **bearer(root)})
+        for token, status in [(blind, 422), (wild, 422), (named, 200), (root, 200)]:
+            answer = restore(client, fields=bearer(token), version=0)
+            expect_equal(answer.status, status, f"the answer {answer.body}")
+            types = {each["type"] for each in client.request("GET", "/v1/actions", fields=bearer(token)).json["actions"]}
+            expect_equal("storekeeper/restore" in types, status == 200, "whether the catalogue has it")
+        newest = client.request("GET", "/v1/changes?before=now&limit=1", fields=bearer(root)).json["changes"][0]
+        expect_equal(newest["by"], "root", "who has restored")
+
+
+def test_a_state_that_does_not_fit_any_more_is_refused_and_leaves_no_trace(workspace):
+    path = workspace.path("schema.json")
+    with open(path, "w") as file:
+        json.dump({"type": "object"}, file)
+    server = workspace.server(domain="document", schema=path)
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/age", "value": "old"}))
+        client.commit(action("document/set", {"path": "/age", "value": 3}))
+    server.stop()
+    with open(path, "w") as file:
+        json.dump({"type": "object", "properties": {"age": {"type": "integer"}}}, file)
+    server.start()
+    with server.client() as client:
+        before = client.get("/v1").json["version"]
+        refused = restore(client, version=1)
+        expect_equal((refused.status, refused.json["code"]), (422, "restore-misfit"), refused.body)
+        expect("/age" in refused.json["detail"], refused.json["detail"])
+        expect_equal((client.get("/v1").json["version"], client.get("/v1/state/age").json), (before, 3), "what is there")
