@@ -211,10 +211,10 @@ ModelText model_apply(Model *model, ModelText patch) {
     return call(model, model->follow, 1, arguments, ALLOWANCE_OF_LOADING);
 }
 
-ModelText model_view(Model *model, ModelText name) {
-    JSValue arguments[] = {make_string(model, name)};
+ModelText model_view(Model *model, ModelText name, ModelText context) {
+    JSValue arguments[] = {make_string(model, name), make_string(model, context)};
     watchdog_name(&model->watched, name);
-    return call(model, model->view, 1, arguments, ALLOWANCE_OF_VIEWS);
+    return call(model, model->view, 2, arguments, ALLOWANCE_OF_VIEWS);
 }
 
 ModelText model_migrate(Model *model, ModelText state, double version) {

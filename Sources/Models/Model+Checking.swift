@@ -1,4 +1,5 @@
 package import StateJSON
+internal import StateStore
 
 extension Model {
     /// The `action.meta` of checks without a server.
@@ -16,6 +17,11 @@ extension Model {
             guard let schema = action.schema else { continue }
             let faults = try check("the payload of \(action.type)", schema)
             checks[ExactText(action.type)] = { faults($0, nil) }
+        }
+        for view in description.views {
+            guard let schema = view.parameters else { continue }
+            if let fault = ViewParameters.fault(in: schema, ofView: view.name) { throw Fault(fault) }
+            _ = try check("the parameters of the view \(view.name)", schema)
         }
         return checks
     }
@@ -69,10 +75,11 @@ extension Model {
         }
     }
 
-    /// A view of the initial state, as JSON.
-    package func initialView(_ name: String) throws(Fault) -> String {
+    /// A view of the initial state, as JSON, with an example of its parameters made of their schema.
+    package func initialView(_ view: Description.View) throws(Fault) -> String {
         try load(description.initial.text)
-        return String(decoding: try view(name).text, as: UTF8.self)
+        let parameters = (view.parameters.map(Self.sample) ?? [:]).text
+        return String(decoding: try self.view(view.name, parameters: parameters).text, as: UTF8.self)
     }
 
     /// A value that a JSON Schema describes, with the members that it needs.

@@ -10,6 +10,8 @@ extension Model {
         fileprivate var version: Double?
         fileprivate var actions: [(type: String, payload: [UInt8], meta: [UInt8])] = []
         fileprivate var view: String?
+        fileprivate var parameters: [UInt8]
+        fileprivate var subject: String?
         fileprivate var path = JSONPointer.root
         fileprivate var expected: Expectation
 
@@ -21,7 +23,8 @@ extension Model {
         }
 
         private static let members = [
-            "name", "state", "from", "action", "actions", "meta", "view", "path", "expect", "rejected",
+            "name", "state", "from", "action", "actions", "meta", "view", "parameters", "subject", "path", "expect",
+            "rejected",
         ]
         private static let actionMembers = ["type", "payload", "meta"]
 
@@ -45,6 +48,8 @@ extension Model {
             state = test["state"]
             name = try test["name"].map { (name) throws(Fault) in try Self.text(name, "name") }
             view = try test["view"].map { (view) throws(Fault) in try Self.text(view, "view") }
+            parameters = (test["parameters"] ?? [:]).text
+            subject = try test["subject"].map { (subject) throws(Fault) in try Self.text(subject, "subject") }
             switch test["from"] {
             case .integer(let number)?: version = Double(number)
             case nil: break
@@ -130,7 +135,10 @@ extension Model {
             if case .rejected(let code) = test.expected { return "it is not rejected with \(code)" }
             return nil
         }
-        let value = if let name = test.view { try view(name) } else { try self.state() }
+        let value =
+            if let name = test.view {
+                try view(name, parameters: test.parameters, subject: test.subject)
+            } else { try self.state() }
         guard let part = value[pointer: test.path] else { return "there is nothing at \(test.path)" }
         return Self.difference(of: part, from: wanted, at: test.path, in: test.view.map { "the view \($0)" })
     }

@@ -91,6 +91,10 @@ package final class Model: Sendable {
             package var name: String
             /// The members of the state that it gets; nil for the whole state.
             package var reads: [String]?
+            /// The JSON Schema of its parameters, if it takes some.
+            package var parameters: JSONValue?
+            /// Whether it takes the client's subject.
+            package var takesSubject: Bool
         }
 
         package var views: [View]
@@ -217,8 +221,20 @@ package final class Model: Sendable {
     }
 
     /// The value of a view.
-    package func view(_ name: String) throws(Fault) -> JSONValue {
-        try answer { model in Self.lending(Array(name.utf8)) { model_view(model, $0) } }["value"] ?? .null
+    ///
+    /// - Parameter parameters: UTF-8 JSON: the object that the view gets.
+    package func view(
+        _ name: String, parameters: [UInt8] = Array("{}".utf8), subject: String? = nil
+    ) throws(Fault) -> JSONValue {
+        var context = JSONWriter()
+        context.raw("{\"parameters\":")
+        context.raw(parameters)
+        var isFirst = false
+        context.member("subject", subject, &isFirst)
+        context.byte(UInt8(ascii: "}"))
+        return try answer { model in
+            Self.lending(Array(name.utf8)) { name in Self.lending(context.bytes) { model_view(model, name, $0) } }
+        }["value"] ?? .null
     }
 
     // MARK: The engine's texts
@@ -309,7 +325,9 @@ extension Model.Description {
         views = objects("views").map { view in
             let reads: [String]? =
                 if case .array(let names)? = view["reads"] { names.map { Optional($0).text } } else { nil }
-            return View(name: view["name"].text, reads: reads)
+            return View(
+                name: view["name"].text, reads: reads, parameters: given(view["parameters"]),
+                takesSubject: view["subject"] == true)
         }
         initial = answer["initial"] ?? .null
     }

@@ -107,10 +107,17 @@ package final class ServedModel: Sendable {
             }
             actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
         }
-        let views = description.views.map { view in
-            JSONDomain.Viewed(view.name, reads: view.reads?.map { JSONPointer([$0]) } ?? [.root]) {
-                (tree) throws(ViewFault) in try self.look(at: view.name, of: tree)
+        var views: [JSONDomain.Viewed] = []
+        for view in description.views {
+            let check = try view.parameters.map { (schema) throws(Model.Fault) in
+                (schema, try serving.check("the parameters of the view \(view.name)", schema))
             }
+            let parameters = check.map { schema, faults in ViewParameters.declared(schema) { faults($0, nil) } }
+            views.append(
+                JSONDomain.Viewed(
+                    view.name, reads: view.reads?.map { JSONPointer([$0]) } ?? [.root], parameters: parameters,
+                    takesSubject: view.takesSubject
+                ) { (tree, arguments) throws(ViewFault) in try self.look(at: view.name, arguments, of: tree) })
         }
         let places = parts.map(\.pointer)
         return JSONDomain(
@@ -250,12 +257,13 @@ package final class ServedModel: Sendable {
         return writer.bytes
     }
 
-    private func look(at name: String, of tree: JSONTree) throws(ViewFault) -> [UInt8] {
+    private func look(at name: String, _ arguments: ViewArguments, of tree: JSONTree) throws(ViewFault) -> [UInt8] {
         let copies = current
         do throws(Model.Fault) {
             return try copies.with(tree) { (model) throws(Model.Fault) in
                 defer { for line in model.takeConsole() { serving.report(.console("view \(name): \(line)")) } }
-                return (try model.view(name).text, tree)
+                let value = try model.view(name, parameters: arguments.parameters, subject: arguments.subject)
+                return (value.text, tree)
             }
         } catch {
             serving.report(.failed("view \(name): \(error)"))
@@ -303,7 +311,10 @@ extension Model.Description {
         }
         func views(_ description: Self) -> [JSONValue] {
             description.views.map {
-                ["name": .string($0.name), "reads": $0.reads.map { .array($0.map { .string($0) }) } ?? nil]
+                [
+                    "name": .string($0.name), "reads": $0.reads.map { .array($0.map { .string($0) }) } ?? nil,
+                    "parameters": $0.parameters ?? nil, "subject": .bool($0.takesSubject),
+                ]
             }
         }
         return slices(self) == slices(other) && actions(self) == actions(other) && views(self) == views(other)

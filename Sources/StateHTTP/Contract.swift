@@ -248,6 +248,19 @@ package struct Contract: Sendable {
         return writer.bytes
     }
 
+    /// The document that lists the views that a client may see, with the parameters that they take.
+    private func list(ofViews store: VisibleStore) -> [UInt8] {
+        let views = store.views.sorted { $0.key < $1.key }.map { name, whole in
+            var view = JSONObject()
+            view["name"] = .string(name)
+            view["href"] = .string("\(store.path)/views/\(name)")
+            view["parameters"] = schemas.addresses[whole]?.schema
+            if catalogue.viewsOfSubjects.contains(whole) { view["subject"] = true }
+            return JSONValue.object(view)
+        }
+        return JSONValue.of(("views", .array(views))).text
+    }
+
     private func tokens(_ segments: ArraySlice<String>) throws(Problem) -> [String] {
         // By the letter, `/v1/state/` names an empty key; a client that sends it means the whole state.
         let segments = segments.count == 1 && segments.first == "" ? [] : segments
@@ -302,7 +315,7 @@ package struct Contract: Sendable {
 
     private func views(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
         let names = routed.store.views.keys.sorted()
-        if path.isEmpty { return try fixed(routed) { list(names, of: "views", in: routed.store.path) } }
+        if path.isEmpty { return try fixed(routed) { list(ofViews: routed.store) } }
         guard path.count == 1, let name = routed.store.views.value(named: path[0]) else {
             throw Problem(
                 .notFound, "no-such-view",

@@ -90,6 +90,7 @@ public struct StateServer: Service, Sendable {
         self.logger = logger
         self.onReady = onReady
         let compiled = try CompiledDomain(domain)
+        if let fault = Contract.fault(in: compiled.catalogue) { throw DeclarationFault(description: fault) }
         var limits = settings.storeLimits
         let now = Timestamp.now()
         let opened = try OpenedJournal.open(settings, onDamage: policy, at: now, logger) {

@@ -37,7 +37,7 @@ struct ModelCheck: AsyncParsableCommand {
         for case (let type, .success(let outcome)) in tried { print("\(type): \(outcome)") }
         for view in description.views {
             let reads = view.reads.map { " reads \($0.joined(separator: ", "))" } ?? ""
-            print("view \(view.name)\(reads): \(try model.initialView(view.name))")
+            print("view \(view.name)\(reads): \(try model.initialView(view))")
         }
         for line in model.takeConsole() { print("console \(line)") }
     }
@@ -62,6 +62,7 @@ struct ModelTest: AsyncParsableCommand {
             {"action":{"type":"counter/add","payload":{}},"rejected":"invalid-action"}
             {"actions":[{...},{...}],"path":"/counter/value","expect":3}
             {"state":{...},"view":"double","expect":6}
+            {"state":{...},"view":"open","parameters":{"owner":"ann"},"subject":"ann","expect":[...]}
             {"state":{...},"from":1,"expect":{...}}   a state of version 1, behind migrate
             """)
 

@@ -75,7 +75,7 @@ int main(int count, char **arguments) {
         if (strcmp(word, "reduce") == 0) print(model_reduce(model, text(fields[1]), text(fields[2])));
         else if (strcmp(word, "load") == 0) print(model_load(model, text(fields[1])));
         else if (strcmp(word, "apply") == 0) print(model_apply(model, text(fields[1])));
-        else if (strcmp(word, "view") == 0) print(model_view(model, text(fields[1])));
+        else if (strcmp(word, "view") == 0) print(model_view(model, text(fields[1]), text(*fields[2] ? fields[2] : "{}")));
         else if (strcmp(word, "migrate") == 0) print(model_migrate(model, text(fields[1]), atof(fields[2])));
         else if (strcmp(word, "state") == 0) print(model_state(model));
         else if (strcmp(word, "collect") == 0) model_collect(model), print(text("{}"));

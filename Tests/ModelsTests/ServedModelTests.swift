@@ -26,6 +26,11 @@ private let text = """
       name: 'when', initialState: { last: null }, reducers: { note(state, { meta }) { state.last = meta; } },
     });
     view('first', (state) => state.list.order[0] ?? null);
+    view('from', (state, { key, most = 2 }) => state.list.order.filter((each) => each >= key).slice(0, most),
+      { reads: ['list'], parameters: { type: 'object', required: ['key'],
+        properties: { key: { type: 'string' }, most: { type: 'integer' } }, additionalProperties: false } });
+    view('mine', (state, parameters, { subject }) => [subject ?? null, state.list.items[subject] ?? null]);
+    view('blind', (state, ...rest) => rest);
     """
 
 private func model() throws -> ServedModel {
@@ -37,6 +42,59 @@ private func model() throws -> ServedModel {
 
 @Suite("A model that is served", .enabled(if: hasEngine))
 struct ServedModelTests {
+    @Test("a view gets the parameters of its schema, and the subject where its function takes it")
+    func arguments() throws {
+        let domain = try model().domain()
+        let put = try #require(domain.actions.first { $0.declaration.type == "list/put" }).declaration
+        var tree = domain.initial
+        for key in ["a", "b", "c"] {
+            let action = try put.action(Array("{\"key\":\"\(key)\",\"value\":1}".utf8), at: .root)
+            tree = try domain.reduce(tree, action, ReducerContext(subject: nil))
+        }
+        func look(_ name: String, _ arguments: ViewArguments) throws -> String {
+            let view = try #require(domain.views.first { $0.name == name })
+            return String(decoding: try view.look(tree, arguments), as: UTF8.self)
+        }
+
+        #expect(try look("from", ViewArguments(parameters: ["key": "b"])) == #"["c","b"]"#)
+        #expect(try look("from", ViewArguments(parameters: ["key": "a", "most": 1])) == #"["c"]"#)
+        #expect(try look("mine", ViewArguments(subject: "b")) == #"["b",1]"#)
+        #expect(try look("mine", .none) == "[null,null]")
+        #expect(try look("mine", ViewArguments(subject: #"x","subject":"b"#)) == #"["x\",\"subject\":\"b",null]"#)
+        #expect(try look("blind", ViewArguments(parameters: ["key": "b"], subject: "b")) == "[]")
+        let views = Dictionary(
+            uniqueKeysWithValues: domain.views.map { ($0.name, ($0.parameters != nil, $0.takesSubject)) })
+        #expect(views["from"]! == (true, false) && views["mine"]! == (false, true) && views["blind"]! == (false, false))
+    }
+
+    @Test(
+        "a file is refused whose view has parameters that no address can hold",
+        arguments: [
+            ("(state, { wait }) => 1", "{ wait: { type: 'integer' } }", "\"wait\""),
+            ("(state, { tags }) => 1", "{ tags: { type: 'array' } }", "\"tags\""),
+        ])
+    func reserved(function: String, properties: String, named: String) throws {
+        let file = text + "view('odd', \(function), { parameters: { type: 'object', properties: \(properties) } });"
+        let served = try ServedModel(
+            .init(
+                read: { Array(file.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
+                check: { _, _ in { _, _ in [] } }, report: { _ in }))
+
+        let fault = #expect(throws: DeclarationFault.self) { try CompiledDomain(try served.domain()) }
+        #expect(fault?.description.contains(named) == true)
+        #expect(throws: Model.Fault.self) {
+            try Model(Array(file.utf8), name: "model.js").checks { _, _ in { _, _ in [] } }
+        }
+    }
+
+    @Test("a function of parameters without a schema is refused, with the line")
+    func withoutSchema() {
+        let fault = #expect(throws: Model.Fault.self) {
+            try Model(Array((text + "\nview('odd', (state, { a }) => a);").utf8), name: "model.js")
+        }
+        #expect(fault?.message.contains("schema") == true && fault?.line != nil)
+    }
+
     @Test("whatever state is reduced or looked at, the engine has exactly that one", arguments: 1...4)
     func copies(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
@@ -63,7 +121,7 @@ struct ServedModelTests {
 
             #expect(after?.value == wanted, "seed \(seed), \(number): \(type)")
             #expect(
-                String(decoding: try domain.views[0].look(after ?? before), as: UTF8.self)
+                String(decoding: try domain.views[0].look(after ?? before, .none), as: UTF8.self)
                     == String(decoding: ((wanted ?? before.value)[pointer: "/list/order/0"] ?? nil).text, as: UTF8.self)
             )
             if let after { states.append(after) }

@@ -10,6 +10,7 @@ struct Demo: Domain {
     struct Counter: StateType, Codable { var value = 0 }
     struct Tasks: StateType { var table = EntityTable<Int, Task>() }
     struct Task: Codable { var title: String; var done = false }
+    struct Titled: Codable { var title: String; var done: Bool?; var first: Int?; var order: Order? }
     enum Order: String, Codable, CaseIterable { case up, down }
 
     struct Add: Action { static let type = "counter/add"; var amount: Int }
@@ -63,6 +64,16 @@ struct Demo: Domain {
                 state.table.move(action.id, to: action.to == .up ? 0 : state.table.count - 1)
             }
             View("open", reads: ["/entities", "/ids"]) { state in state.table.filter { !$0.entity.done }.map(\.id) }
+            View("titled", parameters: Titled.self) { state, titled in
+                let found = state.table.filter { id, task in
+                    task.title == titled.title && titled.done.map { $0 == task.done } ?? true
+                }
+                let ids = found.map(\.id)
+                return Array((titled.order == .down ? ids.reversed() : ids).prefix(titled.first ?? .max))
+            }
+        }
+        View("label", reading: [\.labels]) { state, context in
+            ["of": context.subject, "is": context.subject.flatMap { state.labels[$0] ?? nil }]
         }
     }
 }

@@ -179,7 +179,7 @@ const load = (script) => guarded(() => {
       return { name, mount: tokens.map((token) => `/${escaped(token)}`).join(''), schema: reducer.schema ?? null, table: reducer.isTable?.() ?? false };
     }),
     actions: [...model.actions.values()],
-    views: [...model.views].map(([name, { reads }]) => ({ name, reads })),
+    views: [...model.views].map(([name, { reads, parameters, subject }]) => ({ name, reads, parameters, subject })),
     initial: holder.state,
   };
 });
@@ -287,12 +287,15 @@ function narrowed(state, name, reads) {
   return part;
 }
 
-const viewOf = (name) => guarded(() => {
+const viewOf = (name, text) => guarded(() => {
   const view = model.views.get(name);
   if (view === undefined) refuse(`the model has no view '${name}'`);
   start();
   const { proxy } = draft(holder.state, null, '', true);
-  const selected = view.select(view.reads === null ? proxy : narrowed(proxy, name, view.reads)) ?? null;
+  const part = view.reads === null ? proxy : narrowed(proxy, name, view.reads);
+  const context = JSON.parse(text), takesMore = view.parameters !== null || view.subject;
+  const given = view.subject ? [context.parameters, { subject: context.subject }] : [context.parameters];
+  const selected = (takesMore ? view.select(part, ...given) : view.select(part)) ?? null;
   room = answerMax;
   const value = draftOf(selected)?.raw ?? adopt(selected, '');   // a part of the state is JSON already
   run = null;

@@ -27,6 +27,22 @@ declare module 'storekeeper' {
      * a slice, and one that createSelector makes of such, says it by itself.
      */
     export function view<State = any>(name: string, select: (state: State) => unknown, options?: { reads?: string[] }): void
+
+    /**
+     * A view with parameters, which clients give in the address: /v1/views/open?owner=ann.
+     *
+     * Their schema is one of an object, in which each property is a string, a number, an integer or a boolean. Where the
+     * function has a third parameter, it gets the client's subject, and nobody gets a value that was computed for another one.
+     */
+    export function view<State = any, Parameters = any>(
+        name: string, select: (state: State, parameters: Parameters, context: ViewContext) => unknown,
+        options?: { reads?: string[]; parameters?: { readonly [keyword: string]: any }; subject?: boolean },
+    ): void
+
+    export interface ViewContext {
+        /** The client's subject; undefined where the server knows nobody. */
+        subject?: string
+    }
 }
 
 declare module '@reduxjs/toolkit' {

@@ -359,17 +359,28 @@ function configureStore({ reducer, middleware, preloadedState, enhancers } = {})
   return { dispatch: serverHasIt, getState: serverHasIt, subscribe: serverHasIt, replaceReducer: serverHasIt };
 }
 
-/** A value that clients read at /v1/views/<name>, computed from the state, or from those members of it that `reads` names. */
+const VIEW_MEMBERS = ['reads', 'parameters', 'subject'];
+
+/**
+ * A value that clients read at /v1/views/<name>, computed from the state, or from those members of it that `reads` names.
+ *
+ * The function gets the parameters of the request where they have a schema, and then `{ subject }` where it has a third
+ * parameter, or where `subject` says so.
+ */
 function view(name, select, options = {}) {
   loadingOnly('view');
   if (!isName(name) || typeof select !== 'function')
     refuse('view takes a name and a function of the state');
-  for (const key of Object.keys(options)) if (key !== 'reads') refuseMember(`the view ${name}`, key, ['reads']);
-  const { reads = readsOf.get(select) ?? null } = options;
+  for (const key of Object.keys(options)) if (!VIEW_MEMBERS.includes(key)) refuseMember(`the view ${name}`, key, VIEW_MEMBERS);
+  const { reads = readsOf.get(select) ?? null, parameters, subject = select.length > 2 } = options;
+  if (parameters !== undefined && !isObject(parameters)) refuse(`the view ${name}: parameters is a JSON Schema, an object`);
+  if (typeof subject !== 'boolean') refuse(`the view ${name}: subject is true or false`);
+  if (parameters === undefined && !subject && select.length > 1)
+    refuse(`the view ${name}: its function takes parameters, which need a schema: view(name, select, { parameters: { type: 'object', properties: { ... } } })`);
   if (reads !== null && !(Array.isArray(reads) && reads.every((each) => typeof each === 'string')))
     refuse(`the view ${name}: reads is an array of names of members of the state`);
   if (model.views.has(name)) refuse(`two views have the name ${name}`);
-  model.views.set(name, { select, reads });
+  model.views.set(name, { select, reads, parameters: parameters ?? null, subject });
 }
 
 /** Selectors do not remember results here: what a function remembers would not be in the state. */

@@ -53,7 +53,8 @@ Model *model_make(ModelText source, const char *name, double seconds, size_t byt
 /// What the file declares:
 ///
 ///     {"version":number|null,"migrates":bool,"slices":[{"name","mount":pointer,"schema":...|null}],
-///      "actions":[{"type","schema":...|null,"slice":name|null}],"views":[{"name"}],"initial":state}
+///      "actions":[{"type","schema":...|null,"slice":name|null}],"views":[{"name","reads",
+///      "parameters":schema|null,"subject":bool}],"initial":state}
 ///
 /// or a fault; then no other call but `model_free` is allowed. `name` is null for a reducer of the whole state without a
 /// name; an action that no slice declares has the slice null.
@@ -79,7 +80,9 @@ ModelText model_reduce(Model *model, ModelText type, ModelText action);
 ModelText model_apply(Model *model, ModelText patch);
 
 /// The value of a view: {"value":...}.
-ModelText model_view(Model *model, ModelText name);
+///
+/// - Parameter context: {"parameters":{...},"subject":text?}, of which the view gets what it takes.
+ModelText model_view(Model *model, ModelText name, ModelText context);
 
 /// What the file's `migrate` makes of a state of another version: {"state":...}. The model's copy stays as it is.
 ModelText model_migrate(Model *model, ModelText state, double version);

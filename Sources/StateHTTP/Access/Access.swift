@@ -59,7 +59,7 @@ package final class Access: Sendable {
             case .everything:
                 isWhole = true
                 seen.insert("*")
-            case .pointer(let pointer): pointers.append(pointer)
+            case .pointer(let pointer): pointers.append(pointer.naming(subject))
             case .view(let name): seenViews.insert(ExactText(name))
             case .actions(let pattern): seen.insert(pattern)
             case .store(let name):
@@ -93,7 +93,8 @@ package final class Access: Sendable {
             $0.utf8.lexicographicallyPrecedes($1.utf8)
         }
         // The lengths keep apart what a separator could not: an entry may have any character.
-        let texts = entries + (grant.others ? [] : ["", subject])
+        let isOfSubject = !grant.others || grant.read.contains { $0.contains(JSONPointer.subjectMark) }
+        let texts = entries + (isOfSubject ? ["", subject] : [])
         return ContentHash(Array(texts.map { "\($0.utf8.count):\($0)" }.joined().utf8)).text
     }
 
@@ -153,6 +154,15 @@ package final class Access: Sendable {
     var restores: Bool { grant.isEverything || seesEverything && dispatchedTypes.names(Commit.restoreType) }
 
     func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
+}
+
+extension JSONPointer {
+    static let subjectMark = "{subject}"
+
+    /// The pointer with a subject in place of each `{subject}`: the text of a token, whatever characters it has.
+    func naming(_ subject: String) -> JSONPointer {
+        JSONPointer(tokens.map { $0.replacing(Self.subjectMark, with: subject) })
+    }
 }
 
 extension Access: Hashable {

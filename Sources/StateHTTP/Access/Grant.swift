@@ -3,8 +3,8 @@ package import StateStore
 
 /// The rights of a subject to read and dispatch, as a token file and the claims of a JWT spell them.
 ///
-/// Each entry of ``read`` is one of: a JSON Pointer, for that part of the state and everything below it; `view:NAME`,
-/// for a view; `store:NAME`, for a derived store with its views, and for the actions that its reducers handle;
+/// Each entry of ``read`` is one of: a JSON Pointer, for that part of the state and everything below it, in which `{subject}`
+/// stands for the subject; `view:NAME`, for a view; `store:NAME`, for a derived store with its views, and for the actions that its reducers handle;
 /// `actions:TYPE`, for the actions of that type in the log; `*`, for everything. Each entry of ``dispatch`` is an
 /// action type. A type with `*` at its end stands for every type that begins so.
 package struct Grant: Sendable, Hashable, Codable {

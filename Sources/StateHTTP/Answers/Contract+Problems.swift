@@ -48,7 +48,7 @@ extension Contract {
                     ? "there is nothing in \(place)\(hint)"
                     : "this credential may not see all of \(place), only \(visible.joined(separator: ", "))",
                 members: [.string("pointer", text)])
-        case .view(let name):
+        case .view(let name, _):
             return Problem(
                 .notFound, "no-such-view",
                 "the view \(name.dropFirst(store.isWhole ? 0 : store.name.count + 1)) has no value\(hint)")
@@ -69,6 +69,11 @@ extension Problem {
             Problem(
                 .tooManyRequests, "too-many-waiters",
                 "as many requests of this client wait as its share allows; ask without wait, or come back",
+                fields: [.retryAfter: "5"])
+        case .views:
+            Problem(
+                .serviceUnavailable, "too-many-views",
+                "clients wait for as many different views with parameters or a subject as this server allows; ask without wait, or come back",
                 fields: [.retryAfter: "5"])
         }
     }
@@ -107,7 +112,7 @@ extension Problem {
     /// Too many slow reads are under way, in all or for one client.
     package static func tooManyReads(_ share: WatchRefusal) -> Problem {
         switch share {
-        case .all:
+        case .all, .views:
             Problem(
                 .serviceUnavailable, "too-many-reads",
                 "as many requests for large, past or old parts are under way as this server allows; come back in a moment",

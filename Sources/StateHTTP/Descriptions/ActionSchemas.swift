@@ -8,11 +8,14 @@ struct DomainSchemas: Sendable {
     let payloads: [String: JSONValue]
     /// The value of each view, by the view's name in the whole store.
     let views: [String: JSONValue]
+    /// The parameters of each view that takes some, by the view's name in the whole store.
+    let addresses: [String: ViewAddress]
     private let parts: [(part: StatePart, schema: JSONValue)]
 
     init(_ catalogue: Catalogue) {
         payloads = catalogue.whole.open.mapValues(SchemaProbe.payloadSchema)
         views = catalogue.viewTypes.mapValues(SchemaProbe.schema)
+        addresses = catalogue.viewParameters.mapValues(ViewAddress.init)
         parts = catalogue.parts.map { part in
             let schema = part.schema ?? part.valueType.map(SchemaProbe.schema) ?? [:]
             return switch part.kind {
@@ -96,14 +99,18 @@ struct ActionSchemas {
         // To a client that sees parts of the state, its form is not known.
         let state = store.seesWholeState ? schemas.state(of: store.scope) : [:]
         let views = store.views.mapValues { schemas.views[$0] ?? [:] }
+        let parameters = store.views.compactMapValues { schemas.addresses[$0]?.schema }
         return StoreDocuments(
             catalogue: Encoded(catalogue),
             openAPI: Encoded(
-                OpenAPIDocument(store: store, limits: limits, actions: actions, state: state, views: views).text),
+                OpenAPIDocument(
+                    store: store, limits: limits, actions: actions, state: state, views: views, parameters: parameters
+                ).text),
             types: Encoded(
                 clientTypes
                     + TypeDeclarations(
-                        actions: actions, state: schemas.state(of: store.scope, in: store.access), views: views
+                        actions: actions, state: schemas.state(of: store.scope, in: store.access), views: views,
+                        parameters: parameters
                     ).text))
     }
 
@@ -140,7 +147,8 @@ final class SharedDocuments: Sendable {
         var dispatched: [String] = []
         var seen: [String] = []
         var views: [String] = []
-        var seesWholeState = true
+        /// The parts of the state, which a grant can name by the subject.
+        var parts: [JSONPointer]?
 
         init(_ store: VisibleStore) {
             self.store = store.name
@@ -150,7 +158,7 @@ final class SharedDocuments: Sendable {
             dispatched = store.types
             seen = store.scope.types.filter(store.sees(type:))
             views = store.views.keys.sorted()
-            seesWholeState = store.seesWholeState
+            parts = store.access.parts(of: store.pointer)
         }
     }
 

@@ -13,6 +13,8 @@ struct OpenAPIDocument {
     let actions: [(type: String, payload: JSONValue)]
     let state: JSONValue
     let views: [String: JSONValue]
+    /// The JSON Schema of the parameters of each view that takes some.
+    let parameters: [String: JSONValue]
 
     var text: [UInt8] {
         var document = Self.source
@@ -64,6 +66,9 @@ struct OpenAPIDocument {
             let name = Self.unique(Self.component(view), in: &taken)
             var item = item
             for method in ["get", "head"] {
+                if let schema = parameters[view] {
+                    item[method]["parameters"] = .array(item[method]["parameters"].elements + Self.parameters(schema))
+                }
                 item[method]["operationId"] = .string("\(method)View-\(name)")
                 item[method]["summary"] = .string(
                     method == "get" ? "The view \(view)" : "The head of: The view \(view)")
@@ -71,6 +76,16 @@ struct OpenAPIDocument {
             item["get"]["responses"]["200"]["content"]["application/json"]["schema"] = Self.reference(
                 "schemas", component)
             return (Self.escaped(view), item)
+        }
+    }
+
+    private static func parameters(_ schema: JSONValue) -> [JSONValue] {
+        let required = schema["required"].elements
+        return schema["properties"].members.members.map { name, property in
+            .of(
+                ("name", .string(name)), ("in", "query"), ("required", .bool(required.contains(.string(name)))),
+                ("description", .string("The parameter \(name) of the view.")),
+                ("schema", property.openAPISchema(at: "#")))
         }
     }
 

@@ -8,11 +8,15 @@ struct TypeDeclarations {
     let actions: [(type: String, payload: JSONValue)]
     let state: JSONValue
     let views: [String: JSONValue]
+    let parameters: [String: JSONValue]
 
     var text: [UInt8] {
-        let views = views.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        func sorted(_ schemas: [String: JSONValue]) -> [(String, JSONValue)] {
+            schemas.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        }
         let text =
-            interface("Actions", actions) + "\nexport type State = \(type(of: state))\n" + interface("Views", views)
+            interface("Actions", actions) + "\nexport type State = \(type(of: state))\n"
+            + interface("Views", sorted(views)) + interface("ViewParameters", sorted(parameters))
         return Array(text.utf8)
     }
 

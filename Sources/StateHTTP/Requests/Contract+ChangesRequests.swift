@@ -9,7 +9,7 @@ extension Contract {
     func changes(_ routed: RoutedRequest) throws(Problem) -> Plan {
         let (request, store) = (routed.request, routed.store)
         if let options = try onlyReads(request) { return .respond(options) }
-        let known: Set = [
+        let known: Set<ExactText> = [
             "since", "before", "wait", "debounce", "limit", "path", "types", "by", "on-lost", "as", "pretty",
         ]
         let parameters = try Parameters(routed.target, known: known)

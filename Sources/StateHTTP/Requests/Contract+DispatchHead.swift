@@ -5,7 +5,7 @@ internal import StateStore
 
 /// The head of a POST of actions: how the client wants its actions handled.
 extension Contract {
-    private static let parametersOfActions: Set = ["dry-run", "path", "pretty"]
+    private static let parametersOfActions: Set<ExactText> = ["dry-run", "path", "pretty"]
 
     /// Reads the head of a POST of actions, once for all requests with the same head.
     func dispatchOptions(_ routed: RoutedRequest) throws(Problem) -> DispatchOptions {

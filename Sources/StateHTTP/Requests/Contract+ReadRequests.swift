@@ -6,15 +6,17 @@ internal import StateStore
 
 /// Requests for the value of a selection.
 extension Contract {
-    private static let parametersOfViews: Set = [
+    /// ``ViewParameters/reservedNames`` has each of these names.
+    static let parametersOfViews: Set<ExactText> = [
         "wait", "until", "until-exists", "debounce", "at-least", "version", "pretty", "filter", "sort", "limit",
         "offset",
         "fields", "count",
     ]
-    private static let parametersOfState = parametersOfViews.union(["as", "since"])
+    static let parametersOfState = parametersOfViews.union(["as", "since"])
 
     /// Reads a GET of a selection: a read, a stream, or a keyed difference.
-    func read(_ selection: Selection, _ routed: RoutedRequest) throws(Problem) -> Plan {
+    func read(_ named: Selection, _ routed: RoutedRequest) throws(Problem) -> Plan {
+        var selection = named
         let (request, target, store) = (routed.request, routed.target, routed.store)
         if let options = try onlyReads(
             request, hint: "an action changes the state: POST \(store.path)/actions")
@@ -24,7 +26,10 @@ extension Contract {
         let parameters: Parameters
         switch selection {
         case .pointer, .hidden: parameters = try Parameters(target, known: Self.parametersOfState)
-        case .view: parameters = try Parameters(target, known: Self.parametersOfViews)
+        case .view(let name, _):
+            let own = schemas.addresses[name]?.names ?? []
+            parameters = try Parameters(target, known: Self.parametersOfViews.union(own))
+            selection = try self.selection(ofView: name, parameters, store.access)
         }
         // A tag that is misspelled is refused even if no tag counts.
         let known = try knownTags(request)

@@ -7,19 +7,20 @@ struct Parameters {
     /// The treatment of other parameters.
     enum Others { case refused, ignored }
 
-    private var values: [String: String?] = [:]
+    private var values: [ExactText: String?] = [:]
 
     /// Reads the parameters of a target.
     ///
     /// - Throws: a problem for an unknown name, because a mistyped `since` that the server ignores would lose data, and for
     ///   a known name that occurs twice. The Durable Streams protocol asks servers to ignore other names.
-    init(_ target: RequestTarget, known: Set<String>, others: Others = .refused) throws(Problem) {
+    init(_ target: RequestTarget, known: Set<ExactText>, others: Others = .refused) throws(Problem) {
         for parameter in target.parameters {
             // `settle` is the former name of `debounce`.
-            let name = parameter.name == "settle" && known.contains("debounce") ? "debounce" : parameter.name
+            let given = ExactText(parameter.name)
+            let name = given == "settle" && known.contains("debounce") ? "debounce" : given
             guard known.contains(name) else {
                 if others == .ignored { continue }
-                let list = known.sorted().joined(separator: ", ")
+                let list = known.map(\.text).sorted().joined(separator: ", ")
                 let names = known.isEmpty ? "this path takes none" : "known here are \(list)"
                 throw Problem(
                     .badRequest, "unknown-parameter",
@@ -31,20 +32,20 @@ struct Parameters {
         }
     }
 
-    func has(_ name: String) -> Bool { values[name] != nil }
+    func has(_ name: String) -> Bool { values[ExactText(name)] != nil }
 
-    func value(_ name: String) -> String? { values[name] ?? nil }
+    func value(_ name: String) -> String? { values[ExactText(name)] ?? nil }
 
     /// The value of a parameter that needs one, or nil if the parameter is missing.
     func text(_ name: String) throws(Problem) -> String? {
-        guard let value = values[name] else { return nil }
+        guard let value = values[ExactText(name)] else { return nil }
         guard let value else { throw Problem(.badRequest, "bad-parameter", "\(name) needs a value") }
         return value
     }
 
     /// The value of a flag: `?pretty` and `?pretty=true` are on.
     func flag(_ name: String) throws(Problem) -> Bool {
-        guard let value = values[name] else { return false }
+        guard let value = values[ExactText(name)] else { return false }
         switch value {
         case nil, "true", "": return true
         case "false": return false

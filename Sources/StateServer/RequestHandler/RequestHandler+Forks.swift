@@ -138,7 +138,7 @@ extension Forks {
     fileprivate func problem(of refusal: WatchRefusal) -> Problem {
         switch refusal {
         case .all: .tooManyForks(settings.forksMax, isOwn: false)
-        case .client: .tooManyForks(countPerClientMax, isOwn: true)
+        case .client, .views: .tooManyForks(countPerClientMax, isOwn: true)
         }
     }
 }

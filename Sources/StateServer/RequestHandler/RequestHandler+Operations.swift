@@ -148,7 +148,7 @@ extension WatchedRequest.Kind {
         func subject(_ selection: Selection) -> OperationsReport.Waiters.Subject {
             switch selection {
             case .pointer(let pointer), .hidden(let pointer): .path(pointer.description)
-            case .view(let name): .view(name)
+            case .view(let name, _): .view(name)
             }
         }
         switch self {

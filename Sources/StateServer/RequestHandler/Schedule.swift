@@ -16,7 +16,10 @@ struct Schedule: Sendable {
     /// After each encoding the encoding queue rests for four times as long as it took: a fifth of a processor is the most
     /// that large values cost, whatever the number of streams and of changes. A stream of 5 MB that is encoded in 15 ms
     /// then shows a new value every 75 ms at most.
+    ///
+    /// Views with arguments have threads of their own, where each client waits for itself.
     static func hubQueues() -> WatchHub.Queues {
+        let views = SlowWork(width: width)
         let fanOut = DispatchQueue(label: "storekeeper.fan-out")
         let encoding = DispatchQueue(label: "storekeeper.encoding", qos: .utility)
         return WatchHub.Queues(
@@ -30,8 +33,11 @@ struct Schedule: Sendable {
                     let rest = 4 * Int(end.uptimeNanoseconds - start.uptimeNanoseconds)
                     fanOut.asyncAfter(deadline: end + .nanoseconds(rest)) { encoding.resume() }
                 }
-            })
+            }, views: views.run)
     }
+
+    /// Half of the processors stay free of slow work, for the event loop and the turns.
+    private static var width: Int { max(1, ProcessInfo.processInfo.activeProcessorCount / 2) }
 
     /// The time for which the current thread has had a processor.
     @Sendable
@@ -43,8 +49,6 @@ struct Schedule: Sendable {
 
     /// The monotonic clock, new queues, and the system's random numbers.
     static func live() -> Schedule {
-        // Half of the processors stay free of slow reads, for the event loop and the turns.
-        let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
         let works = Dictionary(
             uniqueKeysWithValues: SlowWork.Kind.allCases.map { kind in
                 (kind, SlowWork(width: kind == .read ? width : 1))

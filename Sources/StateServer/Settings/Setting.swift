@@ -1,3 +1,5 @@
+internal import StateJSON
+
 /// The declaration of a setting: its key, default, values and purpose.
 ///
 /// The key is that of the configuration file: lower-case letters, digits and underscores, with the unit at its end. The
@@ -87,7 +89,7 @@ enum SettingValue: Sendable, Equatable, CustomStringConvertible {
     var description: String {
         switch self {
         case .integer(let value): "\(value)"
-        case .text(let value): "\"\(value)\""
+        case .text(let value): String(decoding: JSONValue.string(value).text, as: UTF8.self)
         case .boolean(let value): "\(value)"
         }
     }

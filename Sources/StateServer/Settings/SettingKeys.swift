@@ -106,6 +106,9 @@ public struct SettingKeys: Sendable {
     public let waitersPerClientMax = Setting(
         "waiters_per_client_max", default: 16_000, in: 1...1_000_000,
         "most waiting requests of one client; more are answered 429")
+    public let viewsWatchedMax = Setting(
+        "views_watched_max", default: 10_000, in: 1...1_000_000,
+        "most different views with parameters or a subject that clients wait for; more are answered 503")
     public let memoryBytesMax = Setting(
         "memory_bytes_max", default: 256 << 20, in: 1 << 20...(1 << 40),
         "most bytes of unfinished requests and unread answers; above it long ones are 503, of one address 429")

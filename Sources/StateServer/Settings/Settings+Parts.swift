@@ -48,7 +48,8 @@ extension Settings {
             ("memory_bytes_max", self.memoryBytesMax),
             ("request_head_seconds", self.requestHeadSeconds),
             ("request_body_seconds", self.requestBodySeconds), ("waiters_max", watchLimits.watchesMax),
-            ("waiters_per_client_max", watchLimits.watchesPerClientMax), ("connections_max", connectionsLimit),
+            ("waiters_per_client_max", watchLimits.watchesPerClientMax), ("views_watched_max", watchLimits.viewsMax),
+            ("connections_max", connectionsLimit),
             ("mailbox_actions_max", self.mailboxActionsMax),
             ("idempotency_keys_max", self.idempotencyKeysMax),
         ]
@@ -177,7 +178,7 @@ extension Settings {
         let room = connectionsLimit - max(8, connectionsLimit / 32)
         return WatchLimits(
             watchesMax: min(self.waitersMax, room), watchesPerClientMax: self.waitersPerClientMax,
-            valuesBytesMax: self.memoryBytesMax / 4)
+            valuesBytesMax: self.memoryBytesMax / 4, viewsMax: self.viewsWatchedMax)
     }
 
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {

@@ -10,7 +10,7 @@ package struct TransactionIdentity: Hashable, Sendable {
         case id = 2
         /// The bytes of the request or of its line, or else the types and payloads of the actions.
         case content = 3
-        /// The name of a view.
+        /// The name and the arguments of a view.
         case view = 4
     }
 
@@ -39,7 +39,14 @@ package struct TransactionIdentity: Hashable, Sendable {
     }
 
     /// Identifies the computation of a view.
-    package init(view name: String) { self.init(.view, Self.hash(name)) }
+    package init(view name: String, _ arguments: ViewArguments = .none) {
+        var hash = Self.hash(name)
+        if !arguments.isEmpty {
+            hash = Self.combine(hash, ContentHash(arguments.parameters))
+            hash = Self.combine(hash, arguments.subject.map(Self.hash))
+        }
+        self.init(.view, hash)
+    }
 
     /// Identifies several transactions that one request has brought, or returns nil if the turn alone knows the actions
     /// of one.

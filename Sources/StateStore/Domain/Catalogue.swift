@@ -10,6 +10,10 @@ package struct Catalogue: Sendable {
     package let viewReads: [String: [JSONPointer]]
     /// The Swift type of the value of each view that can be read from JSON, by the view's name.
     package let viewTypes: [String: any (Decodable & Sendable).Type]
+    /// The parameters of each view that takes some, by the view's name.
+    package let viewParameters: [String: ViewParameters]
+    /// The names of the views whose value depends on the client's subject.
+    package let viewsOfSubjects: Set<String>
     /// The entity tables of the state.
     package let collections: [Collection]
     /// The parts of the state that a state stream tells as entities, in the order of their declaration.

@@ -5,6 +5,8 @@ internal import Synchronization
 public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
     /// One sentence for each fault, separated by semicolons.
     public var description: String
+
+    package init(description: String) { self.description = description }
 }
 
 /// The form of a domain that the store works with: its layout, its action entries and handlers, and its views.
@@ -12,7 +14,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     let layout: any LayoutNode<State>
     private let entries: [String: ActionEntry]
     private let entriesByType: [ObjectIdentifier: ActionEntry]
-    private let views: [String: ViewMemo<State>]
+    private let views: [String: CompiledView<State>]
     /// Records which view is being computed, if a crash concerns it.
     private let viewMark = Mutex<ReductionMark?>(nil)
     let initialViewVersions: [Version]
@@ -86,6 +88,11 @@ package final class CompiledDomain<State: StateType>: Sendable {
             for pointer in view.reads where !layout.declares(pointer.tokens[...]) {
                 faults.append("the view \"\(view.name)\" reads \(pointer), which the domain does not declare")
             }
+            if case .declared(let schema, _)? = view.parameters,
+                let fault = ViewParameters.fault(in: schema, ofView: view.name)
+            {
+                faults.append(fault)
+            }
         }
         let views = Dictionary(declaredViews.map { ($0.name, $0) }) { first, _ in
             faults.append("there are two views named \"\(first.name)\"")
@@ -101,7 +108,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         self.layout = layout
         (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)
         (declines, takesAnyState) = (declaration.declines, declaration.takesAnyState)
-        let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { ViewMemo($1, number: $0) }
+        let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { CompiledView($1, number: $0) }
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
         initialViewVersions = Array(repeating: 0, count: memos.count)
         let ordered = drafts.sorted { $0.key < $1.key }
@@ -124,7 +131,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
         catalogue = Catalogue(
             whole: whole, stores: parts, viewReads: views.mapValues(\.reads),
-            viewTypes: views.compactMapValues(\.valueType), collections: declaration.collections,
+            viewTypes: views.compactMapValues(\.valueType), viewParameters: views.compactMapValues(\.parameters),
+            viewsOfSubjects: Set(views.values.filter(\.takesSubject).map(\.name)), collections: declaration.collections,
             parts: declaration.allParts)
     }
 
@@ -203,22 +211,30 @@ package final class CompiledDomain<State: StateType>: Sendable {
         let state = snapshot.state
         switch selection {
         case .pointer(let pointer): return try layout.select(state, pointer.tokens[...], countMax: countMax)
-        case .view(let name):
+        case .view(let name, let arguments):
             guard let view = views[name] else { return .nothing }
-            guard countMax == .max || view.isQuick(in: snapshot) else { return .overBudget }
-            return .encoded(try view.bytes(in: snapshot, marking: viewMark.withLock(\.self)))
+            guard countMax == .max || view.isQuick(arguments, in: snapshot) else { return .overBudget }
+            return .encoded(
+                try view.withMemo(for: arguments) { memo in
+                    try memo.bytes(in: snapshot, marking: viewMark.withLock(\.self))
+                })
         case .hidden: return .nothing
         }
     }
 
-    /// Whether a selection is a view whose last evaluation has taken long.
+    /// Whether a selection is a view with arguments, or one whose last evaluation has taken long.
     func isSlow(_ selection: Selection, in snapshot: Snapshot<State>) -> Bool {
-        guard case .view(let name) = selection else { return false }
-        return views[name]?.isSlow(in: snapshot) ?? false
+        guard case .view(let name, let arguments) = selection else { return false }
+        return views[name]?.isSlow(arguments, in: snapshot) ?? false
     }
 
-    func view(_ name: String, in snapshot: Snapshot<State>) -> (any Sendable)? {
-        views[name].map { $0.value(in: snapshot, marking: viewMark.withLock(\.self)).value }
+    func view(
+        _ name: String, parameters: JSONValue? = nil, subject: String? = nil, in snapshot: Snapshot<State>
+    ) -> (any Sendable)? {
+        guard let view = views[name] else { return nil }
+        return view.withMemo(for: view.arguments(parameters, subject: subject)) { memo -> (any Sendable)? in
+            memo.value(in: snapshot, marking: viewMark.withLock(\.self)).value
+        }
     }
 
     /// The index of a view in ``Snapshot/viewVersions``.
@@ -298,8 +314,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
 package enum Selection: Hashable, Sendable {
     /// The value at a JSON Pointer.
     case pointer(JSONPointer)
-    /// A named view.
-    case view(String)
+    /// A named view, for a client's parameters and subject where it takes them.
+    case view(String, ViewArguments = .none)
     /// A part that the client may not see: it is never there, whatever the state holds.
     case hidden(JSONPointer)
 }

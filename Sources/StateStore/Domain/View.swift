@@ -1,6 +1,4 @@
-internal import Dispatch
 internal import StateJSON
-internal import Synchronization
 
 /// A named selection that the domain computes from the state.
 ///
@@ -13,7 +11,10 @@ public struct View<State: Sendable>: Reducer {
     private var paths: [any PartialKeyPath<State> & Sendable]?
     /// The Swift type of the value, or nil if it cannot be read from JSON.
     let valueType: (any (Decodable & Sendable).Type)?
-    let evaluate: @Sendable (State) -> ViewValue
+    let parameters: ViewParameters?
+    /// Whether the value depends on the client's subject.
+    let takesSubject: Bool
+    let evaluate: @Sendable (State, ViewArguments) throws -> ViewValue
     private var fault: (@Sendable (State) -> String?)?
 
     /// Declares a view that a pure function computes from the state.
@@ -27,7 +28,7 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, reads: [String] = [""], _ derive: @escaping @Sendable (State) -> Value
     ) {
         self.init(name, Value.self as? any (Decodable & Sendable).Type, reads.map { JSONPointer(stringLiteral: $0) }) {
-            ViewValue(derive($0))
+            state, _ in ViewValue(derive(state))
         }
     }
 
@@ -43,7 +44,74 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, reading paths: [any PartialKeyPath<State> & Sendable],
         _ derive: @escaping @Sendable (State) -> Value
     ) {
-        self.init(name, Value.self as? any (Decodable & Sendable).Type, []) { ViewValue(derive($0)) }
+        self.init(name, Value.self as? any (Decodable & Sendable).Type, []) { state, _ in ViewValue(derive(state)) }
+        self.paths = paths
+    }
+
+    /// Declares a view that a pure function computes from the state and the parameters of a request.
+    ///
+    /// ```swift
+    /// struct Open: Codable, Sendable { var owner: String }
+    /// View("open", parameters: Open.self) { state, open in
+    ///     state.table.filter { $0.entity.owner == open.owner && !$0.entity.done }.map(\.id)
+    /// }
+    /// ```
+    ///
+    /// A client gives the members in the address, `/v1/views/open?owner=ann`; one without a value is nil. Each is a text, a
+    /// number, a whole number or a boolean. A server does not start where a member is something else, or has a name that the
+    /// HTTP contract has for a parameter of its own.
+    ///
+    /// - Parameter paths: the parts of the state that the view reads; nil for the whole state.
+    public init<Parameters: Codable & Sendable, Value: Encodable & Sendable>(
+        _ name: String, parameters: Parameters.Type, reading paths: [any PartialKeyPath<State> & Sendable]? = nil,
+        _ derive: @escaping @Sendable (State, Parameters) -> Value
+    ) {
+        self.init(name, Value.self, .typed(parameters), paths) { state, arguments in
+            derive(state, try JSON.decode(from: arguments.parameters))
+        }
+    }
+
+    /// Declares a view that a pure function computes from the state, the parameters of a request and the client's subject.
+    ///
+    /// Nobody gets a value that was computed for another subject.
+    ///
+    /// - Parameter paths: the parts of the state that the view reads; nil for the whole state.
+    public init<Parameters: Codable & Sendable, Value: Encodable & Sendable>(
+        _ name: String, parameters: Parameters.Type, reading paths: [any PartialKeyPath<State> & Sendable]? = nil,
+        _ derive: @escaping @Sendable (State, Parameters, ViewContext) -> Value
+    ) {
+        self.init(name, Value.self, .typed(parameters), paths, takesSubject: true) { state, arguments in
+            derive(state, try JSON.decode(from: arguments.parameters), ViewContext(subject: arguments.subject))
+        }
+    }
+
+    /// Declares a view that a pure function computes from the state and the client's subject.
+    ///
+    /// ```swift
+    /// View("mine") { state, context in state.table.filter { $0.entity.owner == context.subject }.map(\.entity) }
+    /// ```
+    ///
+    /// Nobody gets a value that was computed for another subject.
+    ///
+    /// - Parameter paths: the parts of the state that the view reads; nil for the whole state.
+    public init<Value: Encodable & Sendable>(
+        _ name: String, reading paths: [any PartialKeyPath<State> & Sendable]? = nil,
+        _ derive: @escaping @Sendable (State, ViewContext) -> Value
+    ) {
+        self.init(name, Value.self, nil, paths, takesSubject: true) { state, arguments in
+            derive(state, ViewContext(subject: arguments.subject))
+        }
+    }
+
+    private init<Value: Encodable & Sendable>(
+        _ name: String, _: Value.Type, _ parameters: ViewParameters?,
+        _ paths: [any PartialKeyPath<State> & Sendable]?, takesSubject: Bool = false,
+        _ derive: @escaping @Sendable (State, ViewArguments) throws -> Value
+    ) {
+        self.init(
+            name, Value.self as? any (Decodable & Sendable).Type, paths == nil ? [.root] : [], parameters: parameters,
+            takesSubject: takesSubject
+        ) { ViewValue(try derive($0, $1)) }
         self.paths = paths
     }
 
@@ -59,7 +127,7 @@ public struct View<State: Sendable>: Reducer {
         _ derive: @escaping @Sendable (Facet) -> Value
     ) {
         self.init(name, Value.self as? any (Decodable & Sendable).Type, reads.map { JSONPointer(stringLiteral: $0) }) {
-            state in
+            state, _ in
             guard let facet = state as? Facet else {
                 preconditionFailure("\(State.self) is no \(Facet.self), which was checked at start")
             }
@@ -70,17 +138,20 @@ public struct View<State: Sendable>: Reducer {
 
     fileprivate init(
         _ name: String, _ valueType: (any (Decodable & Sendable).Type)?, _ reads: [JSONPointer],
-        _ evaluate: @escaping @Sendable (State) -> ViewValue
+        parameters: ViewParameters? = nil, takesSubject: Bool = false,
+        _ evaluate: @escaping @Sendable (State, ViewArguments) throws -> ViewValue
     ) {
         self.name = name
+        (self.parameters, self.takesSubject) = (parameters, takesSubject)
         self.valueType = valueType
         self.reads = reads
         self.evaluate = evaluate
     }
 
     init(_ view: JSONDomain.Viewed) where State == JSONState {
-        self.init(view.name, nil, view.reads) { [look = view.look] state in
-            ViewValue(json: Result { () throws(ViewFault) in try look(state.tree) })
+        self.init(view.name, nil, view.reads, parameters: view.parameters, takesSubject: view.takesSubject) {
+            [look = view.look] state, arguments in
+            ViewValue(json: Result { () throws(ViewFault) in try look(state.tree, arguments) })
         }
     }
 
@@ -110,8 +181,11 @@ public struct View<State: Sendable>: Reducer {
 
     /// The view of a larger state that has this view's state as a slice: `open` of `tasks` becomes `tasks.open`.
     func lifted<Outer: Sendable>(into slice: String, _ path: any KeyPath<Outer, State> & Sendable) -> View<Outer> {
-        View<Outer>("\(slice).\(name)", valueType, reads.map { JSONPointer([slice] + $0.tokens) }) { [evaluate] in
-            evaluate($0[keyPath: path])
+        View<Outer>(
+            "\(slice).\(name)", valueType, reads.map { JSONPointer([slice] + $0.tokens) }, parameters: parameters,
+            takesSubject: takesSubject
+        ) { [evaluate] in
+            try evaluate($0[keyPath: path], $1)
         }
     }
 }
@@ -141,157 +215,4 @@ package struct ViewFault: Error {
     package let sentence: String
 
     package init(_ sentence: String) { self.sentence = sentence }
-}
-
-final class ViewMemo<State: StateType>: Sendable {
-    private struct Known {
-        let change: Cursor
-        let value: ViewValue
-        var bytes: [UInt8]?
-    }
-
-    /// An evaluation for one version, for whose end other readers of the version wait.
-    private struct UnderWay {
-        let change: Cursor
-        let evaluation: DispatchGroup
-    }
-
-    private struct Memo {
-        var known: Known?
-        var underWay: UnderWay?
-        /// How many of the last evaluations, one after the other, have each taken less than ``quickTime``.
-        var quickCount = 0
-        var isSlow = false
-    }
-
-    private enum Step {
-        case known(ViewValue)
-        case wait(DispatchGroup)
-        case evaluate(DispatchGroup)
-    }
-
-    /// The time within which a thread that serves other clients may evaluate a view.
-    private static var quickTime: Duration { .microseconds(100) }
-    /// The time from which on a view is not evaluated in a pass of the watches, where others wait.
-    private static var slowTime: Duration { .milliseconds(5) }
-    private static var quickCountMin: Int { 4 }
-
-    let view: View<State>
-    /// The view's index in ``Snapshot/viewVersions``.
-    let number: Int
-    private let memo = Mutex(Memo())
-
-    init(_ view: View<State>, number: Int) {
-        self.view = view
-        self.number = number
-    }
-
-    /// The view's value; that of a past state is not cached.
-    ///
-    /// A fork has versions of its own and shares the cache, so that the epoch tells the values apart.
-    func value(in snapshot: Snapshot<State>, marking mark: ReductionMark?) -> ViewValue {
-        guard let change = snapshot.change(ofView: number) else { return evaluate(snapshot, mark).value }
-        while true {
-            switch step(change) {
-            case .known(let value): return value
-            case .wait(let evaluation): evaluation.wait()
-            case .evaluate(let evaluation):
-                let (value, isKept) = evaluate(snapshot, mark)
-                // The old value ends outside the lock: it is an adopter's, and may read the view.
-                _ = memo.withLock { memo -> Known? in
-                    if memo.underWay?.evaluation === evaluation { memo.underWay = nil }
-                    // A reader of an older snapshot must not replace the newer value.
-                    if let known = memo.known?.change, known.epoch == change.epoch, known.version > change.version {
-                        return nil
-                    }
-                    return isKept ? exchange(&memo.known, with: Known(change: change, value: value)) : nil
-                }
-                evaluation.leave()
-                return value
-            }
-        }
-    }
-
-    private func step(_ change: Cursor) -> Step {
-        // Two views that read each other on two threads must not wait for each other.
-        let mayWait = ViewEvaluation.current == nil
-        return memo.withLock { memo in
-            if let known = memo.known, known.change == change { return .known(known.value) }
-            if mayWait, let underWay = memo.underWay, underWay.change == change {
-                return .wait(underWay.evaluation)
-            }
-            let evaluation = DispatchGroup()
-            evaluation.enter()
-            memo.underWay = UnderWay(change: change, evaluation: evaluation)
-            return .evaluate(evaluation)
-        }
-    }
-
-    /// Whether a thread that serves other clients may ask for the bytes: they are there, or the last evaluations were quick.
-    func isQuick(in snapshot: Snapshot<State>) -> Bool {
-        let change = snapshot.change(ofView: number)
-        return memo.withLock { memo in
-            if let known = memo.known, known.change == change { return known.bytes != nil }
-            return memo.underWay == nil && memo.quickCount >= Self.quickCountMin
-        }
-    }
-
-    /// Whether the bytes are not there, and the last evaluation has taken long.
-    func isSlow(in snapshot: Snapshot<State>) -> Bool {
-        let change = snapshot.change(ofView: number)
-        return memo.withLock { memo in
-            if let known = memo.known, known.change == change, known.bytes != nil { return false }
-            return memo.isSlow
-        }
-    }
-
-    /// Notes how long an evaluation has taken.
-    ///
-    /// The time decides which thread evaluates the view next, and nothing that a client can see.
-    private func noteTime(_ time: Duration) {
-        memo.withLock { memo in
-            memo.quickCount = time < Self.quickTime ? min(memo.quickCount + 1, Self.quickCountMin) : 0
-            memo.isSlow = time >= Self.slowTime
-        }
-    }
-
-    /// The value, and whether the cache may keep it: a view that is set aside may pass later.
-    private func evaluate(_ snapshot: Snapshot<State>, _ mark: ReductionMark?) -> (value: ViewValue, isKept: Bool) {
-        do {
-            let value = try marking(mark, snapshot) {
-                let begun = ContinuousClock.now
-                defer { noteTime(ContinuousClock.now - begun) }
-                return ViewEvaluation.value(of: self) { view.evaluate(snapshot.state) }
-            }
-            return (value ?? ViewValue(ViewReadsItself(name: view.name)), true)
-        } catch {
-            return (ViewValue(json: .failure(error as? ViewFault ?? ViewFault("\(error)"))), false)
-        }
-    }
-
-    private func marking<Value>(
-        _ mark: ReductionMark?, _ snapshot: Snapshot<State>, _ body: () throws -> Value
-    ) throws -> Value {
-        guard let mark else { return try body() }
-        return try mark.viewing(
-            view.name, at: snapshot.version, changed: snapshot.change(ofView: number)?.version, body)
-    }
-
-    func bytes(in snapshot: Snapshot<State>, marking mark: ReductionMark?) throws -> [UInt8] {
-        let change = snapshot.change(ofView: number)
-        if let bytes = memo.withLock({ $0.known?.change == change ? $0.known?.bytes : nil }) { return bytes }
-        // The function and the encoding are the adopter's: one mark is around both.
-        return try marking(mark, snapshot) {
-            let value = value(in: snapshot, marking: nil)
-            let begun = ContinuousClock.now
-            let bytes = try value.write()
-            let time = ContinuousClock.now - begun
-            // A quick encoding says nothing about the evaluation.
-            if time >= Self.quickTime {
-                memo.withLock { ($0.quickCount, $0.isSlow) = (0, $0.isSlow || time >= Self.slowTime) }
-            }
-            memo.withLock { if $0.known?.change == change { $0.known?.bytes = bytes } }
-            return bytes
-        }
-    }
 }

@@ -15,10 +15,10 @@ final class ViewEvaluation: Sendable {
     }
 
     /// Evaluates a view, or returns nil if it reads itself.
-    static func value<Value>(of view: any AnyObject & Sendable, _ evaluate: () -> Value) -> Value? {
+    static func value<Value>(of view: any AnyObject & Sendable, _ evaluate: () throws -> Value) rethrows -> Value? {
         if let current, current.reads(view) { return nil }
         let evaluation = ViewEvaluation(view, readBy: current)
-        let value = $current.withValue(evaluation) { evaluate() }
+        let value = try $current.withValue(evaluation) { try evaluate() }
         return evaluation.readsItself.load(ordering: .relaxed) ? nil : value
     }
 

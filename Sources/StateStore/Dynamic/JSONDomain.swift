@@ -68,10 +68,17 @@ package struct JSONDomain: Domain {
         package var name: String
         /// The parts that the view reads: their changes make it compute anew.
         package var reads: [JSONPointer]
+        package var parameters: ViewParameters?
+        /// Whether the value depends on the client's subject.
+        package var takesSubject: Bool
         package var look: Look
 
-        package init(_ name: String, reads: [JSONPointer], look: @escaping Look) {
+        package init(
+            _ name: String, reads: [JSONPointer], parameters: ViewParameters? = nil, takesSubject: Bool = false,
+            look: @escaping Look
+        ) {
             (self.name, self.reads, self.look) = (name, reads, look)
+            (self.parameters, self.takesSubject) = (parameters, takesSubject)
         }
     }
 
@@ -79,7 +86,7 @@ package struct JSONDomain: Domain {
     package typealias Reduce =
         @Sendable (JSONTree, DeclaredAction, ReducerContext) throws(Rejection) -> JSONTree
     /// The value of a view as compact JSON.
-    package typealias Look = @Sendable (JSONTree) throws(ViewFault) -> [UInt8]
+    package typealias Look = @Sendable (JSONTree, ViewArguments) throws(ViewFault) -> [UInt8]
 
     /// Makes the state that a server goes on from; it throws the place where the recorded one does not fit, and why.
     package typealias Resume = @Sendable (JSONTree) throws(JSONFault) -> JSONTree

@@ -165,6 +165,11 @@ struct HubStorage: Sendable {
     mutating func register(_ watch: Watch) -> WatchRefusal? {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
+        if case .value(let selection, _) = watch.subject, selection.isViewWithArguments, !index.isWatched(selection),
+            index.watchedViewsCount >= limits.viewsMax
+        {
+            return .views
+        }
         let bytes = watch.valueBytes
         if bytes > 0 {
             guard valuesBytes + bytes <= limits.valuesBytesMax else { return .all }
@@ -267,6 +272,11 @@ struct HubStorage: Sendable {
     }
 
     func watch(_ id: Watch.ID) -> Watch? { watches[id] }
+
+    /// A client that watches a selection.
+    func client(at selection: IndexedSelection) -> String? {
+        index.watches(at: selection).first.flatMap { watches[$0]?.client }
+    }
 
     func examinedVersion(of id: Watch.ID) -> Version? {
         watches.index(forKey: id).flatMap { watches.values[$0].examinedVersion }

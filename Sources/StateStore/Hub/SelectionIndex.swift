@@ -28,6 +28,10 @@ extension IndexedSelection: Hashable {
     func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
+extension Selection {
+    var isViewWithArguments: Bool { if case .view(_, let arguments) = self { !arguments.isEmpty } else { false } }
+}
+
 /// The watches of each selection, and the cached encodings of selections.
 ///
 /// A commit costs the selections that overlap its changed pointers, however many others there are.
@@ -51,6 +55,8 @@ struct SelectionIndex: Sendable {
     private let viewReads: [String: [JSONPointer]]
     /// The watched selections that may have changed since they were last encoded.
     private(set) var dirty: Set<IndexedSelection> = []
+    /// How many watched selections are views with arguments.
+    private(set) var watchedViewsCount = 0
     private var latestVersion: Version
     /// The unwatched selections with cached values, the longest unwatched first; also places that no longer count.
     private var idle: Deque<(selection: IndexedSelection, number: UInt64, bytes: Int)> = []
@@ -97,21 +103,25 @@ struct SelectionIndex: Sendable {
         }
     }
 
+    func isWatched(_ selection: Selection) -> Bool { known[selection].map { !watches(at: $0).isEmpty } ?? false }
+
     func watches(at selection: IndexedSelection) -> Set<Watch.ID> { entries[selection]?.watches ?? [] }
 
     func watchesForOneValue(at selection: IndexedSelection) -> Set<Watch.ID> { entries[selection]?.oneValue ?? [] }
 
     mutating func insert(_ id: Watch.ID, at selection: Selection, waitsForOneValue: Bool = false) {
         let added = add(selection)
+        if selection.isViewWithArguments, watches(at: added).isEmpty { watchedViewsCount += 1 }
         entries[added]?.watches.insert(id)
         if waitsForOneValue { entries[added]?.oneValue.insert(id) }
     }
 
     mutating func remove(_ id: Watch.ID, at selection: Selection) {
         guard let selection = known[selection], let index = entries.index(forKey: selection) else { return }
-        entries.values[index].watches.remove(id)
+        let removed = entries.values[index].watches.remove(id)
         entries.values[index].oneValue.remove(id)
         guard entries.values[index].watches.isEmpty else { return }
+        if removed != nil, selection.selection.isViewWithArguments { watchedViewsCount -= 1 }
         dirty.remove(selection)
         idles(selection)
     }
@@ -121,7 +131,7 @@ struct SelectionIndex: Sendable {
         let pointers: [JSONPointer] =
             switch selection {
             case .pointer(let pointer): [pointer]
-            case .view(let name): viewReads[name] ?? [.root]
+            case .view(let name, _): viewReads[name] ?? [.root]
             case .hidden: []
             }
         let added = IndexedSelection(selection, pointers: pointers)

@@ -95,15 +95,20 @@ extension WatchHub {
         return snapshot.isSlow(selection) ? .overBudget : try snapshot.selected(selection, countMax: .max)
     }
 
-    /// Has a large selection encoded on the encoding queue, unless it waits there already.
+    /// Has a large selection encoded on the encoding queue, or a view with arguments evaluated, unless it waits there already.
     private func encodeLater(_ selection: IndexedSelection) {
-        let isFirst = storage.withLock { storage in
-            if storage.queueEncoding(selection) { return true }
+        let (isFirst, client) = storage.withLock { storage in
+            if storage.queueEncoding(selection) { return (true, storage.client(at: selection) ?? "") }
             // The encoding that waits reads the newest snapshot when its turn comes.
             storage.endComparing(selection)
-            return false
+            return (false, "")
         }
-        if isFirst { queues.encoding { self.encode(selection) } }
+        guard isFirst else { return }
+        if selection.selection.isViewWithArguments {
+            queues.views(client) { self.encode(selection) }
+        } else {
+            queues.encoding { self.encode(selection) }
+        }
     }
 
     private func encode(_ selection: IndexedSelection) {

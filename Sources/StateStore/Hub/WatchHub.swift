@@ -20,14 +20,20 @@ package final class WatchHub: Sendable {
         package var fanOut: @Sendable (@escaping @Sendable () -> Void) -> Void
         /// Runs the encoding of large values for their watches, one value after the other.
         package var encoding: @Sendable (@escaping @Sendable () -> Void) -> Void
+        /// Runs the evaluations of watched views with arguments, in turn with those of other clients.
+        package var views: @Sendable (_ client: String, @escaping @Sendable () -> Void) -> Void
 
-        /// Makes queues of two functions that run work later; neither may run the work before it returns.
+        /// Makes queues of functions that run work later; none may run the work before it returns.
+        ///
+        /// - Parameter views: nil for the encoding queue.
         package init(
             fanOut: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
-            encoding: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+            encoding: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
+            views: (@Sendable (_ client: String, @escaping @Sendable () -> Void) -> Void)? = nil
         ) {
             self.fanOut = fanOut
             self.encoding = encoding
+            self.views = views ?? { encoding($1) }
         }
 
         /// Two serial dispatch queues.

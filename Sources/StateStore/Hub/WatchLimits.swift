@@ -7,11 +7,17 @@ package struct WatchLimits: Sendable {
 
     /// About how many bytes the values may have that the watches wait for; one client's, half of them.
     package var valuesBytesMax: Int
+    /// How many different views with arguments may be watched.
+    package var viewsMax: Int
 
-    package init(watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000, valuesBytesMax: Int = 64 << 20) {
+    package init(
+        watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000, valuesBytesMax: Int = 64 << 20,
+        viewsMax: Int = 10_000
+    ) {
         self.watchesMax = watchesMax
         self.watchesPerClientMax = watchesPerClientMax
         self.valuesBytesMax = valuesBytesMax
+        self.viewsMax = viewsMax
     }
 }
 
@@ -21,4 +27,6 @@ package enum WatchRefusal: Error, Sendable {
     case all
     /// There are as many watches of this client as its share allows.
     case client
+    /// As many different views with arguments are watched as the store allows.
+    case views
 }

@@ -1,4 +1,5 @@
 public import Dispatch
+internal import StateJSON
 internal import Synchronization
 
 /// Subscriptions to the state in process.
@@ -90,9 +91,17 @@ extension Store {
     }
 
     /// The current value of a named view; nil when the domain has no view of this name and type, or the view reads itself.
-    public func view<Value: Sendable>(_ name: String, as type: Value.Type = Value.self) -> Value? {
+    ///
+    /// - Parameters:
+    ///   - parameters: what a view with parameters is evaluated for; others than it takes give nil.
+    ///   - subject: for whom a view that takes the subject is evaluated.
+    public func view<Value: Sendable>(
+        _ name: String, parameters: (any Encodable)? = nil, subject: String? = nil, as type: Value.Type = Value.self
+    ) -> Value? {
         let latest = latest
-        let value = domain.view(name, in: latest)
+        // Parameters that cannot be encoded are none that the view takes.
+        let given = parameters.flatMap { try? JSON.encode($0) }.flatMap { try? JSONValue(parsing: $0) }
+        let value = domain.view(name, parameters: given, subject: subject, in: latest)
         if let fault = value as? ViewReadsItself { report(.viewFailed(reason: fault.description)) }
         return value as? Value
     }

@@ -129,10 +129,10 @@ package final class ReductionMark: @unchecked Sendable {
     ///   - version: the version of the state.
     ///   - changed: the version at which what the view reads has changed last; nil for a past state.
     func viewing<Value>(
-        _ name: String, at version: Version, changed: Version?, _ body: () throws -> Value
+        _ name: String, _ arguments: ViewArguments, at version: Version, changed: Version?, _ body: () throws -> Value
     ) throws -> Value {
         let mark = another()
-        let identity = TransactionIdentity(view: name)
+        let identity = TransactionIdentity(view: name, arguments)
         if watch.isNeeded.load(ordering: .relaxed), let refused = mark.refusal(identity, changed: changed) {
             throw ViewFault(
                 "the server has ended each time it computed the view, and has set it aside as \(refused.name), until what it reads changes or the operator lets it pass"

@@ -82,6 +82,10 @@ done
 """
 
 
+# Pages whose server serves the model that the page begins with.
+OWN_MODELS = {"OwnRows.md", "Views.md"}
+
+
 def served(page):
     """The settings of the server that a page has: the page says so where it needs more than the program alone."""
     if page == "Models.md":
@@ -173,7 +177,12 @@ class Place:
 def place(workspace, request):
     need("curl", "jq")
     page = request.node.callspec.params.get("page") if hasattr(request.node, "callspec") else None
-    return Place(workspace, **served(page or "README.md"))
+    settings = served(page or "README.md")
+    if page in OWN_MODELS:
+        settings = {"model": workspace.path("tasks.js")}
+        with open(settings["model"], "w") as file:
+            file.write(next(block.text for block in BLOCKS if block.language == "js" and block.page == page))
+    return Place(workspace, **settings)
 
 
 def judge_output(block, printed):

@@ -1,0 +1,130 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+/// The parameters of a view in the address of a request.
+struct ViewAddress: Sendable {
+    private struct Parameter: Sendable {
+        let name: String
+        let kinds: Set<ViewParameters.Kind>
+        let choices: [JSONValue]
+        let isRequired: Bool
+
+        /// A phrase for the texts that the address may have.
+        var expectation: String {
+            guard choices.isEmpty else { return "one of " + choices.map(Self.text).joined(separator: ", ") }
+            let words: [(ViewParameters.Kind, String)] = [
+                (.boolean, "true or false"), (.integer, "a whole number"), (.number, "a number"), (.string, "a text"),
+            ]
+            return words.filter { kinds.contains($0.0) }.map(\.1).joined(separator: " or ")
+        }
+
+        private static func text(_ value: JSONValue) -> String { String(decoding: value.text, as: UTF8.self) }
+
+        /// The value of a text; nil is a name without `=`.
+        ///
+        /// `nil` as a literal would be JSON's null.
+        func value(of text: String?) -> JSONValue? {
+            guard let text else { return kinds.contains(.boolean) ? .some(true) : .none }
+            var value = number(text) ?? flag(text)
+            if value == Optional.none, kinds.contains(.string) { value = .some(.string(text)) }
+            guard let value, choices.isEmpty || choices.contains(value) else { return .none }
+            return value
+        }
+
+        private func flag(_ text: String) -> JSONValue? {
+            guard kinds.contains(.boolean), ["true", "false"].contains(text) else { return .none }
+            return .bool(text == "true")
+        }
+
+        private func number(_ text: String) -> JSONValue? {
+            guard kinds.contains(.integer) || kinds.contains(.number), text.utf8.last.map(Self.isDigit) == true,
+                text.utf8.first.map({ Self.isDigit($0) || $0 == UInt8(ascii: "-") }) == true,
+                // A text that is no JSON is no number.
+                let value = try? JSONValue(parsing: Array(text.utf8))
+            else { return .none }
+            switch value {
+            case .integer, .unsigned: return value
+            // One number has one spelling, so that 1.0 and 1 name one selection.
+            case .double(let number):
+                if let whole = Int64(exactly: number) { return .integer(whole) }
+                return kinds.contains(.number) ? .some(value) : .none
+            case .decimal: return kinds.contains(.number) ? .some(value) : .none
+            case .null, .bool, .string, .array, .object: return .none
+            }
+        }
+
+        private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+    }
+
+    let schema: JSONValue
+    private let declaration: ViewParameters
+    private let parameters: [Parameter]
+
+    init(_ declaration: ViewParameters) {
+        self.declaration = declaration
+        switch declaration {
+        case .typed(let type): schema = SchemaProbe.schema(of: type)
+        case .declared(let declared, _): schema = declared
+        }
+        let required = Set(schema["required"].elements.map { ExactText($0.string) })
+        parameters = schema["properties"].members.members.map { name, schema in
+            Parameter(
+                name: name, kinds: ViewParameters.kinds(of: schema),
+                choices: Self.choices(of: schema), isRequired: required.contains(ExactText(name)))
+        }
+    }
+
+    /// The values that a schema lists; empty where it allows others.
+    private static func choices(of schema: JSONValue) -> [JSONValue] {
+        // A value that may be missing is one of these or null.
+        let schemas = schema["anyOf"].elements.filter { $0["type"] != "null" }
+        let listing = schemas.count == 1 ? schemas[0] : schema
+        return listing["enum"].elements.filter { $0 != .null }
+    }
+
+    var names: Set<ExactText> { Set(parameters.map { ExactText($0.name) }) }
+
+    /// The object that the view gets: the texts of the address as values of the kinds that the schema names.
+    func object(of given: Parameters) throws(Problem) -> JSONValue {
+        var object = JSONObject()
+        for parameter in parameters {
+            guard given.has(parameter.name) else {
+                guard parameter.isRequired else { continue }
+                throw Self.misfit(parameter.name, "\(parameter.name) is missing; it is \(parameter.expectation)")
+            }
+            guard let value = parameter.value(of: given.value(parameter.name)) else {
+                throw Self.misfit(parameter.name, "\(parameter.name) must be \(parameter.expectation)")
+            }
+            object[parameter.name] = value
+        }
+        if let fault = declaration.faults(in: JSONValue.object(object).text).first {
+            let name = fault.pointer.tokens.first
+            throw Self.misfit(name, "\(name ?? "the parameters"): \(fault.detail)")
+        }
+        return .object(object)
+    }
+
+    private static func misfit(_ name: String?, _ detail: String) -> Problem {
+        Problem(.badRequest, "bad-parameter", detail, members: name.map { [.string("parameter", $0)] } ?? [])
+    }
+}
+
+extension Contract {
+    /// Why the views of a domain have parameters that no address can hold, or nil.
+    package static func fault(in catalogue: Catalogue) -> String? {
+        catalogue.viewParameters.sorted { $0.key < $1.key }.lazy.compactMap { name, parameters in
+            ViewParameters.fault(in: ViewAddress(parameters).schema, ofView: name)
+        }.first
+    }
+
+    /// The selection of a view for the parameters and the client of a request.
+    func selection(ofView name: String, _ parameters: Parameters, _ access: Access) throws(Problem) -> Selection {
+        .view(
+            name,
+            ViewArguments(
+                parameters: try schemas.addresses[name]?.object(of: parameters),
+                subject: catalogue.viewsOfSubjects.contains(name) ? access.subject : nil))
+    }
+}

@@ -1,0 +1,216 @@
+internal import Dispatch
+internal import StateJSON
+internal import Synchronization
+
+/// A view of a compiled domain.
+///
+/// The value of a view with arguments is kept while threads compute it or wait for it; the hub keeps its bytes.
+final class CompiledView<State: StateType>: Sendable {
+    private struct Use {
+        let memo: ViewMemo<State>
+        var count = 0
+    }
+
+    let view: View<State>
+    /// The view's index in ``Snapshot/viewVersions``.
+    let number: Int
+    private let plain: ViewMemo<State>
+    private let used = Mutex<[ViewArguments: Use]>([:])
+
+    init(_ view: View<State>, number: Int) {
+        (self.view, self.number) = (view, number)
+        plain = ViewMemo(view, number: number, for: .none)
+    }
+
+    func withMemo<Result>(
+        for arguments: ViewArguments, _ body: (ViewMemo<State>) throws -> Result
+    ) rethrows -> Result {
+        guard !arguments.isEmpty else { return try body(plain) }
+        let memo = used.withLock { used in
+            used[arguments, default: Use(memo: ViewMemo(view, number: number, for: arguments))].count += 1
+            return used[arguments]?.memo
+        }
+        defer {
+            // The value ends outside the lock: it is an adopter's, and may read the view.
+            _ = used.withLock { used in
+                used[arguments]?.count -= 1
+                return used[arguments]?.count == 0 ? used.removeValue(forKey: arguments) : nil
+            }
+        }
+        return try body(memo ?? plain)
+    }
+
+    /// Whether a thread that serves other clients may ask for the bytes.
+    ///
+    /// Clients choose the arguments of a view, so a pool computes it.
+    func isQuick(_ arguments: ViewArguments, in snapshot: Snapshot<State>) -> Bool {
+        arguments.isEmpty && plain.isQuick(in: snapshot)
+    }
+
+    /// Whether a pass of the watches, where others wait, must not ask for the bytes.
+    func isSlow(_ arguments: ViewArguments, in snapshot: Snapshot<State>) -> Bool {
+        !arguments.isEmpty || plain.isSlow(in: snapshot)
+    }
+
+    /// The arguments of a call in process.
+    func arguments(_ parameters: JSONValue?, subject: String?) -> ViewArguments {
+        ViewArguments(
+            parameters: view.parameters.map { _ in parameters ?? [:] }, subject: view.takesSubject ? subject : nil)
+    }
+}
+
+/// The value of a view for some arguments, which the threads that read it share.
+final class ViewMemo<State: StateType>: Sendable {
+    private struct Known {
+        let change: Cursor
+        let value: ViewValue
+        var bytes: [UInt8]?
+    }
+
+    /// An evaluation for one version, for whose end other readers of the version wait.
+    private struct UnderWay {
+        let change: Cursor
+        let evaluation: DispatchGroup
+    }
+
+    private struct Memo {
+        var known: Known?
+        var underWay: UnderWay?
+        /// How many of the last evaluations, one after the other, have each taken less than ``quickTime``.
+        var quickCount = 0
+        var isSlow = false
+    }
+
+    private enum Step {
+        case known(ViewValue)
+        case wait(DispatchGroup)
+        case evaluate(DispatchGroup)
+    }
+
+    /// The time within which a thread that serves other clients may evaluate a view.
+    private static var quickTime: Duration { .microseconds(100) }
+    /// The time from which on a view is not evaluated in a pass of the watches, where others wait.
+    private static var slowTime: Duration { .milliseconds(5) }
+    private static var quickCountMin: Int { 4 }
+
+    private let view: View<State>
+    private let number: Int
+    private let arguments: ViewArguments
+    private let memo = Mutex(Memo())
+
+    init(_ view: View<State>, number: Int, for arguments: ViewArguments) {
+        self.view = view
+        self.number = number
+        self.arguments = arguments
+    }
+
+    /// The view's value; that of a past state is not cached.
+    ///
+    /// A fork has versions of its own and shares the cache, so that the epoch tells the values apart.
+    func value(in snapshot: Snapshot<State>, marking mark: ReductionMark?) -> ViewValue {
+        guard let change = snapshot.change(ofView: number) else { return evaluate(snapshot, mark).value }
+        while true {
+            switch step(change) {
+            case .known(let value): return value
+            case .wait(let evaluation): evaluation.wait()
+            case .evaluate(let evaluation):
+                let (value, isKept) = evaluate(snapshot, mark)
+                // The old value ends outside the lock: it is an adopter's, and may read the view.
+                _ = memo.withLock { memo -> Known? in
+                    if memo.underWay?.evaluation === evaluation { memo.underWay = nil }
+                    // A reader of an older snapshot must not replace the newer value.
+                    if let known = memo.known?.change, known.epoch == change.epoch, known.version > change.version {
+                        return nil
+                    }
+                    return isKept ? exchange(&memo.known, with: Known(change: change, value: value)) : nil
+                }
+                evaluation.leave()
+                return value
+            }
+        }
+    }
+
+    private func step(_ change: Cursor) -> Step {
+        // Two views that read each other on two threads must not wait for each other.
+        let mayWait = ViewEvaluation.current == nil
+        return memo.withLock { memo in
+            if let known = memo.known, known.change == change { return .known(known.value) }
+            // One evaluation for the same arguments runs at a time, for whichever version.
+            if mayWait, let underWay = memo.underWay, underWay.change == change || !arguments.isEmpty {
+                return .wait(underWay.evaluation)
+            }
+            let evaluation = DispatchGroup()
+            evaluation.enter()
+            memo.underWay = UnderWay(change: change, evaluation: evaluation)
+            return .evaluate(evaluation)
+        }
+    }
+
+    /// Whether a thread that serves other clients may ask for the bytes: they are there, or the last evaluations were quick.
+    func isQuick(in snapshot: Snapshot<State>) -> Bool {
+        let change = snapshot.change(ofView: number)
+        return memo.withLock { memo in
+            if let known = memo.known, known.change == change { return known.bytes != nil }
+            return memo.underWay == nil && memo.quickCount >= Self.quickCountMin
+        }
+    }
+
+    /// Whether the bytes are not there, and the last evaluation has taken long.
+    func isSlow(in snapshot: Snapshot<State>) -> Bool {
+        let change = snapshot.change(ofView: number)
+        return memo.withLock { memo in
+            if let known = memo.known, known.change == change, known.bytes != nil { return false }
+            return memo.isSlow
+        }
+    }
+
+    /// Notes how long an evaluation has taken.
+    ///
+    /// The time decides which thread evaluates the view next, and nothing that a client can see.
+    private func noteTime(_ time: Duration) {
+        memo.withLock { memo in
+            memo.quickCount = time < Self.quickTime ? min(memo.quickCount + 1, Self.quickCountMin) : 0
+            memo.isSlow = time >= Self.slowTime
+        }
+    }
+
+    /// The value, and whether the cache may keep it: a view that is set aside may pass later.
+    private func evaluate(_ snapshot: Snapshot<State>, _ mark: ReductionMark?) -> (value: ViewValue, isKept: Bool) {
+        do {
+            let value = try marking(mark, snapshot) {
+                let begun = ContinuousClock.now
+                defer { noteTime(ContinuousClock.now - begun) }
+                return try ViewEvaluation.value(of: self) { try view.evaluate(snapshot.state, arguments) }
+            }
+            return (value ?? ViewValue(ViewReadsItself(name: view.name)), true)
+        } catch {
+            return (ViewValue(json: .failure(error as? ViewFault ?? ViewFault("\(error)"))), false)
+        }
+    }
+
+    private func marking<Value>(
+        _ mark: ReductionMark?, _ snapshot: Snapshot<State>, _ body: () throws -> Value
+    ) throws -> Value {
+        guard let mark else { return try body() }
+        return try mark.viewing(
+            view.name, arguments, at: snapshot.version, changed: snapshot.change(ofView: number)?.version, body)
+    }
+
+    func bytes(in snapshot: Snapshot<State>, marking mark: ReductionMark?) throws -> [UInt8] {
+        let change = snapshot.change(ofView: number)
+        if let bytes = memo.withLock({ $0.known?.change == change ? $0.known?.bytes : nil }) { return bytes }
+        // The function and the encoding are the adopter's: one mark is around both.
+        return try marking(mark, snapshot) {
+            let value = value(in: snapshot, marking: nil)
+            let begun = ContinuousClock.now
+            let bytes = try value.write()
+            let time = ContinuousClock.now - begun
+            // A quick encoding says nothing about the evaluation.
+            if time >= Self.quickTime {
+                memo.withLock { ($0.quickCount, $0.isSlow) = (0, $0.isSlow || time >= Self.slowTime) }
+            }
+            memo.withLock { if $0.known?.change == change { $0.known?.bytes = bytes } }
+            return bytes
+        }
+    }
+}
