@@ -31,7 +31,8 @@ package struct Claims: Sendable, Codable {
     package var nbf: Double?
     package var iss: String?
     package var aud: Audience?
-    package var storekeeper: Grant
+    /// The grant, or nil for a token that says nothing of this server.
+    package var storekeeper: Grant?
 }
 
 /// The rules for the claims of a token.
@@ -42,26 +43,28 @@ package struct ClaimRules: Sendable {
     package var audience: String?
     /// How much the clocks of the issuer and the server may differ.
     package var leeway: Duration
+    /// The grant of a token without the claim `storekeeper`; nil for a server that takes no such tokens.
+    package var grant: Grant?
 
-    package init(issuer: String? = nil, audience: String? = nil, leeway: Duration) {
-        (self.issuer, self.audience, self.leeway) = (issuer, audience, leeway)
+    package init(issuer: String? = nil, audience: String? = nil, leeway: Duration, grant: Grant? = nil) {
+        (self.issuer, self.audience, self.leeway, self.grant) = (issuer, audience, leeway, grant)
     }
 
     private func has(_ audience: Claims.Audience?, _ name: String) -> Bool {
         audience?.names.contains { ExactText($0) == ExactText(name) } ?? false
     }
 
-    /// When the access of a token ends, also where that time is over; nil for a token that gives none.
-    package func end(of claims: Claims, at now: Timestamp) -> Timestamp? {
+    /// The grant of a token, and the end of its access, also where that time is over; nil for a token that gives no access.
+    package func access(of claims: Claims, at now: Timestamp) -> (grant: Grant, end: Timestamp)? {
         guard issuer == nil || ExactText(optional: issuer) == ExactText(optional: claims.iss),
             audience.map({ has(claims.aud, $0) }) ?? true,
-            Access.fault(inSubject: claims.sub) == nil, claims.storekeeper.fault == nil,
-            let end = Timestamp(seconds: claims.exp)?.advanced(by: leeway)
+            Access.fault(inSubject: claims.sub) == nil, let grant = claims.storekeeper ?? grant,
+            grant.fault == nil, let end = Timestamp(seconds: claims.exp)?.advanced(by: leeway)
         else { return nil }
         if let begin = claims.nbf {
             guard let begin = Timestamp(seconds: begin), begin <= now.advanced(by: leeway) else { return nil }
         }
-        return end
+        return (grant, end)
     }
 }
 

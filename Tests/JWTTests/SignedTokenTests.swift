@@ -80,7 +80,8 @@ struct ClaimsTests {
     /// When claims end their access, by rules with a leeway of 60 seconds; nil where they give none.
     func end(_ json: String, issuer: String? = nil, audience: String? = nil) throws -> Timestamp? {
         let claims = try JSONDecoder().decode(Claims.self, from: Data(json.utf8))
-        return ClaimRules(issuer: issuer, audience: audience, leeway: .seconds(60)).end(of: claims, at: Self.now)
+        return ClaimRules(issuer: issuer, audience: audience, leeway: .seconds(60)).access(of: claims, at: Self.now)?
+            .end
     }
 
     /// The claims of a good token with these instead.
@@ -100,6 +101,29 @@ struct ClaimsTests {
         #expect(try end(claims(#""sub":"a","exp":2000000,"nbf":1000060"#)) != nil)
         #expect(try end(claims(#""sub":"a","exp":2000000,"nbf":1000061"#)) == nil)
         #expect(try end(claims(#""sub":"a","exp":2000000,"nbf":1e300"#)) == nil)
+    }
+
+    @Test("a token that says nothing of the server has the grant of the rules, and one that does has its own")
+    func withoutGrant() throws {
+        let grant = Grant(read: ["view:mine", "/inbox/{subject}"], dispatch: ["tasks/*"])
+        func granted(_ json: String, _ grant: Grant?) throws -> Grant? {
+            let claims = try JSONDecoder().decode(Claims.self, from: Data(json.utf8))
+            return ClaimRules(issuer: "i", audience: "x", leeway: .zero, grant: grant).access(of: claims, at: Self.now)?
+                .grant
+        }
+        let plain = #"{"sub":"a","exp":2000000,"iss":"i","aud":"x","scope":"openid"}"#
+
+        #expect(try granted(plain, grant) == grant)
+        #expect(try granted(plain, nil) == nil)
+        #expect(try granted(claims(#""sub":"a","exp":2000000,"iss":"i","aud":"x""#), grant) == Grant(read: ["/tasks"]))
+        #expect(try granted(#"{"sub":"a","exp":2000000,"iss":"j","aud":"x"}"#, grant) == nil)
+        #expect(try granted(#"{"sub":"a","exp":2000000,"iss":"i"}"#, grant) == nil)
+        #expect(try granted(#"{"sub":"a b","exp":2000000,"iss":"i","aud":"x"}"#, grant) == nil)
+        #expect(try granted(#"{"sub":"a","exp":0,"iss":"i","aud":"x"}"#, grant) == grant)
+        // A claim that cannot be read is not a missing one.
+        #expect(throws: DecodingError.self) {
+            try granted(#"{"sub":"a","exp":2000000,"iss":"i","aud":"x","storekeeper":"all"}"#, grant)
+        }
     }
 
     @Test("issuer and audience count where they are set")
@@ -129,7 +153,7 @@ struct ClaimsTests {
     @Test(
         "claims that are missing or of another type are none",
         arguments: [
-            #"{"exp":2000000,"storekeeper":{}}"#, #"{"sub":"a","storekeeper":{}}"#, #"{"sub":"a","exp":2000000}"#,
+            #"{"exp":2000000,"storekeeper":{}}"#, #"{"sub":"a","storekeeper":{}}"#,
             #"{"sub":"a","exp":"2000000","storekeeper":{}}"#, #"{"sub":17,"exp":2000000,"storekeeper":{}}"#,
             #"{"sub":"a","exp":2000000,"storekeeper":{"read":"/"}}"#,
             #"{"sub":"a","exp":2000000,"storekeeper":{"operate":1}}"#, #"{"sub":"a","exp":2000000,"storekeeper":"*"}"#,

@@ -77,17 +77,17 @@ final class SignedTokens: Sendable {
         guard let token = SignedToken(text) else { return .nothing }
         for key in token.candidates(among: state.withLock { $0.keys }) {
             guard let claims = await verifier.claims(token, key) else { continue }
-            guard let end = rules.end(of: claims, at: date()) else { return .nothing }
-            return remember(claims, digest, key, until: end)
+            guard let access = rules.access(of: claims, at: date()) else { return .nothing }
+            return remember(claims.sub, access.grant, digest, key, until: access.end)
         }
         return .nothing
     }
 
     private func remember(
-        _ claims: Claims, _ digest: [UInt8], _ key: VerificationKey, until end: Timestamp
+        _ subject: String, _ grant: Grant, _ digest: [UInt8], _ key: VerificationKey, until end: Timestamp
     ) -> Knowledge {
         let now = date()
-        let access = Access(claims.storekeeper, subject: claims.sub, in: catalogue, expiry: end)
+        let access = Access(grant, subject: subject, in: catalogue, expiry: end)
         return state.withLock { state in
             // The key may have gone since the verification began.
             guard state.keys.contains(key) else { return .nothing }

@@ -1,5 +1,7 @@
 public import Logging
 internal import MicroHTTP
+internal import StateHTTP
+internal import StateJSON
 
 /// The settings of every server.
 ///
@@ -55,6 +57,11 @@ public struct SettingKeys: Sendable {
         "jwt_issuer", default: "any", "what the claim iss of a JSON Web Token must be; any: anything")
     public let jwtAudience = Setting(
         "jwt_audience", default: "any", "what must be in the claim aud of a JSON Web Token; any: anything")
+    public let jwtGrant = Setting(
+        "jwt_grant", default: "none",
+        "grant of a JSON Web Token without the claim storekeeper; none: such a token is not taken",
+        "none, or a grant such as {\"read\":[\"view:mine\"],\"dispatch\":[\"tasks/*\"]}"
+    ) { $0 == "none" || SettingKeys.grant($0) != nil }
     public let jwtLeewaySeconds = Setting(
         "jwt_leeway_seconds", default: 60, in: 0...3600,
         "how far the clocks of this server and of the issuer may be apart")
@@ -183,4 +190,13 @@ public struct SettingKeys: Sendable {
         "most keys remembered; new ones above it are answered 503")
     public let graceSeconds = Setting(
         "grace_seconds", default: 10, in: 0...3600, "longest time to finish the actions in hand when stopping")
+}
+
+extension SettingKeys {
+    /// The grant in the text of a setting, or nil for a text that is none.
+    static func grant(_ text: String) -> Grant? {
+        // The setting says what it expects.
+        guard let grant = try? JSON.decode(Grant.self, from: Array(text.utf8)), grant.fault == nil else { return nil }
+        return grant
+    }
 }

@@ -146,11 +146,17 @@ extension Settings {
         func required(_ text: String) -> String? { text == "any" ? nil : text }
         return ClaimRules(
             issuer: required(self.jwtIssuer), audience: required(self.jwtAudience),
-            leeway: .seconds(self.jwtLeewaySeconds))
+            leeway: .seconds(self.jwtLeewaySeconds), grant: SettingKeys.grant(self.jwtGrant))
     }
 
     /// The verifier of JSON Web Tokens, or nil for a server that takes none.
     func signatureVerifier() throws(SettingsFault) -> SignatureVerifier? {
+        if self.jwtGrant != "none", [self.jwtIssuer, self.jwtAudience].contains("any") || self.jwtKeys == "none" {
+            throw SettingsFault(
+                description:
+                    "jwt_grant is for every token of one issuer that was made for this server, so it needs jwt_keys, jwt_issuer and jwt_audience"
+            )
+        }
         guard self.jwtKeys != "none" else { return nil }
         guard let verifier = SignatureVerifier.built else {
             throw SettingsFault(
