@@ -17,7 +17,8 @@ extension StateClient {
         since cursor: String = "now", types: [String]? = nil, path: String? = nil, by subject: String? = nil
     ) -> Changes {
         let types = types.map { "&types=" + $0.map { percentEncoded($0) }.joined(separator: ",") } ?? ""
-        return Changes(requests: requests, since: cursor, filter: types + query("path", path) + query("by", subject))
+        return Changes(
+            requests: requests, since: cursor, filter: types + parameter("path", path) + parameter("by", subject))
     }
 
     /// The commits behind a cursor, as ``StateClient/changes(since:types:path:by:)`` says.

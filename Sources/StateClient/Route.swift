@@ -9,9 +9,12 @@ struct Route: Sendable {
     let filter: String
     /// Where the value lies in the answer.
     let rest: JSONPointer
+    /// The parameters of a view or a query, each behind `&`.
+    private let parameters: String
 
     /// Makes the route of a JSON Pointer, or of `view:` and a name.
-    init(_ path: String) throws(StateClient.Problem) {
+    init(_ path: String, _ parameters: String = "") throws(StateClient.Problem) {
+        self.parameters = parameters
         if path.hasPrefix("view:"), ![".", ".."].contains(path.dropFirst(5)) {
             (target, filter, rest) = ("/views/" + percentEncoded(path.dropFirst(5)), "", .root)
             return
@@ -19,18 +22,26 @@ struct Route: Sendable {
         let tokens = path.split(separator: "/", omittingEmptySubsequences: false)
         // A URL cannot hold these tokens: the value around them is read.
         let odd = tokens.dropFirst().firstIndex { ["", ".", ".."].contains($0) } ?? tokens.endIndex
-        guard tokens.first == "", let rest = JSONPointer(text: tokens[odd...].map { "/\($0)" }.joined()) else {
+        guard tokens.first == "", parameters.isEmpty || odd == tokens.endIndex,
+            let rest = JSONPointer(text: tokens[odd...].map { "/\($0)" }.joined())
+        else {
             let detail = "a path is a JSON Pointer or view:<name>"
             throw StateClient.Problem(status: 400, code: "bad-pointer", detail: detail)
         }
         target = "/state" + tokens[..<odd].dropFirst().map { "/" + percentEncoded($0) }.joined()
-        filter = query("path", path)
+        filter = parameter("path", path)
         self.rest = rest
+    }
+
+    /// The target of a read, which with a tag waits for another value.
+    func target(waiting: Bool) -> String {
+        let query = parameters + (waiting ? "&wait=25" : "")
+        return query.isEmpty ? target : target + "?" + query.dropFirst()
     }
 }
 
-/// A parameter of a query behind others; empty where there is no value.
-func query(_ name: String, _ value: String?) -> String {
+/// A parameter of an address behind others; empty where there is no value.
+func parameter(_ name: String, _ value: String?) -> String {
     value.map { "&\(name)=" + percentEncoded($0) } ?? ""
 }
 

@@ -51,6 +51,26 @@ struct StepTests {
         #expect((route.target, route.filter, route.rest.description) == (target, filter, rest))
     }
 
+    @Test("the parameters of a view or a query go behind the route, in one order, and the wait behind them")
+    func parameters() throws {
+        struct Open: Encodable { var owner: String; var done: Bool; var first: Int?; var share: Double? }
+        let client = StateClient(try #require(URL(string: "http://localhost")))
+        func targets<Value>(_ values: StateClient.Values<Value>) throws -> [String] {
+            let route = try Route(values.path, values.parameters)
+            return [route.target(waiting: false), route.target(waiting: true)]
+        }
+
+        let open = try client.view("open", Open(owner: "a&b", done: false, share: 1.5), as: [Int].self)
+        #expect(
+            try targets(open) == ["", "&wait=25"].map { "/views/open?done=false&owner=a%26b&share=1.5" + $0 })
+        #expect(try targets(client.view("open", as: [Int].self)) == ["/views/open", "/views/open?wait=25"])
+        let query = StateClient.Query(filter: "@.a == 1", sort: ["-/b", "/c"], limit: 5, fields: ["/d"], count: true)
+        #expect(
+            try targets(client.query("/rows", query, as: [String: Int].self))[0]
+                == "/state/rows?filter=%40.a%20%3D%3D%201&sort=-%2Fb%2C%2Fc&limit=5&fields=%2Fd&count=true")
+        #expect(throws: Problem.self) { try Route("/rows/../x", query.parameters) }
+    }
+
     @Test(
         "a path without a slash, and a view that a URL folds, are refused",
         arguments: ["counter", "views:open", "a/b", "//~2", "view:.", "view:.."])

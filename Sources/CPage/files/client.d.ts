@@ -56,6 +56,19 @@ export interface Store {
     /** The newest value of a path with a subscription: the same object, as long as nothing in it changes. */
     latest<Path extends string>(path: Known<Path>): Value<Path> | undefined
 
+    /** A view for some parameters: `store.view("open", { owner: "ann" })`. A parameter that is undefined or null is left out. */
+    view<Name extends keyof Views & string>(
+        name: Name,
+        ...rest: Name extends keyof ViewParameters
+            ? {} extends ViewParameters[Name]
+                ? [parameters?: ViewParameters[Name]]
+                : [parameters: ViewParameters[Name]]
+            : []
+    ): Live<Views[Name]>
+
+    /** A query on the members of the value at a path: `store.query("/tasks/entities", { filter: "@.done == false" })`. */
+    query<Path extends string>(path: Known<Path>, query?: Query): Live<Members<MemberOf<Value<Path>>>>
+
     /**
      * Each commit behind a cursor, once and in order, through restarts of the server and of the connection.
      *
@@ -85,6 +98,44 @@ export interface Store {
     /** Ends everything: loops end, subscriptions are silent, requests are aborted. */
     close(): void
 }
+
+/** A value that the server computes, now and whenever it changes. */
+export interface Live<Found> extends AsyncIterable<Found> {
+    /** The value now; undefined where nothing is there, or the token may not see it. */
+    value(options?: RequestOptions): Promise<Found | undefined>
+    /** As `subscribe` of the store. */
+    subscribe(f: (value: Found | undefined, cursor: string) => void, failed?: (error: unknown) => void): () => void
+    /** As `values` of the store. */
+    values(options?: { signal?: AbortSignal }): AsyncGenerator<Found, void>
+    /** The newest value where there is a subscription. */
+    latest(): Found | undefined
+}
+
+/** Which members, in which order, and what of each. */
+export interface Query {
+    /** A logical expression of RFC 9535, in which `@` is the member. */
+    filter?: string
+    /** JSON Pointers into the member, `-` before one for descending order. */
+    sort?: string | string[]
+    limit?: number
+    offset?: number
+    /** JSON Pointers into the member: of each, these places only. */
+    fields?: string | string[]
+    /** Whether the answer says how many members the filter lets through. */
+    count?: boolean
+}
+
+/** The answer to a query. */
+export interface Members<Member> {
+    members: { key: string; value: Member }[]
+    count?: number
+    next?: string
+}
+
+type MemberOf<Whole> = unknown extends Whole ? unknown
+    : Whole extends readonly (infer Element)[] ? Element
+    : Whole extends object ? Whole[keyof Whole]
+    : unknown
 
 export interface RequestOptions {
     signal?: AbortSignal

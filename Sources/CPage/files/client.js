@@ -106,8 +106,8 @@ export function connect(url, { token, onConnection } = {}) {
     }
 
     /** A value with its cursor and tag; undefined where nothing is there, or the token may not see it. */
-    async function read(path, options) {
-        const { route, rest } = routeOf(path)
+    async function read(source, options) {
+        const { route, rest } = source
         try {
             const { status, headers, json } = await request(route, options)
             return { status, value: at(json, rest), cursor: headers.get("State-Cursor"), tag: headers.get("ETag") }
@@ -117,7 +117,7 @@ export function connect(url, { token, onConnection } = {}) {
         }
     }
 
-    const state = async (path = "", options = {}) => (await read(path, options)).value
+    const state = async (path = "", options = {}) => (await read(sourceOf(path), options)).value
 
     // Following: one long-poll of /v1/changes after the other, for all listeners
 
@@ -248,13 +248,12 @@ export function connect(url, { token, onConnection } = {}) {
 
     // Values
 
-    /** What all subscriptions to a path share: its value, kept up to date by the patches of the commits. */
-    function watch(path) {
-        const isView = path.startsWith("view:"), takers = new Set()
+    /** What all subscriptions to a source share: its value, kept up to date by the patches of the commits, or read again. */
+    function watch(source) {
+        const { key, path, isPatched } = source, takers = new Set()
         let value, cursor, tag, isKnown = false, isStale = true
         const watched = {
-            // A token that sees a view need not see what it is made of: any commit can change it.
-            path: isView ? undefined : path,
+            path,
             get value() { return value },
             add(taker) {
                 takers.add(taker)
@@ -265,7 +264,7 @@ export function connect(url, { token, onConnection } = {}) {
             async prepare() {
                 if (!isStale) return false
                 try {
-                    const answer = await read(path, { headers: tag ? { "If-None-Match": tag } : {}, seconds: 0 })
+                    const answer = await read(source, { headers: tag ? { "If-None-Match": tag } : {}, seconds: 0 })
                     // Of several servers, the one that answers can be behind the one that was asked before.
                     isStale = seen !== "now" && isBefore(answer.cursor, seen)
                     if (isStale) {
@@ -283,10 +282,13 @@ export function connect(url, { token, onConnection } = {}) {
                 return isStale
             },
             take(commits, first, last) {
-                isStale ||= isBefore(cursor, first) || isView && commits.length > 0
+                isStale ||= isBefore(cursor, first)
                 if (isStale) return
                 const news = commits.filter((commit) => isBefore(cursor, commit.cursor))
-                const next = withPatches(value, path, news.flatMap(({ patch }) => patch))
+                const operations = news.flatMap(({ patch }) => patch)
+                const next = isPatched ? withPatches(value, path, operations)
+                    : path === undefined ? news.length > 0 ? doubt : value
+                    : operations.some(({ path: place }) => overlap(place, path)) ? doubt : value
                 isStale = next === doubt
                 if (isStale) return
                 if (isBefore(cursor, last)) cursor = last
@@ -306,25 +308,25 @@ export function connect(url, { token, onConnection } = {}) {
         const give = (taker) => { if (takers.has(taker)) call(taker.f, value, cursor) }
         const end = () => {
             leave(watched)
-            if (watches.get(path) === watched) watches.delete(path)
+            if (watches.get(key) === watched) watches.delete(key)
         }
-        watches.set(path, watched)
+        watches.set(key, watched)
         join(watched)
         return watched
     }
 
     /** Calls `f(value, cursor)` with the value and each newer one, until the function that it returns is called. */
-    function subscribe(path, f, failed = report) {
-        routeOf(path)
-        return (watches.get(path) ?? watch(path)).add({ f, failed })
-    }
+    const subscribe = (path, f, failed) => follows(sourceOf(path), f, failed)
+    const follows = (source, f, failed = report) => (watches.get(source.key) ?? watch(source)).add({ f, failed })
 
-    const latest = (path) => watches.get(path)?.value
+    const latest = (path) => watches.get(sourceOf(path).key)?.value
+
+    const values = (path, options) => valuesOf(sourceOf(path), options)
 
     /** The value and each newer one; a slow loop skips values. */
-    async function* values(path, { signal } = {}) {
+    async function* valuesOf(source, { signal } = {}) {
         let next, failure, wake = () => {}
-        const end = subscribe(path, (value) => { next = { value }; wake() }, (error) => { failure = { error }; wake() })
+        const end = follows(source, (value) => { next = { value }; wake() }, (error) => { failure = { error }; wake() })
         try {
             while (!isClosed) {
                 signal?.throwIfAborted()
@@ -340,12 +342,30 @@ export function connect(url, { token, onConnection } = {}) {
         }
     }
 
+    /** A view for some parameters; one that is undefined or null is left out. */
+    const view = (name, parameters) => live(withQuery(sourceOf(`view:${name}`), parameters))
+
+    /** A query on the members of the value at a path. */
+    function query(path, { sort, fields, ...others } = {}) {
+        const source = sourceOf(path)
+        if (source.rest.length > 0) throw new TypeError(`${path} cannot be queried: a URL cannot hold its last tokens`)
+        return live(withQuery(source, { limit: 100, ...others, sort: listOf(sort), fields: listOf(fields) }))
+    }
+
+    const live = (source) => ({
+        value: async (options = {}) => (await read(source, options)).value,
+        subscribe: (f, failed) => follows(source, f, failed),
+        values: (options) => valuesOf(source, options),
+        latest: () => watches.get(source.key)?.value,
+        [Symbol.asyncIterator]: () => valuesOf(source),
+    })
+
     function close() {
         isClosed = true
         for (const controller of running) controller.abort()
     }
 
-    return { state, subscribe, values, latest, changes, dispatch, request, close }
+    return { state, subscribe, values, latest, view, query, changes, dispatch, request, close }
 }
 
 const report = (error) => queueMicrotask(() => { throw error })
@@ -419,6 +439,28 @@ function routeOf(path) {
     const rest = odd < 0 ? [] : tokens.splice(odd)
     return { route: ["/state", ...tokens.map(encodeURIComponent)].join("/"), rest }
 }
+
+/**
+ * Where a value comes from: the route that is asked, the `path` whose commits can change it, and whether their patches say
+ * how. A token that sees a view need not see what it is made of, so that any commit can change it.
+ */
+function sourceOf(path) {
+    const { route, rest } = routeOf(path), isView = path.startsWith("view:")
+    return { route, rest, key: path, path: isView ? undefined : path, isPatched: !isView }
+}
+
+/** The source with parameters in its route, in one order for equal ones; it is read again after each change. */
+function withQuery(source, parameters = {}) {
+    const names = Object.keys(parameters).filter((name) => parameters[name] != null).sort()
+    const query = names.map((name) => `${encodeURIComponent(name)}=${encodeURIComponent(parameters[name])}`).join("&")
+    const route = query ? `${source.route}?${query}` : source.route
+    return { ...source, route, key: `parameters of ${route}`, isPatched: false }
+}
+
+const listOf = (pointers) => pointers && [pointers].flat().join(",")
+
+/** Whether one of two pointers is that of a part of the other's value. */
+const overlap = (path, other) => `${path}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${path}/`)
 
 /** The part of a value at these tokens. */
 const at = (value, tokens) => tokens.map(keyOf).reduce((value, key) => {

@@ -28,6 +28,14 @@ const made: string = "/tasks/ids/" + value
 const any: unknown = await store.state(made, { signal: new AbortController().signal, seconds: 5 })
 const end: () => void = store.subscribe("/counter", ({ value }, cursor) => value.toFixed() + cursor.length, (error) => error)
 const known: number | undefined = store.latest("/counter/value")
+const ids: number[] | undefined = await store.view("tasks.open").value()
+const page = await store.query("/tasks/entities", { filter: "@.done == false", sort: ["/title"], limit: 5, count: true }).value()
+const titles: string[] = (page?.members ?? []).map(({ key, value }) => key + value.title)
+for await (const { members, count } of store.query("/tasks/ids")) {
+    const some: (string | number)[] = members.map(({ value }) => value)
+    if (count !== undefined) some.length + count.toFixed().length
+}
+const stop: () => void = store.view("tasks.open").subscribe((value, cursor) => (value ?? []).length + cursor.length, (error) => error)
 for await (const value of store.values("/counter/value")) value.toFixed()
 for await (const item of store.changes({ since: "oldest", path: "/tasks", types: ["tasks/add"], by: "ci" })) {
     const each: Commit | Reset = item
@@ -53,6 +61,12 @@ const wrong: string = await store.state("/counter/value")
 const wrong: string = await store.state("/tasks/entities/7/title")
 const wrong: string = await store.state("/session/user")
 (await store.state("/session/extra")).length
+store.view("tasks.opened")
+store.view("tasks.open", { owner: "ann" })
+const wrong: string[] | undefined = await store.view("tasks.open").value()
+store.query("/taskz")
+store.query("/tasks/entities", { filters: "@.done" })
+const wrong: number = (await store.query("/tasks/entities").value())!.members[0].value.title
 await store.dispatch("tasks/ad", { id: 1, title: "a" })
 await store.dispatch("tasks/add", { id: "1", title: "a" })
 await store.dispatch("tasks/add", { id: 1 })
@@ -98,6 +112,33 @@ def test_right_uses_compile_and_each_wrong_one_is_refused(workspace, check):
 
     expect_equal([text for text in wrong if text not in refused], [], "the wrong uses that compile")
     expect(RIGHT not in refused, "a right use is refused:", said)
+
+
+def test_the_parameters_of_a_view_have_types(workspace, check):
+    model = pathlib.Path(__file__).parent.parent / "access/rows.js"
+    with workspace.server(data="none", model=model).client() as client:
+        types = client.get("/v1/client.d.ts").body.decode()
+        listed = {view["name"]: view for view in client.get("/v1/views").json["views"]}
+        paths = client.get("/v1/openapi.json").json["paths"]
+    right = """
+store.view("by", { owner: "ann" })
+store.view("by", { owner: "ann", first: 5 })
+store.view("mine")
+const any: unknown = await store.view("count", { text: "x" }).value()
+"""
+    wrong = [
+        'store.view("by")', 'store.view("by", {})', 'store.view("by", { owner: 1 })', 'store.view("by", { owner: "a", firs: 1 })',
+        'store.view("mine", { owner: "a" })', 'store.view("by", { owner: "a", first: "5" })',
+    ]
+
+    refused, said = check(types, [right, *wrong])
+
+    expect_equal([text for text in wrong if text not in refused], [], "the wrong uses that compile")
+    expect(right not in refused, "a right use is refused:", said)
+    expect_equal(sorted(listed["by"]["parameters"]["properties"]), ["first", "owner"], "the list of views")
+    expect_equal([name for name in listed if listed[name].get("subject")], ["count", "mine"], "the views of the subject")
+    own = {each["name"]: each["required"] for each in paths["/v1/views/by"]["get"]["parameters"] if "name" in each}
+    expect_equal(own, {"first": False, "owner": True}, "the parameters in the OpenAPI document")
 
 
 def test_a_token_has_the_types_of_the_actions_and_views_that_it_sees(workspace, check):
