@@ -79,7 +79,7 @@ def test_the_examples_pass_their_tests_and_the_check(command, path):
         ({"expect": ...}, "it is no test"),
         ({"action": {}}, "it is no test"),
         ({"name": "adds two", "expect": {"counter": {"value": 3}}}, "adds two: /counter/value is 2, expected 3"),
-        ({"expected": {}}, "it has a member expected, and known are name, state, from, action, actions, meta, view, path, expect, rejected; did you mean expect?"),
+        ({"expected": {}}, "it has a member expected, and known are name, state, from, action, actions, meta, view, parameters, subject, path, expect, rejected; did you mean expect?"),
         ({"action": {"type": "counter/add", "payload": {"amount": 2}, "paylod": 1}}, "it has a member paylod, and known are type, payload, meta"),
         ({"path": "/counter/value", "expect": 3}, "/counter/value is 2, expected 3"),
         ({"path": "/counter/none", "expect": 3}, "there is nothing at /counter/none"),
