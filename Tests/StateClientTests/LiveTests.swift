@@ -14,7 +14,14 @@ struct LiveTests {
         struct State: StateType, Codable { var value = 0 }
         struct Add: Action { static let type = "add"; var amount: Int }
 
-        var reducer: some Reducer<State> { On(Add.self) { state, action in state.value += action.amount } }
+        struct Over: Codable { var bound: Int; var text: String? }
+
+        var reducer: some Reducer<State> {
+            On(Add.self) { state, action in state.value += action.amount }
+            View("over", parameters: Over.self) { state, over in
+                state.value > over.bound ? ["\(state.value)\(over.text ?? "")"] : []
+            }
+        }
     }
 
     private func serve(_ body: (URL) async throws -> Void) async throws {
@@ -58,6 +65,31 @@ struct LiveTests {
 
             #expect(receipt.version == 1)
             try await until(waiters: 0, at: url)
+        }
+    }
+
+    @Test("a view for parameters and a query have a value now, and a view each newer one")
+    func views() async throws {
+        try await serve { url in
+            let client = StateClient(url)
+            let over = try client.view("over", Tally.Over(bound: 2, text: " & ü"), as: [String].self)
+            #expect(try await over.now() == [])
+            let loop = Task {
+                for try await value in over where value != [] { return value }
+                return nil
+            }
+            try await until(waiters: 1, at: url)
+
+            try await client.dispatch(Tally.Add(amount: 2))
+            try await client.dispatch(Tally.Add(amount: 1))
+
+            #expect(try await loop.value == ["3 & ü"])
+            let query = StateClient.Query(filter: "@ == 3", count: true)
+            let page = try #require(try await client.query("", query, as: Int.self).now())
+            #expect(page.members.map(\.key) == ["value"] && page.members.map(\.value) == [3] && page.count == 1)
+            await #expect { try await client.view("over", as: [String].self).now() } throws: {
+                ($0 as? StateClient.Problem)?.code == "bad-parameter"
+            }
         }
     }
 

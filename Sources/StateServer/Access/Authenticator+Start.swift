@@ -26,6 +26,9 @@ extension Authenticator {
         if let verifier {
             signed = try SignedTokens(
                 settings.keyFile, settings.claimRules, verifier, catalogue, date: date, logger: logger)
+            for warning in settings.claimRules.grant?.warnings(in: catalogue) ?? [] {
+                logger.warning("jwt_grant allows less than it says", metadata: ["reason": .string(warning)])
+            }
         }
         let isOpen = if access == .auto { try settings.isReachedFromHereOnly(places) } else { false }
         if !isOpen, tokens == nil, signed == nil {
