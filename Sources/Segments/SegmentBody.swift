@@ -23,6 +23,9 @@ package enum SegmentBody {
     /// The bytes of actions and patches after which a segment ends; a larger commit has a segment of its own.
     static let bytesMax = 64 << 10
 
+    /// The name of the member with ``ScheduleChanges/json``.
+    static let scheduleName = "schedule"
+
     struct Members: OptionSet {
         let rawValue: UInt64
         static let model = Members(rawValue: 1 << 0)

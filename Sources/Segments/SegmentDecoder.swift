@@ -14,6 +14,9 @@ package struct SegmentDecoder {
     /// Whether any commit may have an ID that a client gave.
     package var hasClientIDs: Bool { !members.isDisjoint(with: [.clientID, .clientIDs]) }
 
+    /// Whether any commit may change the schedule.
+    package var mayHaveSchedule: Bool { members.contains(.named) }
+
     /// The size of the body.
     package var bytesCount: Int { bytes.count }
 
@@ -110,19 +113,29 @@ package struct SegmentDecoder {
         let by = members.contains(.by) ? try reader.string() : nil
         let trace = members.contains(.trace) ? try reader.string() : nil
         let key = members.contains(.key) ? try key(version, id, time, &reader) : nil
-        if members.contains(.named) {
-            for _ in 0..<(try reader.count()) {
-                // The name and the value of a member that a newer program has written.
-                try reader.skipString()
-                try reader.skipString()
-            }
-        }
+        let schedule = members.contains(.named) ? try named(&reader) : nil
         guard reader.isAtEnd else { throw .malformed }
         return Commit(
             version: version, time: Timestamp(milliseconds: time), id: id, cause: cause, root: root, by: by,
             trace: trace, types: text.types, action: text.action, patch: text.patch,
             changedPointers: text.changedPointers,
-            clientIDs: clientIDs, idempotency: key)
+            clientIDs: clientIDs, idempotency: key, schedule: schedule)
+    }
+
+    /// Reads the named members, and passes over those that a newer program has written.
+    private func named(_ reader: inout ByteReader) throws(SegmentFault) -> ScheduleChanges? {
+        var schedule: ScheduleChanges?
+        for _ in 0..<(try reader.count()) {
+            guard try reader.string() == SegmentBody.scheduleName else {
+                try reader.skipString()
+                continue
+            }
+            let json = Array(try reader.raw(try reader.count()))
+            do throws(JSONFault) {
+                schedule = try ScheduleChanges(json)
+            } catch { throw SegmentFault("its schedule cannot be read: \(error.detail)") }
+        }
+        return schedule
     }
 
     /// The parts that a record may take from its model.

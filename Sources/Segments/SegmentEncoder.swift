@@ -84,6 +84,12 @@ package struct SegmentEncoder {
         if let by = commit.by { records.string(by) }
         if let trace = commit.trace { records.string(trace) }
         if let key = commit.idempotency { record(key, of: commit) }
+        if let schedule = commit.schedule {
+            records.number(1)
+            records.string(SegmentBody.scheduleName)
+            records.number(schedule.json.count)
+            records.raw(schedule.json)
+        }
         return members
     }
 
@@ -98,6 +104,7 @@ package struct SegmentEncoder {
         if commit.idempotency != nil { members.insert(.key) }
         if commit.by != nil { members.insert(.by) }
         if commit.trace != nil { members.insert(.trace) }
+        if commit.schedule != nil { members.insert(.named) }
         return members
     }
 

@@ -214,6 +214,6 @@ struct ClusterOpening {
             guard !page.isEmpty else { return nil }
             for commit in page { _ = try state.take(commit) }
         }
-        return state.bytes()
+        return state.value.text
     }
 }

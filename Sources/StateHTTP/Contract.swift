@@ -85,7 +85,9 @@ package struct Contract: Sendable {
             var plan = try route(request, circumstances)
             // A client that the server does not know learns nothing of the history.
             guard case .granted(let access) = circumstances.authentication else { return (plan, nil) }
-            if case .dispatch(let dispatch) = plan { return (plan, RememberedHead(access, dispatch.options)) }
+            if case .dispatch(let dispatch) = plan, request.method == .post {
+                return (plan, RememberedHead(access, dispatch.options))
+            }
             if case .respond(var response) = plan {
                 response.fields[.stateCursor] = circumstances.latest.description
                 plan = .respond(response)
@@ -216,6 +218,7 @@ package struct Contract: Sendable {
         case "views": return try views(routed, Array(path.dropFirst()))
         case "actions": return try actions(routed, Array(path.dropFirst()))
         case "changes" where path.count == 1: return try changes(routed)
+        case "schedule" where routed.store.isWhole: return try schedule(routed, Array(path.dropFirst()))
         case "streams": return try streams(routed, Array(path.dropFirst()))
         case "openapi.json" where path.count == 1:
             return try document(.openAPI, routed)

@@ -23,6 +23,8 @@ package enum Plan: Sendable {
     case entities(EntitiesRequest)
     /// Find the commit of an action; then ``Contract/response(toOutcomeOf:_:_:latest:style:requestID:)``.
     case outcome(id: String, VisibleStore, Style)
+    /// List the scheduled actions; then ``Contract/response(to:in:)``.
+    case schedule(ScheduleRequest)
     /// Answer the probe `/livez`.
     case live
     /// Answer the probe `/readyz`.

@@ -65,7 +65,8 @@ struct JournalTool: Sendable {
         let history = try place.history()
         let low = try start ?? history.beginning().version
         let (found, looks) = try Bisection.first(after: low, through: end ?? history.latest) { version in
-            let state = try JSONValue(parsing: history.beginning(at: version).state, depthMax: 1000)
+            let saved = try SavedState(saved: history.beginning(at: version).state)
+            let state = try JSONValue(parsing: saved.state, depthMax: 1000)
             return test.holds(for: state[pointer: test.pointer])
         }
         struct Found: Error {
@@ -88,7 +89,7 @@ struct JournalTool: Sendable {
     /// - Throws: `JournalError`, or an error whose sentence names the line. No journal is made then.
     func load(_ nextLine: () throws -> [UInt8]?) throws -> JournalSpan {
         try build(from: nextLine) { header in
-            PatchedState(try JSONValue(parsing: header.state, depthMax: 1000), version: header.version)
+            try PatchedState(parsing: header.state, version: header.version)
         }
     }
 

@@ -28,6 +28,12 @@ extension Logger {
                 metadata: ["action.type": .string(type), "cause": .string(cause), "reason": .string(reason)])
         case .cannotFollow(let reason): error("history cannot be followed", metadata: ["reason": .string(reason)])
         case .journalUnreadable(let reason): error("journal unreadable", metadata: ["reason": .string(reason)])
+        case .scheduledLate(let count, let late):
+            notice(
+                "scheduled actions are late",
+                metadata: [
+                    "actions": .stringConvertible(count), "late_seconds": .stringConvertible(late / .seconds(1)),
+                ])
         case .viewFailed(let reason): error("view failed", metadata: ["reason": .string(reason)])
         case .turnTookLong(let type, let count, let time):
             warning(

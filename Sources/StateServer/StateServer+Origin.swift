@@ -40,10 +40,15 @@ extension StateServer {
             )
         }
         var state: State
+        var schedule: ActionSchedule
+        var recorded: [UInt8]
         let end = ContinuousClock.now + .seconds(20)
         repeat {
             do {
-                state = try compiled.resumed(from: opened.state)
+                let saved = try SavedState(saved: opened.state)
+                schedule = saved.schedule
+                recorded = saved.state
+                state = try compiled.resumed(from: recorded)
             } catch {
                 throw SettingsFault(
                     description:
@@ -53,7 +58,7 @@ extension StateServer {
             // A build that declares more of the state changes what clients read, so the change is a commit.
             guard
                 let upgrade = try compiled.upgrade(
-                    from: opened.state, to: state, version: opened.version + 1, epoch: opened.epoch, at: now)
+                    from: recorded, to: state, version: opened.version + 1, epoch: opened.epoch, at: now)
             else { break }
             if try opened.record(upgrade, until: end) {
                 let version = Logger.MetadataValue.stringConvertible(opened.version)
@@ -70,11 +75,12 @@ extension StateServer {
             metadata: [
                 "version": .stringConvertible(version), "patches": .stringConvertible(opened.patchesCount),
                 "idempotency_keys": .stringConvertible(opened.keys.count),
+                "scheduled": .stringConvertible(schedule.count),
             ])
         return (
             .init(
                 state: state, cursor: Cursor(opened.epoch, version), keys: opened.keys,
-                historyTime: opened.historyTime),
+                historyTime: opened.historyTime, schedule: schedule),
             opened.oldest
         )
     }

@@ -201,6 +201,12 @@ public struct StateServer: Service, Sendable {
         } _: { [handler] in
             handler.hub.endGeneration()
         }
+        handler.store.beginFiring { [handler] in
+            (handler.cluster?.mayDispatchScheduled ?? true) && handler.authenticator.canJudge
+                && !handler.isDraining.load(ordering: .relaxed)
+        } judge: { [authenticator] action in
+            action.name.isPlace ? nil : authenticator.rejection(of: action.type, by: action.name.by)
+        }
         watchFiles()
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
         shareMetrics()

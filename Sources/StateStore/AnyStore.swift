@@ -50,6 +50,10 @@ package protocol AnyStore: AnyObject, Sendable {
     /// Runs a function on the store's queue behind the turns that wait for it.
     func afterWaitingTurns(_ body: @escaping @Sendable () -> Void)
 
+    /// Begins to dispatch the scheduled actions; see ``Store/beginFiring(mayWrite:judge:)``.
+    func beginFiring(
+        mayWrite: @escaping @Sendable () -> Bool, judge: @escaping @Sendable (ScheduledAction) -> Rejection?)
+
     /// Refuses every later transaction, runs a turn for the waiting ones, and returns when every turn has landed.
     func drain()
 

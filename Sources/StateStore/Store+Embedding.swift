@@ -24,6 +24,7 @@ extension Store {
             domain: try CompiledDomain(domain), middleware: middleware, limits: limits,
             origin: state.map { Origin(state: $0) }, automaticallySkipsRepeats: automaticallySkipsRepeats, now: now,
             report: report)
+        beginFiring()
     }
 }
 

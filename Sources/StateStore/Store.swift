@@ -19,11 +19,15 @@ public final class Store<State: StateType>: Sendable {
         package var keys: [KeyRecord]
         /// The time of the history, by which the keys expire; nil for that of the wall clock.
         package var historyTime: Timestamp?
+        /// The actions that are to be dispatched later.
+        package var schedule: ActionSchedule
 
         /// Makes an origin; by default the origin of a new history.
         package init(
-            state: State, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = [], historyTime: Timestamp? = nil
+            state: State, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = [], historyTime: Timestamp? = nil,
+            schedule: ActionSchedule = ActionSchedule()
         ) {
+            self.schedule = schedule
             self.historyTime = historyTime
             self.state = state
             self.cursor = cursor
@@ -46,6 +50,8 @@ public final class Store<State: StateType>: Sendable {
     let notification = Mutex<Notification<State>?>(nil)
     /// The turns that are computed and have not landed.
     let inFlight = Mutex(TurnsInFlight())
+    /// The dispatching of scheduled actions, once it has begun.
+    let firing = Mutex<Firing?>(nil)
     /// The reason for which the store cannot follow a shared history any more, or nil.
     let lost = Mutex<LostHistory?>(nil)
     let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -89,7 +95,8 @@ public final class Store<State: StateType>: Sendable {
         let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
             domain: domain, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
-            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime, mark: mark)
+            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime,
+            schedule: origin.schedule, mark: mark)
         self.domain = domain
         self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch
@@ -154,6 +161,13 @@ public final class Store<State: StateType>: Sendable {
     /// Runs a function on the queue as part of a turn, after this call.
     func onQueueLater(_ body: @escaping @Sendable () -> Void) {
         queue.async { TurnMark.with(ObjectIdentifier(self), body) }
+    }
+
+    /// Runs a function on the queue as part of a turn, after a pause.
+    func onQueue(after pause: Duration, _ body: @escaping @Sendable () -> Void) {
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(pause / .nanoseconds(1)))) { [weak self] in
+            if let self { TurnMark.with(ObjectIdentifier(self), body) }
+        }
     }
 
     /// How many transactions may wait; the store refuses more.

@@ -15,6 +15,8 @@ package struct StoreObserver: Sendable {
     package var appended: @Sendable (_ result: AppendResult, _ commitsCount: Int, _ time: Duration) -> Void
     /// Takes how many watches a pass of the fan-out has woken.
     package var woken: @Sendable (_ watchesCount: Int) -> Void
+    /// Takes how much later than its time a scheduled action is committed or refused.
+    package var fired: @Sendable (_ late: Duration) -> Void
 
     /// Joins the functions of an observer.
     package init(
@@ -23,8 +25,10 @@ package struct StoreObserver: Sendable {
         decided: @escaping @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void,
         landed: @escaping @Sendable (_ commitsCount: Int) -> Void,
         appended: @escaping @Sendable (_ result: AppendResult, _ commitsCount: Int, _ time: Duration) -> Void,
-        woken: @escaping @Sendable (_ watchesCount: Int) -> Void
+        woken: @escaping @Sendable (_ watchesCount: Int) -> Void,
+        fired: @escaping @Sendable (_ late: Duration) -> Void = { _ in }
     ) {
+        self.fired = fired
         self.clock = clock
         self.computed = computed
         self.decided = decided

@@ -91,7 +91,7 @@ struct SegmentTests {
     func namedMembers() throws {
         let bare = Commit(
             version: 7, time: Timestamp(milliseconds: 0), id: "\(epoch).7", types: [], action: [], patch: [])
-        let members = [2, 8] + Array("schedule".utf8) + [3, 1, 2, 3, 1, UInt8(ascii: "x"), 0]
+        let members = [2, 8] + Array("whatever".utf8) + [3, 1, 2, 3, 1, UInt8(ascii: "x"), 0]
         let body = [1, 1, 0, 0x80, 2, 1, 0, 0x80, 2] + [UInt8](repeating: 0, count: 9) + members
 
         #expect(try commits(body, first: 7).map(Content.init) == [Content(bare)])

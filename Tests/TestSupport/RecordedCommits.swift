@@ -12,6 +12,7 @@ package struct Content: Equatable {
     package var changedPointers: [JSONPointer]
     package var clientIDs: [[UInt8]]
     package var key: KeyRecord?
+    package var schedule: [UInt8]?
 
     package init(_ commit: Commit) {
         version = commit.version
@@ -23,6 +24,7 @@ package struct Content: Equatable {
         changedPointers = commit.changedPointers
         clientIDs = commit.clientIDs.map { Array($0.utf8) }
         key = commit.idempotency
+        schedule = commit.schedule?.json
     }
 }
 
@@ -88,7 +90,17 @@ package struct CommitMaker {
                     key: IdempotencyKey(recorded: text()), fingerprint: text(),
                     version: chance(90) ? version : version / 2, id: keyID,
                     isChange: chance(50), expiry: Timestamp(milliseconds: Int64(bitPattern: generator.next())),
-                    client: chance(50) ? nil : text()))
+                    client: chance(50) ? nil : text()),
+            schedule: chance(90) ? nil : schedule(version))
+    }
+
+    private mutating func schedule(_ version: Version) -> ScheduleChanges? {
+        let name = #""name":\#(json(text())),"by":\#(json(text()))"#
+        let action = #"{"type":"counter/add","payload":{"text":\#(json(text()))}}"#
+        return try? ScheduleChanges(
+            Array(
+                #"[{"op":"fire",\#(name)},{"op":"add",\#(name),"due":\#(version),"version":\#(version),"action":\#(action)}]"#
+                    .utf8))
     }
 
     package mutating func commits(_ versions: ClosedRange<Version>) -> [Commit] { versions.map { commit($0) } }

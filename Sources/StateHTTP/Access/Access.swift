@@ -153,7 +153,8 @@ package final class Access: Sendable {
     /// whole type, and sees everything.
     var restores: Bool { grant.isEverything || seesEverything && dispatchedTypes.names(Commit.restoreType) }
 
-    func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
+    /// Whether the client may dispatch actions of a type.
+    package func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
 }
 
 extension JSONPointer {

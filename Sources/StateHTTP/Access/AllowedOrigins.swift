@@ -30,7 +30,7 @@ package struct AllowedOrigins: Sendable {
         return Response(
             status: .noContent,
             fields: [
-                .accessControlAllowMethods: "GET, HEAD, POST", .accessControlAllowHeaders: Self.requested,
+                .accessControlAllowMethods: "GET, HEAD, POST, DELETE", .accessControlAllowHeaders: Self.requested,
                 // Browsers cut it to two hours or to a day.
                 .accessControlMaxAge: "86400",
             ])

@@ -79,6 +79,13 @@ extension Contract {
         }
         writer.raw(",\"changed\":")
         writer.bool(commit.isChange)
+        if commit.types == [StoreRefused.type], let refused = StoreRefused(recordedIn: commit) {
+            var isFirst = true
+            writer.raw(",\"refused\":{")
+            writer.member("code", refused.code, &isFirst)
+            writer.member("detail", refused.detail, &isFirst)
+            writer.byte(UInt8(ascii: "}"))
+        }
         writer.byte(UInt8(ascii: "}"))
         return .json(.ok, writer.bytes, style: style, latest: latest)
     }

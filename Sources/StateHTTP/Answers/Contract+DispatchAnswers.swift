@@ -167,6 +167,7 @@ extension Contract {
             writer.byte(UInt8(ascii: "\""))
         }
         writer.raw(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
+        if !receipt.scheduled.isEmpty { write(receipt, to: &writer, &isFirst) }
         if let representation = receipt.representation {
             writer.key("state", &isFirst)
             writer.byte(UInt8(ascii: "{"))
@@ -186,6 +187,23 @@ extension Contract {
         if let cascade { write(cascade.report, options.store, epoch: cascade.epoch, to: &writer, &isFirst) }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
+    }
+
+    /// The names and the times of what the client has scheduled.
+    private static func write(_ receipt: Receipt, to writer: inout JSONWriter, _ isFirst: inout Bool) {
+        if receipt.types == [StoreSchedule.type] {
+            writer.member("name", receipt.scheduled[0].name.text, &isFirst)
+            writer.member("due", text(receipt.scheduled[0].due), &isFirst)
+        } else if receipt.types.contains(StoreSchedule.type) {
+            writer.key("scheduled", &isFirst)
+            writer.array(receipt.scheduled.filter { !$0.name.isPlace }) { action, writer in
+                var isFirst = true
+                writer.byte(UInt8(ascii: "{"))
+                writer.member("name", action.name.text, &isFirst)
+                writer.member("due", text(action.due), &isFirst)
+                writer.byte(UInt8(ascii: "}"))
+            }
+        }
     }
 
     private static func write(
@@ -235,6 +253,7 @@ extension Contract {
             case .conflict: .conflict
             case .invalid: .unprocessableContent
             case .tooLarge: .contentTooLarge
+            case .missing: .notFound
             }
         return Problem(
             status, rejection.code, rejection.detail,

@@ -48,9 +48,10 @@ struct OpenAPIDocument {
         return .object(paths)
     }
 
-    private static let pathsOfForks = ["/v1/state", "/v1/views", "/v1/actions", "/v1/changes"]
+    private static let pathsOfForks = ["/v1/state", "/v1/views", "/v1/actions", "/v1/changes", "/v1/schedule"]
     private static let pathsOfTheWholeStore = [
-        "/v1/forks", "/v1/bisect", "/v1/operations", "/v1/me", "/v1/stores", "/v1/client.js", "/v1/journal", "/livez",
+        "/v1/schedule", "/v1/forks", "/v1/bisect", "/v1/operations", "/v1/me", "/v1/stores", "/v1/client.js",
+        "/v1/journal", "/livez",
         "/readyz", "/metrics",
     ]
 
@@ -172,6 +173,7 @@ struct OpenAPIDocument {
                     "type": "array", "items": reference("schemas", "Expectation"),
                     "description": "Tests of the state before the action.",
                 ],
+                "schedule": reference("schemas", "When"),
             ], "additionalProperties": false,
         ]
     }

@@ -23,9 +23,8 @@ extension Contract {
             default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, DELETE, OPTIONS"))
             }
         }
-        guard ["state", "views", "actions", "changes", "stores", "openapi.json", "client.d.ts"].contains(path[1]) else {
-            throw Self.noSuchRoute
-        }
+        let routes = ["state", "views", "actions", "changes", "schedule", "stores", "openapi.json", "client.d.ts"]
+        guard routes.contains(path[1]) else { throw Self.noSuchRoute }
         guard streamFormat(request, offered: [.events, .lines]) == nil else {
             throw Problem(.badRequest, "bad-parameter", "a fork has no streams; wait with ?wait=")
         }

@@ -63,7 +63,7 @@ extension Contract {
     }
 
     /// The most commits that a client asks for, if it says so.
-    private func limit(_ parameters: Parameters) throws(Problem) -> Int? {
+    func limit(_ parameters: Parameters) throws(Problem) -> Int? {
         guard let text = try parameters.text("limit") else { return nil }
         // A number of any length is valid; the server cuts what is above the limit.
         let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }

@@ -116,6 +116,7 @@ extension Contract {
         var id: String?
         // Whether the members are those of the record, in its order.
         var isAsRecorded = true
+        var schedule: JSONNode?
         try members.visit { (key, value) throws(Problem) in
             switch key {
             case "type":
@@ -136,8 +137,12 @@ extension Contract {
             case "expect":
                 try expect(value, &expectations, store)
                 isAsRecorded = false
+            case "schedule":
+                schedule = value
+                isAsRecorded = false
             default:
-                throw invalid(value.pointer, "there is no such field; known are type, payload, id, meta, expect")
+                throw invalid(
+                    value.pointer, "there is no such field; known are type, payload, id, meta, expect, schedule")
             }
         }
         guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
@@ -161,7 +166,11 @@ extension Contract {
             return .init(action, id: id, sent: isWhole ? sent.bytes : Array(sent.bytes[sent.span]))
         }
         let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
-        return .init(action, id: id, meta: meta, sent: recorded)
+        let parts = schedule == nil ? [] : JSONText.members(of: sent.bytes, in: sent.span)
+        guard let schedule, let member = parts.first(where: { $0.key == "schedule" }) else {
+            return .init(action, id: id, meta: meta, sent: recorded)
+        }
+        return try scheduled(action, schedule, id: id, sent: (recorded, sent.bytes[member.value]))
     }
 
     private func restoration(_ payload: JSONNode?, in node: JSONNode) throws(Problem) -> Restoration {

@@ -100,7 +100,7 @@ extension Contract {
         }
     }
 
-    private func idempotencyKey(_ request: Request) throws(Problem) -> String? {
+    func idempotencyKey(_ request: Request) throws(Problem) -> String? {
         guard let field = request[.idempotencyKey] else { return nil }
         var key = field
         if field.utf8.first == UInt8(ascii: "\"") {

@@ -73,6 +73,11 @@ package enum RFC3339 {
         return (Int64(seconds), Int64(((interval - seconds) * 1e9).rounded()))
     }
 
+    /// The milliseconds since 1970 of a text with any offset from UTC; nil for other text.
+    package static func milliseconds(_ text: String) -> Int64? {
+        date(text).map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) }
+    }
+
     /// The date of a text with any offset from UTC; nil for other text.
     static func date(_ text: String) -> Date? {
         var reader = Reader(rest: Array(text.utf8)[...])

@@ -74,19 +74,18 @@ struct DamageRecovery {
             // An epoch that cannot be read is that of the fence.
             guard let epoch = (try? SegmentRows.epoch(db, directory.journal)) ?? fence?.epoch else { return nil }
             let rows = SegmentRows(path: directory.journal, epoch: epoch)
-            guard let run = newestRun(rows, db), let (state, _) = try rows.snapshot(db, run.start) else { return nil }
+            guard let run = newestRun(rows, db), var (last, _) = try rows.snapshot(db, run.start) else { return nil }
             let change = EpochChange(from: epoch, to: draft.epoch)
             // A record that cannot be read is made anew at the next start.
             draft.domain = try? JournalSchema.domain(db)
             try draft.begin(version: run.start, keys: keys(rows, db, before: run).map(change.key))
-            try draft.save(state.text)
-            var last = PatchedState(state, version: run.start)
+            try draft.save(change.saved(last.bytes()))
             try rows.read(db, after: run.start, through: run.end) { commit in
                 _ = try last.take(commit)
                 try draft.append(change.commit(commit))
                 return true
             }
-            try draft.save(last.bytes())
+            try draft.save(change.saved(last.bytes()))
             try draft.finishReplacement()
             return run
         }
@@ -100,7 +99,7 @@ struct DamageRecovery {
         for start in versions where start > newest?.end ?? 0 || newest == nil {
             guard let found = try? rows.snapshot(db, start) else { continue }
             var run = Run(start: start, end: start)
-            var state = PatchedState(found.state, version: start)
+            var state = found.state
             if (try? rows.verify(db, start, found.chain)) != nil {
                 try? rows.read(db, after: start, through: .max) { commit in
                     _ = try state.take(commit)

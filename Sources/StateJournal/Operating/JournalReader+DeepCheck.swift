@@ -35,12 +35,12 @@ extension JournalReader {
                     }
                     return true
                 }
-                guard made.version == version, made.value == state else {
+                guard made.version == version, made.value == state.value, made.schedule == state.schedule else {
                     throw JournalError(
                         damaged: path, "the snapshot of version \(version) is not the state that the commits make")
                 }
             }
-            last = PatchedState(state, version: version)
+            last = state
         }
     }
 

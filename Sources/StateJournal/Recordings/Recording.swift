@@ -19,7 +19,9 @@ package enum Recording {
         ///
         /// The JSON member is `head`.
         package var latest: Version?
-        /// The first state as UTF-8 JSON.
+        /// The first state, as ``SavedState`` has it.
+        ///
+        /// The JSON members are `state` and, where actions are scheduled, `schedule`.
         package var state: [UInt8]
 
         /// Makes a header from its members.
@@ -46,8 +48,14 @@ package enum Recording {
             writer.key("head", &isFirst)
             writer.integer(latest)
         }
+        // A line feed, which no compact JSON has, divides them.
+        let parts = header.state.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
         writer.key("state", &isFirst)
-        writer.raw(header.state)
+        writer.raw(parts[0])
+        if parts.count > 1 {
+            writer.key("schedule", &isFirst)
+            writer.raw(parts[1])
+        }
         writer.raw("}\n")
         return writer.bytes
     }
@@ -75,6 +83,10 @@ package enum Recording {
         writer.raw(commit.action)
         writer.key("patch", &isFirst)
         writer.raw(commit.patch)
+        if let schedule = commit.schedule {
+            writer.key("schedule", &isFirst)
+            writer.raw(schedule.json)
+        }
         writer.raw("}\n")
         return writer.bytes
     }

@@ -28,9 +28,12 @@ package struct RecordingReader {
         guard let recorded = Epoch(try members.string("epoch")) else {
             throw RecordingFault(line: 1, "epoch is not the name of a history")
         }
+        let state = try members.value("state").text
         header = Recording.Header(
             epoch: recorded, version: try members.version("version"),
-            latest: members.has("head") ? try members.version("head") : nil, state: try members.value("state").text)
+            latest: members.has("head") ? try members.version("head") : nil,
+            state: try members.has("schedule")
+                ? Self.saved(state, members.value("schedule"), EpochChange(from: recorded, to: epoch)) : state)
         try members.end()
         version = header.version
         self.epoch = epoch
@@ -59,13 +62,35 @@ package struct RecordingReader {
         let trace = members.has("traceparent") ? try members.string("traceparent") : nil
         let clientIDs = try clientIDs(id, at: found, &members)
         let patch = try members.value("patch").text
+        let schedule = try members.has("schedule") ? schedule(members.value("schedule"), change) : nil
         try members.end()
         version = found
         let isOwn = clientIDs.contains { JSONPointer.sameBytes($0, id) }
         return Commit(
             version: found, time: time, id: isOwn ? id : Cursor(epoch, found).description,
             cause: cause, root: root, by: by, trace: trace, types: types, action: action, patch: patch,
-            clientIDs: clientIDs)
+            clientIDs: clientIDs, schedule: schedule)
+    }
+
+    private func schedule(
+        _ changes: JSONValue, _ change: EpochChange
+    ) throws(RecordingFault) -> ScheduleChanges {
+        do throws(JSONFault) {
+            return try ScheduleChanges(changes.text, under: change)
+        } catch {
+            throw RecordingFault(line: line, "schedule is not a list of changes: at \(error.pointer) \(error.detail)")
+        }
+    }
+
+    private static func saved(
+        _ state: [UInt8], _ schedule: JSONValue, _ change: EpochChange
+    ) throws(RecordingFault) -> [UInt8] {
+        do throws(JSONFault) {
+            return SavedState(state, try ActionSchedule(schedule.text, under: change)).bytes
+        } catch {
+            throw RecordingFault(
+                line: 1, "schedule is not a list of scheduled actions: at \(error.pointer) \(error.detail)")
+        }
     }
 
     /// Checks that the recording is complete.

@@ -120,7 +120,7 @@ package final class JournalReader: RecordedHistory, Sendable {
             }
             for candidate in try rows.snapshotVersions(db, after: Int64(first) - 1, through: latest) {
                 guard let (state, _) = try rows.snapshot(db, candidate) else { continue }
-                return HistoryBeginning(version: candidate, state: state.text)
+                return HistoryBeginning(version: candidate, state: state.bytes())
             }
             throw JournalError("the journal \(path) has no good snapshot whose later commits are all kept")
         }
@@ -142,7 +142,7 @@ package final class JournalReader: RecordedHistory, Sendable {
             }
             var warnings: [String] = []
             return HistoryBeginning(
-                version: version, state: try rows.state(db, upTo: version, warnings: &warnings).state.text)
+                version: version, state: try rows.state(db, upTo: version, warnings: &warnings).state.bytes())
         }
     }
 
@@ -186,7 +186,7 @@ package final class JournalReader: RecordedHistory, Sendable {
         try reading { try rows.snapshotVersions($0, through: latest) }
     }
 
-    /// Returns a snapshot as UTF-8 JSON, or nil when it is damaged or pruned.
+    /// Returns a snapshot as ``SavedState`` has it, or nil when it is damaged or pruned.
     package func snapshot(_ version: Version) throws -> [UInt8]? {
         try reading { db in
             try rows.snapshotBytes(db, version).map { [UInt8]($0.state) }

@@ -6,7 +6,7 @@ package import StateStore
 extension SQLiteJournal {
     /// The contents of a journal for a store that starts.
     package struct Recovery: Sendable {
-        /// The newest state, as UTF-8 JSON.
+        /// The newest state, as ``SavedState`` has it.
         package var state: [UInt8]
         package var version: Version
         /// The oldest version after which the journal has all commits.
@@ -49,16 +49,16 @@ extension SQLiteJournal {
         try reading { db in
             var warnings: [String] = []
             let latest = try rows.latestVersion(db)
-            let (state, version, count, bytes) = try rows.state(db, upTo: latest, warnings: &warnings)
+            let (state, count, bytes) = try rows.state(db, upTo: latest, warnings: &warnings)
             let all = try rows.keys(db)
             let historyTime =
                 try rows.historyTime(db)
                 ?? all.reduce(time) { min($0, Timestamp(milliseconds: $1.expiry.milliseconds &- 1)) }
             return Recovery(
-                state: state.text, version: version, oldest: try rows.oldest(db),
+                state: state.bytes(), version: state.version, oldest: try rows.oldest(db),
                 keys: all.filter { $0.expiry > historyTime }, historyTime: historyTime,
                 patchesCount: count, patchesBytes: bytes,
-                segmentsBytes: try rows.segmentsBytes(db, after: version - Version(count)), warnings: warnings)
+                segmentsBytes: try rows.segmentsBytes(db, after: state.version - Version(count)), warnings: warnings)
         }
     }
 
@@ -67,7 +67,7 @@ extension SQLiteJournal {
         try reading { db in
             guard version >= (try rows.oldestState(db)) else { return nil }
             var warnings: [String] = []
-            return try rows.state(db, upTo: version, warnings: &warnings).state.text
+            return try rows.state(db, upTo: version, warnings: &warnings).state.value.text
         }
     }
 

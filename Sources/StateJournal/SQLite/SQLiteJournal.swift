@@ -272,7 +272,7 @@ package final class SQLiteJournal: Journal {
     }
 
     package func close(_ snapshot: any AnySnapshot) throws {
-        try close(snapshot.whole(), version: snapshot.cursor.version)
+        try close(snapshot.saved(), version: snapshot.cursor.version)
     }
 
     /// Saves a last snapshot if there are commits after the newest one, checkpoints the WAL, and releases the

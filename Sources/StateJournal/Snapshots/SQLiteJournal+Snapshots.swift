@@ -9,7 +9,7 @@ extension SQLiteJournal {
         guard claimSnapshot() else { return }
         background.async { [self] in
             do {
-                saved(try saveSnapshot(snapshot.whole(), version: snapshot.cursor.version))
+                saved(try saveSnapshot(snapshot.saved(), version: snapshot.cursor.version))
             } catch {
                 report(.snapshotNotSaved(reason: "\(error)"))
             }

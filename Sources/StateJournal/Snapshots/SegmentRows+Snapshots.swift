@@ -10,7 +10,7 @@ extension SegmentRows {
     /// The commits after the snapshot are verified, and that the snapshot belongs to their chain.
     func state(
         _ db: Database, upTo version: Version, warnings: inout [String]
-    ) throws -> (state: JSONValue, version: Version, patchesCount: Int, patchesBytes: Int) {
+    ) throws -> (state: PatchedState, patchesCount: Int, patchesBytes: Int) {
         for candidate in try snapshotVersions(db, through: version, isNewestFirst: true) {
             guard let (state, chain) = try snapshot(db, candidate) else {
                 warnings.append("the snapshot of version \(candidate) is damaged; an older one is used")
@@ -18,7 +18,7 @@ extension SegmentRows {
             }
             do {
                 try verify(db, candidate, chain)
-                return try apply(db, to: state, from: candidate, upTo: version)
+                return try apply(db, to: state, upTo: version)
             } catch let error as PatchMismatch {
                 warnings.append(
                     "the snapshot of version \(candidate) does not fit the commits after it: \(error.detail)")
@@ -38,12 +38,12 @@ extension SegmentRows {
     }
 
     /// Returns an undamaged snapshot and the hash of the segment that has its version.
-    func snapshot(_ db: Database, _ version: Version) throws -> (state: JSONValue, chain: SegmentHash)? {
+    func snapshot(_ db: Database, _ version: Version) throws -> (state: PatchedState, chain: SegmentHash)? {
         // The hash is right, so bytes that are no JSON were never a state; an older snapshot serves instead.
         guard let (bytes, chain) = try snapshotBytes(db, version),
-            let value = try? JSONValue(parsing: [UInt8](bytes), depthMax: 1000)
+            let state = try? PatchedState(parsing: [UInt8](bytes), version: version)
         else { return nil }
-        return (value, chain)
+        return (state, chain)
     }
 
     func snapshotBytes(_ db: Database, _ version: Version) throws -> (state: Data, chain: SegmentHash)? {
@@ -105,14 +105,20 @@ extension SegmentRows {
     }
 
     private func apply(
-        _ db: Database, to state: JSONValue, from start: Version, upTo end: Version
-    ) throws -> (JSONValue, Version, Int, Int) {
-        var state = state
-        var version = start
-        var bytes = 0
+        _ db: Database, to snapshot: PatchedState, upTo end: Version
+    ) throws -> (PatchedState, Int, Int) {
+        var (state, schedule, version, bytes) = (snapshot.value, snapshot.schedule, snapshot.version, 0)
+        let start = version
         try readSegments(db, after: start, through: end) { decoder, first in
             for index in Int(version + 1 - first)..<Int(min(end + 1 - first, Version(decoder.count))) {
-                let patch = try decoder.patch(at: index)
+                let patch: [UInt8]
+                if decoder.mayHaveSchedule {
+                    let commit = try decoder.commit(at: index)
+                    schedule.apply(commit.schedule)
+                    patch = commit.patch
+                } else {
+                    patch = try decoder.patch(at: index)
+                }
                 version = decoder.version(at: index)
                 bytes += patch.count
                 // An empty array has two bytes.
@@ -121,6 +127,6 @@ extension SegmentRows {
             return true
         }
         guard version == end else { throw JournalError(lacking: version + 1, path) }
-        return (state, version, Int(end - start), bytes)
+        return (PatchedState(state, version: version, schedule: schedule), Int(end - start), bytes)
     }
 }

@@ -2,6 +2,7 @@ internal import HTTPMessages
 internal import JWT
 internal import Logging
 internal import StateHTTP
+internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
@@ -78,6 +79,26 @@ final class Authenticator: Sendable {
     var grantees: [OperationsReport.Grantee] {
         state.withLock { Array($0.accesses.values) }.map(\.entry).sorted { ($0.created, $0.id) < ($1.created, $1.id) }
             .map { .init(id: $0.id, subject: $0.subject, grant: $0.grant) }
+    }
+
+    /// Whether tokens can be judged: not while their file could not be read for so long that none is taken.
+    var canJudge: Bool { !state.withLock { $0.isShut } && signed?.isShut != true }
+
+    /// The reason for which a subject may not dispatch an action any more, or nil.
+    ///
+    /// A subject of no token in the file may be one of a JSON Web Token, which says only when it is shown what it allows.
+    func rejection(of type: String, by subject: String?) -> Rejection? {
+        guard let subject else { return nil }
+        let accesses = state.withLock { state in
+            state.open == nil ? state.accesses.values.filter { JSONPointer.sameBytes($0.entry.subject, subject) } : nil
+        }
+        guard let accesses, !accesses.contains(where: { $0.access.dispatches(type) }) else { return nil }
+        if accesses.isEmpty, signed != nil { return nil }
+        return Rejection(
+            "token-revoked",
+            accesses.isEmpty
+                ? "no token of \(subject) is left, who has scheduled the action"
+                : "no token of \(subject), who has scheduled the action, allows it any more")
     }
 
     var problemOfEndedAccess: Problem {

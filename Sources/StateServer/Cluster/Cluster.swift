@@ -61,6 +61,14 @@ final class Cluster: Sendable {
 
     var isWriter: Bool { journal.writer == .this }
 
+    /// Whether this server dispatches what is scheduled: the one that writes does, and where none does, each may.
+    ///
+    /// The journal takes each action once.
+    var mayDispatchScheduled: Bool {
+        if case .other = journal.writer { return false }
+        return staleness == nil
+    }
+
     var target: String? {
         guard journal.secret != nil, case .other(let address) = journal.writer else { return nil }
         return address

@@ -24,6 +24,12 @@ extension MetricDescription {
         .init("storekeeper_mailbox_actions_limit", .gauge, "How many transactions may wait."),
         .init("storekeeper_idempotency_keys", .gauge, "Idempotency keys that are remembered."),
         .init("storekeeper_idempotency_keys_limit", .gauge, "How many idempotency keys may be remembered."),
+        .init("storekeeper_scheduled_actions", .gauge, "Actions that are to be dispatched later."),
+        .init("storekeeper_scheduled_actions_limit", .gauge, "How many actions may be scheduled."),
+        .init(
+            "storekeeper_scheduled_late_seconds", .histogram,
+            "How much later than its time a scheduled action was committed or refused, in seconds.",
+            buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60, 600, 3600]),
     ]
 
     private static let clients: [MetricDescription] = [

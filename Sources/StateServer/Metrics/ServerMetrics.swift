@@ -16,6 +16,7 @@ final class ServerMetrics: Sendable {
         var mailboxActions: Int
         var turnsInFlight: Int
         var idempotencyKeys: Int
+        var scheduled = 0
         var memoryBytes: Int
         var memoryClients: Int
         var memoryLargestShare: Int
@@ -38,7 +39,7 @@ final class ServerMetrics: Sendable {
         transportRefusals: any CounterHandler
     /// By the number of the outcome of a request that was sent on.
     private let forwarded: [any CounterHandler]
-    private let turnTime, appendTime: any TimerHandler
+    private let turnTime, appendTime, lateness: any TimerHandler
     private let appendsCount = Atomic(0)
     private let appendNanoseconds = Atomic<Int64>(0)
     private let turnSize, woken: any RecorderHandler
@@ -79,6 +80,7 @@ final class ServerMetrics: Sendable {
         transportRefusals = counter("transport_refusals_total", [])
         turnTime = factory.makeTimer(label: "storekeeper_turn_seconds", dimensions: [])
         appendTime = factory.makeTimer(label: "storekeeper_journal_append_seconds", dimensions: [])
+        lateness = factory.makeTimer(label: "storekeeper_scheduled_late_seconds", dimensions: [])
         turnSize = factory.makeRecorder(label: "storekeeper_turn_transactions", dimensions: [], aggregate: true)
         woken = factory.makeRecorder(label: "storekeeper_woken_watches", dimensions: [], aggregate: true)
         waits = Watch.Route.allCases.map { counter("waits_total", [("route", $0.label)]) }
@@ -114,6 +116,7 @@ final class ServerMetrics: Sendable {
         set("waiters_limit", settings.watchLimits.watchesMax)
         set("mailbox_actions_limit", settings.mailboxActionsMax)
         set("idempotency_keys_limit", settings.idempotencyKeysMax)
+        set("scheduled_actions_limit", settings.scheduleMax)
         set("memory_limit_bytes", settings.memoryBytesMax)
     }
 
@@ -145,7 +148,8 @@ final class ServerMetrics: Sendable {
                 case .failed, .unknown: journalFailures.increment(by: 1)
                 }
             },
-            woken: { [woken] count in woken.record(Int64(count)) })
+            woken: { [woken] count in woken.record(Int64(count)) },
+            fired: { [lateness] in lateness.recordNanoseconds(Self.nanoseconds($0)) })
     }
 
     /// How often the journal was appended to, and how long that took in all.
@@ -199,6 +203,7 @@ final class ServerMetrics: Sendable {
         set("history_bytes", figures.hub.historyBytes)
         set("mailbox_actions", figures.mailboxActions)
         set("idempotency_keys", figures.idempotencyKeys)
+        set("scheduled_actions", figures.scheduled)
         set("connections", figures.transport.connections)
         set("memory_bytes", figures.memoryBytes)
         set("memory_clients", figures.memoryClients)

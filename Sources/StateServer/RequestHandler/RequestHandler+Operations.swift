@@ -47,6 +47,7 @@ extension RequestHandler {
         use("waiters", hub.watchesCount, of: settings.watchLimits.watchesMax, "waits and streams")
         use("mailbox", store.waitingCount, of: settings.mailboxActionsMax, "actions")
         use("idempotency keys", store.idempotencyKeysCount, of: settings.idempotencyKeysMax, "keys")
+        use("schedule", hub.latest.schedule.count, of: settings.scheduleMax, "actions")
         lines.append(isReady ? "ready" : "not ready")
         let text = lines.joined(separator: "\n") + "\n"
         return Response(
@@ -113,6 +114,7 @@ extension RequestHandler {
         return ServerMetrics.Figures(
             hub: hub.figures, transport: gauges.statistics, answers: gauges.answers, mailboxActions: store.waitingCount,
             turnsInFlight: store.turnsInFlightCount, idempotencyKeys: store.idempotencyKeysCount,
+            scheduled: hub.latest.schedule.count,
             memoryBytes: gauges.memory.bytes, memoryClients: shares.clientsCount,
             memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,
             isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil,

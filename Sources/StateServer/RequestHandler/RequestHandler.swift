@@ -211,6 +211,10 @@ final class RequestHandler: Sendable {
         case .stream(let stream): return self.stream(stream, exchange)
         case .entities(let entities): return self.entities(entities, exchange)
         case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange, name.id)
+        case .schedule(let request):
+            return reading(exchange, request.requestID) { [contract, hub] in
+                contract.response(to: request, in: hub.latest)
+            }
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
         case .ready(.plain): return .now(readiness(name.id))
         case .ready(.verbose): return .now(verboseReadiness())

@@ -188,6 +188,12 @@ public struct SettingKeys: Sendable {
     public let idempotencyKeysMax = Setting(
         "idempotency_keys_max", default: 1_000_000, in: 1...100_000_000,
         "most keys remembered; new ones above it are answered 503")
+    public let scheduleMax = Setting(
+        "schedule_max", default: 100_000, in: 0...10_000_000,
+        "most actions that are scheduled for later; more are answered 409; 0: none")
+    public let scheduleBytesMax = Setting(
+        "schedule_bytes_max", default: 64 << 20, in: 0...(1 << 40),
+        "most bytes of memory of the scheduled actions; more are answered 409")
     public let graceSeconds = Setting(
         "grace_seconds", default: 10, in: 0...3600, "longest time to finish the actions in hand when stopping")
 }

@@ -16,6 +16,8 @@ extension Settings {
         limits.cascadeDepthMax = self.cascadeDepthMax
         limits.cascadeActionsMax = self.cascadeActionsMax
         limits.effectsMax = self.effectsMax
+        limits.scheduleMax = self.scheduleMax
+        limits.scheduleBytesMax = self.scheduleBytesMax
         limits.stateBytesMax = self.stateBytesMax
         limits.transactionTime = .milliseconds(self.batchMillisecondsMax)
         return limits
@@ -51,7 +53,7 @@ extension Settings {
             ("waiters_per_client_max", watchLimits.watchesPerClientMax), ("views_watched_max", watchLimits.viewsMax),
             ("connections_max", connectionsLimit),
             ("mailbox_actions_max", self.mailboxActionsMax),
-            ("idempotency_keys_max", self.idempotencyKeysMax),
+            ("idempotency_keys_max", self.idempotencyKeysMax), ("schedule_max", self.scheduleMax),
         ]
         return limits
     }

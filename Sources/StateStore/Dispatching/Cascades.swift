@@ -11,6 +11,8 @@ package struct Causation: Sendable, Equatable {
     /// How many commits lie between the root and this one, this one included.
     let depth: Int
     var subject: String?
+    /// The scheduled actions that have led to the commit, the one that is due included; nil for none.
+    var chain: ScheduledAction.Chain?
 }
 
 extension Causation {

@@ -145,6 +145,8 @@ public enum StoreEvent: Sendable {
     case journalUnreadable(reason: String)
     /// The commits of another writer do not fit the domain: the state stays as it is.
     case cannotFollow(reason: String)
+    /// Actions were due while no process dispatched them, the first of them so long ago; they are dispatched now.
+    case scheduledLate(count: Int, by: Duration)
     /// A view has no value, because it reads itself.
     case viewFailed(reason: String)
     /// A turn took more than 100 ms, in which all other actions waited; `type` is that of its first action.

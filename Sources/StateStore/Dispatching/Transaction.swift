@@ -91,6 +91,8 @@ package final class Transaction: Sendable {
     package let wantsRepresentation: Bool
     /// The causation of a follow-up, or nil for a transaction that no commit caused.
     let causation: Causation?
+    /// The scheduled action that the transaction is of, which its commit removes from the schedule; nil for none.
+    let due: ScheduledAction?
 
     /// The type of an action; nil for a creator, whose action is not known before the turn.
     package func type(at index: Int) -> String? {
@@ -145,6 +147,7 @@ package final class Transaction: Sendable {
         self.trace = trace
         self.wantsRepresentation = wantsRepresentation
         causation = nil
+        due = nil
     }
 
     /// The same transaction of a client, whose receipt has no part of the new state.
@@ -157,7 +160,8 @@ package final class Transaction: Sendable {
             wantsRepresentation: wantsRepresentation)
     }
 
-    init(_ items: [Item], form: Form, causation: Causation) {
+    init(_ items: [Item], form: Form, causation: Causation, due: ScheduledAction? = nil) {
+        self.due = due
         self.items = items
         self.form = form
         purpose = .commit
@@ -243,11 +247,14 @@ public final class Receipt: Sendable {
     package let types: [String]
     /// The changed parts of the new state with their JSON, nil for a removed part; nil without a request for it.
     package let representation: [(pointer: JSONPointer, value: [UInt8]?)]?
+    /// The actions that the commit has scheduled, in order.
+    package let scheduled: [ScheduledAction]
 
     init(
         _ commitCursor: Cursor, ownID: String?, isChange: Bool, isReplay: Bool, types: [String] = [],
-        representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
+        representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil, scheduled: [ScheduledAction] = []
     ) {
+        self.scheduled = scheduled
         self.commitCursor = commitCursor
         (self.ownID, self.isChange) = (ownID, isChange)
         self.isReplay = isReplay
@@ -256,7 +263,7 @@ public final class Receipt: Sendable {
     }
 
     fileprivate var withoutRepresentation: Receipt {
-        Receipt(commitCursor, ownID: ownID, isChange: isChange, isReplay: isReplay, types: types)
+        Receipt(commitCursor, ownID: ownID, isChange: isChange, isReplay: isReplay, types: types, scheduled: scheduled)
     }
 }
 

@@ -65,6 +65,8 @@ public struct Rejection: Error, Sendable, Equatable {
         case invalid
         /// The action makes a commit that the journal cannot take: 413.
         case tooLarge
+        /// The action names something that is not there: 404.
+        case missing
     }
 
     /// A stable name for programs, such as `tasks.duplicate`.

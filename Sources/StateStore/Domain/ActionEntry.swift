@@ -38,7 +38,7 @@ final class ActionEntry: Sendable {
         isCommand = !draft.commands.isEmpty
         isValidated = if case .typed(let type) = draft.actionType { type is any ValidatedAction.Type } else { false }
         homes = draft.homes
-        let scopes = ActionEntry.outermost(draft.handlers.map(\.scope))
+        let scopes = OwnTypes.scheduling.contains(type) ? [] : ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
         self.reads = reads.filter { $0.overlap(scopes.map { JSONPointer($0) }) }
         handlers = ActionHandlers(draft)

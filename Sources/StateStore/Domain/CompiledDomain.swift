@@ -72,6 +72,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
             entry.homes.insert(effect.scope)
             drafts[effect.type] = entry
         }
+        drafts.merge(OwnTypes.drafts()) { $1 }
         // In the order of the declaration, where a handler of every action stands among the others.
         for handler in declaration.handlers {
             for type in handler.type.map({ [$0] }) ?? drafts.filter({ $0.value.takesAnyHandler($0.key) }).map(\.key) {
@@ -117,7 +118,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.type, $0) })
         entriesByType = Dictionary(uniqueKeysWithValues: entries.map { ($0.actionType.identity, $0) })
         self.initial = initial
-        let open = self.entries.filter { !OwnTypes.handled.contains($0.key) }
+        let open = self.entries.filter { !OwnTypes.isHidden($0.key) }
         let whole = Scope(
             name: "", pointer: .root, actions: open.mapValues(\.actionType),
             views: Dictionary(uniqueKeysWithValues: views.keys.map { ($0, $0) }))
@@ -150,6 +151,21 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The maker of actions of a type, also of the store's own types, or nil for a type that the domain does not
     /// declare.
     func actionType(of type: String) -> ActionType? { entries[type]?.actionType }
+
+    /// The action of its record.
+    func action(of node: JSONNode) throws(Rejection) -> any Action {
+        let type = ScheduledAction.member("type", of: node) ?? ""
+        guard !OwnTypes.isHidden(type), let actionType = actionType(of: type) else {
+            throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid)
+        }
+        do throws(PayloadFaults) {
+            return try actionType.decode(payload: node.members?.first { $0.key == "payload" }?.value)
+        } catch {
+            throw Rejection(
+                "invalid-action", "the action \(type) has another form: \(error.first.pointer): \(error.first.detail)",
+                kind: .invalid)
+        }
+    }
 
     /// Whether the domain declares an action type.
     package func handles(_ type: String) -> Bool { entries[type] != nil }

@@ -22,5 +22,31 @@ public struct StoreResume: Action {
 
 enum OwnTypes {
     static let prefix = "storekeeper/"
+    /// The types that a domain can handle.
     static let handled: Set<String> = [StoreInit.type, StoreResume.type]
+    /// The types that the store handles for every domain; none of them changes the state.
+    static let scheduling: Set<String> = [StoreSchedule.type, StoreUnschedule.type, StoreRefused.type]
+
+    /// Whether no client finds an action type in the catalogue.
+    static func isHidden(_ type: String) -> Bool { handled.contains(type) || scheduling.contains(type) }
+
+    static func drafts<State: Sendable>() -> [String: ActionEntryDraft<State>] {
+        func draft<Handled: Action>(
+            _ type: Handled.Type, _ apply: @escaping @Sendable (Handled, ReducerContext) throws(Rejection) -> Void
+        ) -> ActionEntryDraft<State> {
+            var declaration = Declaration<State>()
+            On(type) { (_: inout State, action, context) throws(Rejection) in try apply(action, context) }
+                .declare(in: &declaration)
+            return ActionEntryDraft(actionType: .typed(type), handlers: declaration.handlers)
+        }
+        return [
+            StoreSchedule.type: draft(StoreSchedule.self) { (action, context) throws(Rejection) in
+                try action.schedule(in: context)
+            },
+            StoreUnschedule.type: draft(StoreUnschedule.self) { (action, context) throws(Rejection) in
+                try action.unschedule(in: context)
+            },
+            StoreRefused.type: draft(StoreRefused.self) { _, _ in },
+        ]
+    }
 }

@@ -78,6 +78,8 @@ public final class MiddlewareContext<State: StateType> {
     private let work = WorkMeter()
     /// Whether the state is one that was restored, which no action has made.
     private(set) var isRestored = false
+    /// The requests of the reducers for later.
+    let scheduling = Scheduling()
 
     init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil, at time: Timestamp) {
         self.before = before
@@ -100,6 +102,7 @@ public final class MiddlewareContext<State: StateType> {
         commands = (0, false)
         isRestored = false
         work.reset()
+        scheduling.keep(0)
     }
 
     /// Reduces the state by an action.
@@ -109,7 +112,13 @@ public final class MiddlewareContext<State: StateType> {
         _ action: any Action, _ entry: ActionEntry, _ reduce: (inout State) throws(Rejection) -> Void
     ) throws(Rejection) {
         var state = latest.state
-        try TurnMark.reducing { () throws(Rejection) in try reduce(&state) }
+        let requestsCount = scheduling.count
+        do throws(Rejection) {
+            try TurnMark.reducing { () throws(Rejection) in try reduce(&state) }
+        } catch {
+            scheduling.keep(requestsCount)
+            throw error
+        }
         latest = before.next(consume state)
         applied.append(action)
         entries.append(entry)
@@ -118,7 +127,8 @@ public final class MiddlewareContext<State: StateType> {
     var reducerContext: ReducerContext {
         let cursor = Cursor(before.cursor.epoch, version)
         return ReducerContext(
-            subject: subject, name: ActionName(cursor, at: item.time, own: item.id, index: item.index), work: work)
+            subject: subject, name: ActionName(cursor, at: item.time, own: item.id, index: item.index), work: work,
+            schedule: before.schedule, scheduling: scheduling)
     }
 
     /// The snapshot that the actions have made, or nil before an action reaches the reducers.

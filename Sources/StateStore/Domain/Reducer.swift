@@ -126,9 +126,17 @@ public struct ReducerContext: Sendable {
     package let name: ActionName?
     /// The work that the transaction may still do; nil in a replay, which has no bound.
     package let work: WorkMeter?
+    /// The schedule that the action finds.
+    let schedule: ActionSchedule
+    /// Takes what is to happen later; nil in a replay, which schedules nothing.
+    let scheduling: Scheduling?
 
-    init(subject: String?, name: ActionName? = nil, work: WorkMeter? = nil) {
+    init(
+        subject: String?, name: ActionName? = nil, work: WorkMeter? = nil,
+        schedule: ActionSchedule = ActionSchedule(), scheduling: Scheduling? = nil
+    ) {
         (self.subject, self.name, self.work) = (subject, name, work)
+        (self.schedule, self.scheduling) = (schedule, scheduling)
     }
 }
 

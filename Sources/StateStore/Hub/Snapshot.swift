@@ -6,6 +6,9 @@ package protocol AnySnapshot: AnyObject, Sendable {
     /// The epoch and the version of the state.
     var cursor: Cursor { get }
 
+    /// The actions that are to be dispatched later.
+    var schedule: ActionSchedule { get }
+
     /// The value of a selection, unless the value has more than `countMax` parts to encode.
     ///
     /// The cost is O(n) in the size of the value.
@@ -53,9 +56,17 @@ final class Snapshot<State: StateType>: AnySnapshot {
     ///
     /// unsafe: as ``viewVersions``.
     nonisolated(unsafe) var bytesCount: Int?
+    /// The actions that are to be dispatched later.
+    ///
+    /// unsafe: as ``viewVersions``.
+    nonisolated(unsafe) var schedule: ActionSchedule
     private let domain: CompiledDomain<State>
 
-    init(_ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: [Version]) {
+    init(
+        _ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: [Version],
+        schedule: ActionSchedule = ActionSchedule()
+    ) {
+        self.schedule = schedule
         self.state = state
         self.cursor = cursor
         self.viewVersions = viewVersions
@@ -68,11 +79,12 @@ final class Snapshot<State: StateType>: AnySnapshot {
         viewVersions.isEmpty ? nil : Cursor(cursor.epoch, viewVersions[number])
     }
 
-    /// Makes the snapshot of the next version, with the last-changed versions of this one.
+    /// Makes the snapshot of the next version, with the last-changed versions and the schedule of this one.
     ///
     /// It is a method because Swift then need not look up the metadata of the generic class.
     func next(_ state: consuming State) -> Snapshot {
-        Snapshot(state, of: domain, at: Cursor(cursor.epoch, version + 1), viewVersions: viewVersions)
+        Snapshot(
+            state, of: domain, at: Cursor(cursor.epoch, version + 1), viewVersions: viewVersions, schedule: schedule)
     }
 
     /// Sets the last-changed versions of the views that a commit of these actions, or of none, concerns; for the turn that has

@@ -11,7 +11,7 @@ package protocol HistoryFollower: Sendable {
     /// - Throws: ``HistoryFault``; the state is then undefined.
     mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit
 
-    /// The state as UTF-8 JSON.
+    /// The state with its schedule, as ``SavedState`` has them.
     ///
     /// The cost is O(n) in the size of the state.
     ///
@@ -54,19 +54,24 @@ package struct HistoryFault: Error, Sendable, CustomStringConvertible {
 package struct PatchedState: HistoryFollower {
     /// The state as a tree.
     package private(set) var value: JSONValue
+    /// The actions that are to be dispatched later.
+    package private(set) var schedule: ActionSchedule
     package private(set) var version: Version
 
     /// Begins with the state of a version.
-    package init(_ state: JSONValue, version: Version) {
+    package init(_ state: JSONValue, version: Version, schedule: ActionSchedule = ActionSchedule()) {
         value = state
         self.version = version
+        self.schedule = schedule
     }
 
-    /// Begins with the UTF-8 JSON of the state of a version.
+    /// Begins with the state of a version, as ``SavedState`` has it.
     ///
     /// - Throws: ``JSONFault`` when it is not JSON.
-    package init(parsing state: [UInt8], version: Version) throws(JSONFault) {
-        self.init(try JSONValue(parsing: state, depthMax: 1000), version: version)
+    package init(parsing saved: [UInt8], version: Version) throws(JSONFault) {
+        let saved = try SavedState(saved: saved)
+        self.init(
+            try JSONValue(parsing: saved.state, depthMax: 1000), version: version, schedule: saved.schedule)
     }
 
     /// Applies the recorded patch.
@@ -87,9 +92,10 @@ package struct PatchedState: HistoryFollower {
         } catch {
             throw HistoryFault(recorded, "\(error)")
         }
+        schedule.apply(recorded.schedule)
         version = recorded.version
         return recorded.with(patch: recorded.patch, changedPointers: pointers)
     }
 
-    package func bytes() -> [UInt8] { value.text }
+    package func bytes() -> [UInt8] { SavedState(value.text, schedule).bytes }
 }

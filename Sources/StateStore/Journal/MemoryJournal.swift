@@ -1,3 +1,4 @@
+internal import StateJSON
 internal import Synchronization
 
 /// A journal in memory, which several stores of one process can share.
@@ -92,7 +93,7 @@ package final class MemoryJournal: Journal {
         guard version >= start else { return nil }
         var state = try PatchedState(parsing: initial, version: start)
         for commit in commits(after: start, through: version, limit: .max) { _ = try state.take(commit) }
-        return state.bytes()
+        return state.value.text
     }
 
     package func oldestState() -> Version { start }

@@ -1,3 +1,5 @@
+package import StateJSON
+
 /// A history that a journal keeps, read without serving it.
 ///
 /// It ends at the version that was the newest when it was opened, also where a server goes on to write. Each read has a few
@@ -35,7 +37,7 @@ package protocol RecordedHistory {
     /// The versions of the saved states, oldest first.
     func snapshots() throws -> [Version]
 
-    /// A saved state as UTF-8 JSON, or nil if it is damaged or gone.
+    /// A saved state as ``SavedState`` has it, or nil if it is damaged or gone.
     func snapshot(_ version: Version) throws -> [UInt8]?
 
     /// The idempotency keys of the commits up to a version, at which a beginning is, that have outlived their commits.
@@ -53,7 +55,7 @@ package enum HistoryDepth: Sendable {
 /// A state after which a history has every commit.
 package struct HistoryBeginning: Sendable {
     package let version: Version
-    /// UTF-8 JSON.
+    /// The state with its schedule, as ``SavedState`` has them.
     package let state: [UInt8]
 
     package init(version: Version, state: [UInt8]) {
@@ -78,7 +80,7 @@ package protocol HistoryDraft: AnyObject {
     /// Adds the next commit.
     func append(_ commit: Commit) throws
 
-    /// Saves the state after the last commit, or at the beginning, as UTF-8 JSON.
+    /// Saves the state after the last commit, or at the beginning, as ``SavedState`` has it.
     func save(_ state: [UInt8]) throws
 
     /// Makes the draft the history of its place; its newest version has a saved state.
@@ -121,7 +123,7 @@ extension RecordedHistory {
                 guard saved.first == version else { return }
                 saved.removeFirst()
                 guard let state = try snapshot(version) else { return }
-                try draft.save(state)
+                try draft.save(change.saved(state))
                 isSaved = true
             }
             try save(at: oldest)
@@ -129,7 +131,7 @@ extension RecordedHistory {
                 try draft.append(change.commit(commit))
                 try save(at: commit.version)
             }
-            if !isSaved { try draft.save(beginning(at: latest).state) }
+            if !isSaved { try draft.save(change.saved(beginning(at: latest).state)) }
             try draft.finish()
             return JournalSpan(epoch: draft.epoch, start: oldest, end: latest)
         }
@@ -220,7 +222,14 @@ package struct EpochChange {
             root: commit.root.map(id), by: commit.by, trace: commit.trace, types: commit.types,
             action: commit.action, patch: commit.patch,
             changedPointers: commit.changedPointers, clientIDs: commit.clientIDs,
-            idempotency: commit.idempotency.map(key))
+            idempotency: commit.idempotency.map(key),
+            // The store has encoded the changes, so they can be read.
+            schedule: commit.schedule.flatMap { try? ScheduleChanges($0.json, under: self) })
+    }
+
+    /// The state with its schedule, as ``SavedState`` has them.
+    package func saved(_ state: [UInt8]) throws(JSONFault) -> [UInt8] {
+        from == to ? state : try SavedState(saved: state, under: self).bytes
     }
 
     package func key(_ key: KeyRecord) -> KeyRecord {

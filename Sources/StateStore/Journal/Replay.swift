@@ -6,6 +6,8 @@ package import StateJSON
 package struct Replay<State: StateType>: HistoryFollower {
     private let domain: CompiledDomain<State>
     private(set) var state: State
+    /// The recorded schedule: a replay schedules nothing, and dispatches nothing.
+    private(set) var schedule: ActionSchedule
     private var encodings = KnownTexts()
     package private(set) var version: Version
 
@@ -14,7 +16,9 @@ package struct Replay<State: StateType>: HistoryFollower {
     /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain.
     package init(_ domain: CompiledDomain<State>, from recorded: [UInt8], version: Version) throws(JSONFault) {
         self.domain = domain
-        state = try domain.state(from: recorded)
+        let saved = try SavedState(saved: recorded)
+        state = try domain.state(from: saved.state)
+        schedule = saved.schedule
         self.version = version
     }
 
@@ -33,11 +37,12 @@ package struct Replay<State: StateType>: HistoryFollower {
         if isPatch { encodings = KnownTexts() }
         let (next, patch) = isPatch ? try apply(recorded) : try reduce(recorded, work)
         state = next
+        schedule.apply(recorded.schedule)
         version = recorded.version
         return recorded.with(patch: patch.text, changedPointers: patch.changedPointers)
     }
 
-    package func bytes() throws -> [UInt8] { try domain.bytes(of: state) }
+    package func bytes() throws -> [UInt8] { SavedState(try domain.bytes(of: state), schedule).bytes }
 
     func value(at pointer: JSONPointer) throws -> JSONValue? {
         try domain.layout.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
@@ -109,10 +114,10 @@ package struct Replay<State: StateType>: HistoryFollower {
 
     private func apply(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
         do {
-            let before = try bytes()
+            let before = try domain.bytes(of: state)
             var upgraded = PatchedState(try JSONValue(parsing: before, depthMax: 1000), version: version)
             _ = try upgraded.take(recorded)
-            let next = try domain.state(from: upgraded.bytes())
+            let next = try domain.state(from: upgraded.value.text)
             var patch = JSONPatch()
             patch.compare(before, try domain.bytes(of: next))
             return (next, patch)

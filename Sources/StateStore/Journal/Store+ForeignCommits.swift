@@ -63,5 +63,6 @@ extension Store {
             notify(commit, from: before, to: next, Causation(foreign: commit))
             before = next
         }
+        if !before.schedule.isEmpty { armTimer() }
     }
 }

@@ -18,11 +18,20 @@ extension PatchedState: HistoryVerification {
 
     package func compare(saved: [UInt8], after commit: Commit) throws(HistoryFault) {
         let difference: JSONPointer?
+        let schedule: ActionSchedule
         do throws(JSONFault) {
-            difference = value.firstDifference(from: try JSONValue(parsing: saved, depthMax: 1000))
+            let saved = try SavedState(saved: saved)
+            schedule = saved.schedule
+            difference = value.firstDifference(from: try JSONValue(parsing: saved.state, depthMax: 1000))
         } catch { throw HistoryFault(commit, "the snapshot cannot be read: \(error.detail)") }
+        try compare(schedule, after: commit)
         guard let difference else { return }
         throw HistoryFault(commit, at: difference, "the snapshot differs from what the commits make")
+    }
+
+    fileprivate func compare(_ saved: ActionSchedule, after commit: Commit) throws(HistoryFault) {
+        guard saved != schedule else { return }
+        throw HistoryFault(commit, "the snapshot has another schedule than the commits make")
     }
 }
 
@@ -39,9 +48,9 @@ package struct Verification<State: StateType>: HistoryVerification, Sendable {
         self.domain = domain
         replay = try Replay(domain, from: state, version: version)
         // The recorded spelling stays, because the patches fit it.
-        var value = try JSONValue(parsing: state, depthMax: 1000)
-        value.addMembers(of: try JSONValue(parsing: replay.bytes(), depthMax: 1000))
-        recorded = PatchedState(value, version: version)
+        var value = try JSONValue(parsing: SavedState(saved: state).state, depthMax: 1000)
+        value.addMembers(of: try JSONValue(parsing: domain.bytes(of: replay.state), depthMax: 1000))
+        recorded = PatchedState(value, version: version, schedule: replay.schedule)
     }
 
     /// The version of both states.
@@ -109,11 +118,15 @@ package struct Verification<State: StateType>: HistoryVerification, Sendable {
     package func compare(saved: [UInt8], after commit: Commit) throws(HistoryFault) {
         let difference: JSONPointer?
         do {
-            let state = try JSONValue(parsing: domain.bytes(of: domain.state(from: saved)), depthMax: 1000)
+            let saved = try SavedState(saved: saved)
+            try recorded.compare(saved.schedule, after: commit)
+            let state = try JSONValue(parsing: domain.bytes(of: domain.state(from: saved.state)), depthMax: 1000)
             difference = try recorded.value.firstDifference(from: state).flatMap { difference in
-                let bytes = try domain.bytes(of: domain.state(from: recorded.bytes()))
+                let bytes = try domain.bytes(of: domain.state(from: recorded.value.text))
                 return try JSONValue(parsing: bytes, depthMax: 1000) == state ? nil : difference
             }
+        } catch let fault as HistoryFault {
+            throw fault
         } catch let fault as JSONFault {
             throw HistoryFault(commit, at: fault.pointer, "the snapshot does not fit the domain: \(fault.detail)")
         } catch {

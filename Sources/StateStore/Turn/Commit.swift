@@ -31,11 +31,13 @@ public final class Commit: Sendable {
         let trace: String?
         let clientIDs: [String]
         let idempotency: KeyRecord?
+        let schedule: ScheduleChanges?
 
         init(
             id: String?, cause: String?, root: String?, by: String?, trace: String?, clientIDs: [String],
-            idempotency: KeyRecord?
+            idempotency: KeyRecord?, schedule: ScheduleChanges?
         ) {
+            self.schedule = schedule
             self.id = id
             self.cause = cause
             self.root = root
@@ -74,6 +76,8 @@ public final class Commit: Sendable {
     package var clientIDs: [String] { details?.clientIDs ?? [] }
     /// The record from which the store answers a retry with the same key.
     package var idempotency: KeyRecord? { details?.idempotency }
+    /// The actions that the commit has added to the schedule and removed from it; nil for none.
+    package var schedule: ScheduleChanges? { details?.schedule }
     private let epoch: Epoch?
     private let details: Details?
 
@@ -88,7 +92,9 @@ public final class Commit: Sendable {
     package static let restoreType = "storekeeper/restore"
 
     /// The types of the commits that the store itself makes.
-    package static let typesOfTheStore = [upgradeType, restoreType, StoreResume.type]
+    package static let typesOfTheStore = [
+        upgradeType, restoreType, StoreResume.type, StoreSchedule.type, StoreUnschedule.type, StoreRefused.type,
+    ]
     /// Whether the commit is its patch: no reducer has made it.
     package var isOfPatchAlone: Bool { types == [Self.upgradeType] || types == [Self.restoreType] }
 
@@ -102,7 +108,7 @@ public final class Commit: Sendable {
     package init(
         version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, by: String? = nil,
         trace: String? = nil, types: [String], action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [],
-        clientIDs: [String] = [], idempotency: KeyRecord? = nil
+        clientIDs: [String] = [], idempotency: KeyRecord? = nil, schedule: ScheduleChanges? = nil
     ) {
         self.version = version
         self.time = time
@@ -112,7 +118,8 @@ public final class Commit: Sendable {
         self.changedPointers = changedPointers
         epoch = nil
         details = Details(
-            id: id, cause: cause, root: root, by: by, trace: trace, clientIDs: clientIDs, idempotency: idempotency)
+            id: id, cause: cause, root: root, by: by, trace: trace, clientIDs: clientIDs, idempotency: idempotency,
+            schedule: schedule)
     }
 
     /// Makes the commit of a transaction.
@@ -120,7 +127,8 @@ public final class Commit: Sendable {
     /// - Parameter ownID: the ID that the client gave to the only action; the cursor names any other commit.
     init(
         _ cursor: Cursor, time: Timestamp, of transaction: Transaction, ownID: String?, types: [String],
-        action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer], idempotency: KeyRecord?
+        action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer], idempotency: KeyRecord?,
+        schedule: ScheduleChanges?
     ) {
         version = cursor.version
         epoch = cursor.epoch
@@ -130,14 +138,15 @@ public final class Commit: Sendable {
         self.patch = patch
         self.changedPointers = changedPointers
         let hasDetails =
-            idempotency != nil || transaction.causation != nil || transaction.subject != nil || transaction.trace != nil
+            idempotency != nil || schedule != nil || transaction.causation != nil || transaction.subject != nil
+            || transaction.trace != nil
             || transaction.hasClientIDs
         details =
             hasDetails
             ? Details(
                 id: ownID, cause: transaction.causation?.cause, root: transaction.causation?.root,
                 by: transaction.subject, trace: transaction.trace, clientIDs: transaction.clientIDs,
-                idempotency: idempotency)
+                idempotency: idempotency, schedule: schedule)
             : nil
     }
 
@@ -177,14 +186,16 @@ public final class Commit: Sendable {
     package func with(clientIDs: [String]) -> Commit {
         let details = Details(
             id: details?.id, cause: cause, root: root, by: by, trace: trace, clientIDs: clientIDs,
-            idempotency: idempotency)
+            idempotency: idempotency, schedule: schedule)
         return Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
 
     var partsCount: Int { 1 + changedPointers.count + types.count }
 
     /// About how much memory the commit takes, in bytes.
-    package var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
+    package var weight: Int {
+        256 + action.count + patch.count + changedPointers.count * 48 + 2 * (schedule?.json.count ?? 0)
+    }
 }
 
 /// The store's record of a commit that came with an idempotency key.

@@ -19,6 +19,11 @@ extension Core {
         }
     }
 
+    func reduce(_ action: StoreRefused, _ context: MiddlewareContext<State>) throws(Rejection) {
+        guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
+        try reduce(action, by: entry, context)
+    }
+
     private func reduce(
         _ action: any Action, by entry: ActionEntry, _ context: MiddlewareContext<State>
     ) throws(Rejection) {
@@ -87,7 +92,8 @@ extension Core {
             if hasItems, let sent = sent(at: index, in: context, transaction) {
                 writer.raw(sent)
             } else {
-                try Self.write(action, hasItems ? transaction.items[index] : nil, to: &writer)
+                let item = hasItems ? transaction.items[index] : nil
+                try action.writeRecord(id: item?.id, meta: item?.meta, to: &writer)
             }
         }
         if isArray { writer.byte(UInt8(ascii: "]")) }
@@ -104,32 +110,35 @@ extension Core {
         return transaction.items[index].sent
     }
 
-    private static func write(_ action: any Action, _ item: Transaction.Item?, to writer: inout JSONWriter) throws {
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        writer.member("id", item?.id, &isFirst)
-        writer.member("type", action.typeName, &isFirst)
-        let before = writer.bytes.count
-        writer.key("payload", &isFirst)
-        let start = writer.bytes.count
-        try JSON.write(action, to: &writer)
-        // An empty payload (`{}`) is left out.
-        if writer.bytes.count == start + 2, writer.bytes[start] == UInt8(ascii: "{") {
-            writer.bytes.removeSubrange(before...)
-        }
-        if let meta = item?.meta {
-            writer.key("meta", &isFirst)
-            writer.raw(meta)
-        }
-        writer.byte(UInt8(ascii: "}"))
-    }
-
     /// The pointers of a representation: above 100 changed pointers, their common parents of at most two tokens.
     static func representedPointers(_ changedPointers: [JSONPointer]) -> [JSONPointer] {
         guard changedPointers.count > 100 else { return changedPointers }
         return Set(changedPointers.map { JSONPointer(Array($0.tokens.prefix(2))) }).sorted {
             $0.description < $1.description
         }
+    }
+}
+
+extension Action {
+    /// Writes the action as a commit records it.
+    func writeRecord(id: String?, meta: [UInt8]?, to writer: inout JSONWriter) throws {
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        writer.member("id", id, &isFirst)
+        writer.member("type", typeName, &isFirst)
+        let before = writer.bytes.count
+        writer.key("payload", &isFirst)
+        let start = writer.bytes.count
+        try JSON.write(self, to: &writer)
+        // An empty payload (`{}`) is left out.
+        if writer.bytes.count == start + 2, writer.bytes[start] == UInt8(ascii: "{") {
+            writer.bytes.removeSubrange(before...)
+        }
+        if let meta {
+            writer.key("meta", &isFirst)
+            writer.raw(meta)
+        }
+        writer.byte(UInt8(ascii: "}"))
     }
 }
 

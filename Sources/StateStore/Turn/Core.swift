@@ -40,7 +40,8 @@ struct Core<State: StateType>: Sendable {
 
     init(
         domain: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
-        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil, mark: ReductionMark? = nil
+        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil,
+        schedule: ActionSchedule = ActionSchedule(), mark: ReductionMark? = nil
     ) {
         self.mark = mark
         self.domain = domain
@@ -49,7 +50,8 @@ struct Core<State: StateType>: Sendable {
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
         onlyValidates = middleware.allSatisfy(\.onlyValidates)
         self.limits = limits
-        latest = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions)
+        latest = Snapshot(
+            state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions, schedule: schedule)
         historyClock = HistoryClock(historyTime)
         ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
         // Losing the error is right: a state that begins a store can be encoded, and a turn would find it otherwise.
@@ -142,7 +144,10 @@ struct Core<State: StateType>: Sendable {
     mutating func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
         var viewVersions = latest.viewVersions
         domain.noteViewVersions(&viewVersions, changedPointers: commit.changedPointers, at: commit.version)
-        latest = Snapshot(state, of: domain, at: Cursor(epoch, commit.version), viewVersions: viewVersions)
+        var schedule = latest.schedule
+        schedule.apply(commit.schedule)
+        latest = Snapshot(
+            state, of: domain, at: Cursor(epoch, commit.version), viewVersions: viewVersions, schedule: schedule)
         forgetEncodings()
         if let record = commit.idempotency { ledger.insert(record) }
         return latest
@@ -163,6 +168,10 @@ struct Core<State: StateType>: Sendable {
             let outcome = outcome(byKeyOf: pending, at: turn.historyTime)
         {
             return outcome
+        }
+        // It is dispatched once, and not before its time.
+        if let due = pending.transaction.due, due.due > time || !scratch.latest.schedule.has(due) {
+            return .nothingCommitted
         }
         do {
             if pending.transaction.isConditional {
@@ -189,7 +198,13 @@ struct Core<State: StateType>: Sendable {
                 context.item = (time, pending.transaction.items[index].id, index)
                 do throws(Rejection) {
                     switch pending.transaction.items[index].content {
-                    case .action(let action): try dispatch(action, context)
+                    case .action(let action):
+                        // The record of a refusal passes no middleware, which could refuse it, too.
+                        if pending.transaction.due != nil, let refused = action as? StoreRefused {
+                            try reduce(refused, context)
+                        } else {
+                            try dispatch(action, context)
+                        }
                     case .creator(let create):
                         if let action = try create(context.state) { try dispatch(action, context) }
                     case .restore(let restoration):
@@ -299,11 +314,13 @@ struct Core<State: StateType>: Sendable {
             context.isRestored
             ? [Commit.restoreType]
             : context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
+        let step = try scheduleStep(pending.transaction, context, next, at: time)
         let commit = Commit(
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
             action: try recordedBytes(in: context, pending), patch: scratch.patch.text,
-            changedPointers: changedPointers, idempotency: record)
-        let bytesCount = commit.action.count + commit.patch.count
+            changedPointers: changedPointers, idempotency: record,
+            schedule: step.flatMap { $0.changes.isEmpty ? nil : ScheduleChanges($0.changes) })
+        let bytesCount = commit.action.count + commit.patch.count + (commit.schedule?.json.count ?? 0)
         guard bytesCount <= limits.commitBytesMax else {
             throw Rejection(
                 "commit-too-large",
@@ -311,6 +328,8 @@ struct Core<State: StateType>: Sendable {
                 kind: .tooLarge)
         }
         next.noteViewVersions(changedPointers: changedPointers, by: context.isRestored ? nil : context.entries)
+        if let step { next.schedule = step.schedule }
+        let followUps = context.followUps + (step?.followUps ?? [])
         let representation =
             try pending.transaction.wantsRepresentation
             ? Self.representedPointers(changedPointers).map {
@@ -323,11 +342,36 @@ struct Core<State: StateType>: Sendable {
         }
         turn.commits.append(commit)
         turn.consequences.append(
-            Consequence(snapshot: next, followUps: context.followUps, effects: effects))
-        if !effects.isEmpty || !context.followUps.isEmpty { turn.hasConsequences = true }
+            Consequence(snapshot: next, followUps: followUps, effects: effects))
+        if !effects.isEmpty || !followUps.isEmpty { turn.hasConsequences = true }
         if let record { ledger.insert(record) }
         return Receipt(
             next.cursor, ownID: ownID, isChange: isChange, isReplay: false, types: types,
-            representation: representation)
+            representation: representation, scheduled: step?.added ?? [])
+    }
+
+    /// The schedule behind a commit; nil where it is as before.
+    private func scheduleStep(
+        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>, at time: Timestamp
+    ) throws -> ScheduleStep? {
+        guard transaction.due != nil || !context.scheduling.isEmpty else { return nil }
+        var step = ScheduleStep(
+            next.schedule, next.cursor, at: time, root: transaction.causation?.root,
+            chain: transaction.causation?.chain)
+        if let due = transaction.due {
+            step.remove(due.name, context.applied.first is StoreRefused ? .refused : .fired)
+        }
+        for request in context.scheduling.all {
+            try step.make(request) { (node) throws(Rejection) in try domain.action(of: node) }
+        }
+        let most = limits.scheduleMax
+        let hasRoom = step.schedule.count <= most && step.schedule.bytesCount <= limits.scheduleBytesMax
+        guard hasRoom || step.schedule.bytesCount <= next.schedule.bytesCount else {
+            throw Rejection(
+                "schedule-full",
+                "this server allows \(most) scheduled actions in \(limits.scheduleBytesMax) bytes, and there is no room for this one; nothing was committed"
+            )
+        }
+        return step
     }
 }

@@ -88,6 +88,7 @@ extension Store {
             hub.publish(snapshot, commits)
             journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
             observer?.landed(commits.count)
+            if !snapshot.schedule.isEmpty { armTimer() }
         }
         release(turns)
         if journal != nil { inFlight.withLock { $0.endLanding() } }
@@ -151,8 +152,9 @@ extension Store {
         for (commit, consequence) in zip(result.commits, result.consequences) {
             let origin = causations[commit.version]
             let causation = Causation(
-                cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
-                depth: (origin?.depth ?? 0) + 1, subject: commit.by)
+                cause: commit.id, root: origin?.root ?? commit.id,
+                rootVersion: origin.flatMap { $0.depth == 0 ? nil : $0.rootVersion } ?? commit.version,
+                depth: (origin?.depth ?? 0) + 1, subject: commit.by, chain: origin?.chain)
             for followUp in consequence.followUps { dispatchFollowUp(followUp.items, followUp.form, causation) }
             let snapshot = unsafeDowncast(consequence.snapshot, to: Snapshot<State>.self)
             notify(commit, from: before, to: snapshot, causation)

@@ -14,6 +14,10 @@ public struct StoreLimits: Sendable {
     public var cascadeDepthMax = 100_000
     /// How many actions a cascade may dispatch in all; the store refuses more.
     public var cascadeActionsMax = 1_000_000
+    /// How many actions may be scheduled; the store rejects what schedules more.
+    public var scheduleMax = 100_000
+    /// About how many bytes of memory the scheduled actions may take.
+    package var scheduleBytesMax = Int.max
     /// How much processor time the actions of one transaction may take; the store rejects a transaction that takes more.
     ///
     /// The store looks behind each 16 actions, so a transaction of up to 16 has no limit.

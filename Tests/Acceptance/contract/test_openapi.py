@@ -530,6 +530,7 @@ ROUTES = {
     "state": lambda path: path.startswith("/v1/state"),
     "views": lambda path: "/views/" in path,
     "changes": lambda path: path == CHANGES,
+    "schedule": lambda path: path == "/v1/schedule",
     "state with `as=keyed`": lambda path: path.startswith("/v1/state"),
     "POST of actions": lambda path: path == ACTIONS,
     "POST of actions with `If-Match` or `If-None-Match`": lambda path: path == ACTIONS,
@@ -581,7 +582,8 @@ def test_the_page_of_the_contract_and_the_document_have_the_same_routes(whole):
     document = set()
     for path, method, _ in whole.operations():
         path = re.sub(r"/views/.+", "/views/<name>", re.sub(r"/state/.+", "/state/<json-pointer>", path))
-        document.add((method.upper(), path.replace("{id}", "<id>").replace("{fork}", "<name>")))
+        path = re.sub(r"\{(fork|name)\}", "<name>", path.replace("{id}", "<id>"))
+        document.add((method.upper(), path))
     # The page is for people.
     page -= {("GET", "/"), ("GET", "/page/<file>")}
     document = {each for each in document if each[0] != "HEAD"}
@@ -636,6 +638,8 @@ def template(document, path):
         )
     if whole.startswith("/v1/actions/"):
         return "/v1/actions/{id}"
+    if whole.startswith("/v1/schedule/"):
+        return "/v1/schedule/{name}"
     return whole if whole in document.value["paths"] else None
 
 

@@ -88,6 +88,11 @@ final class Stage {
             gauges: gauges, metrics: ServerMetrics(settings: settings),
             logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
         bulkLoads = handler.bulkLoads
+        store.beginFiring {
+            true
+        } judge: { [authenticator = handler.authenticator] in
+            authenticator.rejection(of: $0.type, by: $0.name.by)
+        }
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
         self.schedule = schedule
     }
@@ -116,7 +121,10 @@ final class Stage {
     }
 
     /// Advances the clock.
-    func pass(_ duration: Duration) { schedule.pass(duration) { self.run() } }
+    func pass(_ duration: Duration) {
+        schedule.pass(duration) { self.run() }
+        run()
+    }
 
     /// How many answers were made on a read queue.
     var readsCount: Int { schedule.readsCount }
@@ -128,6 +136,9 @@ final class Stage {
     private func run() {
         repeat {
             store.queue.sync {}
+            store.queue.sync { TurnMark.with(ObjectIdentifier(store)) { store.dispatchDue() } }
+            // The record of a refusal takes a turn of its own.
+            repeat { store.queue.sync {} } while store.firing.withLock { $0?.pendingCount ?? 0 } > 0
             // A bulk load comes in batches, each behind the turns that wait.
         } while bulkLoads.count > 0 || schedule.runNext()
     }

@@ -153,7 +153,8 @@ extension Transcript {
         "lost-cursors",
         "methods", "past-versions",
         "preferences", "queries", "readiness", "reading",
-        "refused-bodies", "restoring", "stopping", "streams", "traces", "view-arguments", "views", "waiter-caps",
+        "refused-bodies", "restoring", "schedule", "schedule-tokens", "stopping", "streams", "traces", "view-arguments",
+        "views", "waiter-caps",
         "waiting",
     ]
 }

@@ -1,0 +1,173 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+/// A GET of the scheduled actions that a client may see.
+package struct ScheduleRequest: Sendable {
+    let store: VisibleStore
+    /// The name of the one that the client asks for; nil for all.
+    let name: String?
+    /// The most actions in the answer.
+    let limit: Int
+    let style: Style
+    package let requestID: RequestID
+}
+
+extension Contract {
+    func schedule(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
+        let (request, store) = (routed.request, routed.store)
+        // A name may hold a slash.
+        let name = path.isEmpty || path == [""] ? nil : path.joined(separator: "/")
+        switch request.method {
+        case .get, .head:
+            let parameters = try Parameters(routed.target, known: name == nil ? ["limit", "pretty"] : ["pretty"])
+            let limit = min(try self.limit(parameters) ?? limits.changesLimitDefault, limits.changesLimitMax)
+            return .schedule(
+                ScheduleRequest(
+                    store: store, name: name, limit: limit, style: try parameters.style(),
+                    requestID: routed.circumstances.requestID))
+        case .delete where name != nil:
+            let parameters = try Parameters(routed.target, known: ["pretty"])
+            let (subject, trace, name) = (store.access.subject, request.trace?.text, name ?? "")
+            let options = DispatchOptions(
+                form: .one, store: store, style: try parameters.style(), returning: nil, wait: nil, tagGuard: nil,
+                key: try idempotencyKey(request), purpose: .commit, trace: trace)
+            let transaction = Transaction(
+                [.init(StoreUnschedule(name: name))],
+                idempotency: options.key.map {
+                    (IdempotencyKey($0, of: subject), ContentHash(Array("DELETE \(name)".utf8)).text)
+                }, subject: subject, trace: trace)
+            return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
+        default:
+            let allowed = name == nil ? "GET, HEAD, OPTIONS" : "GET, HEAD, DELETE, OPTIONS"
+            return .respond(try Self.refuseMethod(request, allowed: allowed))
+        }
+    }
+
+    /// The answer to a GET of the scheduled actions; O(n) in their number.
+    package func response(to request: ScheduleRequest, in snapshot: any AnySnapshot) -> Response {
+        let store = request.store
+        guard let name = request.name else {
+            var shown: [ScheduledAction] = []
+            var count = 0
+            snapshot.schedule.visit { action in
+                guard store.sees(action) else { return }
+                count += 1
+                if count <= request.limit { shown.append(action) }
+            }
+            var writer = JSONWriter()
+            var isFirst = true
+            writer.byte(UInt8(ascii: "{"))
+            writer.key("schedule", &isFirst)
+            writer.array(shown) { Self.write($0, of: snapshot.cursor.epoch, store, to: &$1) }
+            writer.key("count", &isFirst)
+            writer.integer(count)
+            writer.byte(UInt8(ascii: "}"))
+            return .json(.ok, writer.bytes, style: request.style, latest: snapshot.cursor)
+        }
+        guard let action = snapshot.schedule[ScheduledName(name, by: store.access.subject)] else {
+            let problem = Problem(
+                .notFound, "not-scheduled",
+                "this client has scheduled no action under this name, or it has been dispatched or taken back")
+            return response(
+                to: problem, latest: snapshot.cursor, requestID: request.requestID, style: request.style)
+        }
+        var writer = JSONWriter()
+        Self.write(action, of: snapshot.cursor.epoch, store, to: &writer)
+        return .json(.ok, writer.bytes, style: request.style, latest: snapshot.cursor)
+    }
+
+    private static func write(
+        _ action: ScheduledAction, of epoch: Epoch, _ store: VisibleStore, to writer: inout JSONWriter
+    ) {
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        if action.name.isPlace {
+            writer.member("place", action.name.text, &isFirst)
+        } else {
+            writer.member("name", action.name.text, &isFirst)
+        }
+        writer.member("due", text(action.due), &isFirst)
+        if store.seesAction(of: action) {
+            writer.member("by", action.name.by, &isFirst)
+            writer.member("cause", Cursor(epoch, action.version).description, &isFirst)
+            writer.key("action", &isFirst)
+            writer.raw(action.action)
+        }
+        writer.byte(UInt8(ascii: "}"))
+    }
+
+    /// Reads the member `schedule` of an action, and makes the item that schedules the action.
+    ///
+    /// - Parameters:
+    ///   - sent: the action as it is to be recorded, and the member as it was sent, without white space.
+    func scheduled(
+        _ action: any Action, _ node: JSONNode, id: String?, sent: (action: [UInt8], schedule: ArraySlice<UInt8>)
+    ) throws(Problem) -> Transaction.Item {
+        guard let members = node.members else {
+            throw Self.badSchedule(node.pointer, "expected an object with \"after\" or \"at\"")
+        }
+        var (after, at, name): (Double?, String?, String?)
+        for (key, value) in members {
+            switch key {
+            case "after":
+                guard let seconds: Double = try? value.decode(), DueTime(seconds: seconds) != nil else {
+                    throw Self.badSchedule(
+                        value.pointer, "expected a number of seconds from 0 on, within the year 9999")
+                }
+                after = seconds
+            case "at":
+                guard let text = value.string, DueTime(text: text) != nil else {
+                    throw Self.badSchedule(
+                        value.pointer,
+                        "expected a time with its zone, as RFC 3339 has it, such as 2030-01-31T12:00:00Z")
+                }
+                at = text
+            case "name":
+                let text = value.string ?? ""
+                if let fault = Self.fault(ofID: text) { throw Self.badSchedule(value.pointer, fault) }
+                name = text
+            default:
+                throw Self.badSchedule(value.pointer, "there is no such field; known are after, at, name")
+            }
+        }
+        guard (after == nil) != (at == nil) else {
+            throw Self.badSchedule(node.pointer, "expected one of \"after\", in seconds, and \"at\", a time")
+        }
+        var recorded = Array("{".utf8)
+        if let id {
+            var writer = JSONWriter()
+            writer.string(id)
+            recorded += Array("\"id\":".utf8) + writer.bytes + Array(",".utf8)
+        }
+        recorded += Array("\"type\":\"\(StoreSchedule.type)\",\"payload\":{\"action\":".utf8) + sent.action
+        // The members of the schedule stand beside the action.
+        recorded += Array(",".utf8) + sent.schedule.dropFirst() + Array("}".utf8)
+        do throws(JSONFault) {
+            let schedule = try StoreSchedule(action, sent: sent.action, after: after, at: at, name: name)
+            return .init(schedule, id: id, sent: recorded)
+        } catch { throw .unreadable(error) }
+    }
+
+    private static func badSchedule(_ pointer: JSONPointer, _ detail: String) -> Problem {
+        Problem(.badRequest, "bad-schedule", "\(pointer): \(detail)", parts: [.init(pointer.description, detail)])
+    }
+}
+
+extension VisibleStore {
+    /// Whether the client may see that an action is scheduled: its own, or as it sees the actions of a log.
+    fileprivate func sees(_ action: ScheduledAction) -> Bool {
+        if action.name.isPlace { return JSONPointer(text: action.name.text).map(access.sees) ?? false }
+        return isOwn(action) || seesAction(of: action)
+    }
+
+    fileprivate func seesAction(of action: ScheduledAction) -> Bool {
+        isOwn(action)
+            || access.sees(actionsBy: action.name.by) && (access.isUnlimited || access.sees(type: action.type))
+    }
+
+    private func isOwn(_ action: ScheduledAction) -> Bool {
+        ExactText(optional: action.name.by) == ExactText(optional: access.subject)
+    }
+}

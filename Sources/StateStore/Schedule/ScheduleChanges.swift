@@ -1,0 +1,79 @@
+package import StateJSON
+
+/// A change that a commit makes to the schedule.
+package enum ScheduleChange: Sendable, Equatable {
+    /// The action is added, or replaces the one of the same name.
+    case put(ScheduledAction, replacing: Bool)
+    /// The action of this name has gone.
+    case removed(ScheduledName, Reason)
+
+    /// Why an action has gone from the schedule.
+    package enum Reason: String, Sendable {
+        /// The commit is that of the action.
+        case fired = "fire"
+        /// The action was due, and was refused.
+        case refused = "refuse"
+        /// A client or a reducer has taken it back.
+        case cancelled = "cancel"
+        /// The place that the action was to remove has gone, or has another value.
+        case ended = "end"
+    }
+
+    package static func == (left: ScheduleChange, right: ScheduleChange) -> Bool {
+        ScheduleChanges.json(of: [left]) == ScheduleChanges.json(of: [right])
+    }
+}
+
+/// The changes that a commit makes to the schedule, in order, with their JSON.
+package final class ScheduleChanges: Sendable {
+    package let changes: [ScheduleChange]
+    /// UTF-8 JSON: an array of objects, as segments and recordings have it.
+    package let json: [UInt8]
+
+    init(_ changes: [ScheduleChange]) {
+        self.changes = changes
+        json = Self.json(of: changes)
+    }
+
+    /// Reads ``json``.
+    ///
+    /// - Parameter change: how IDs that are cursors are spelled.
+    package init(_ json: [UInt8], under change: EpochChange? = nil) throws(JSONFault) {
+        var changes: [ScheduleChange] = []
+        let node = JSONNode(try JSONDocument(json, depthMax: 1010))
+        guard let elements = node.elements else { throw JSONFault(.mismatch, at: .root, "expected an array") }
+        for element in elements {
+            let operation = ScheduledAction.member("op", of: element) ?? ""
+            if let reason = ScheduleChange.Reason(rawValue: operation) {
+                guard let name = ScheduledName(element) else {
+                    throw JSONFault(.mismatch, at: element.pointer, "expected a name")
+                }
+                changes.append(.removed(name, reason))
+            } else if operation == "add" || operation == "replace" {
+                let action = try ScheduledAction(element) { change?.id($0) ?? $0 }
+                changes.append(.put(action, replacing: operation == "replace"))
+            } else {
+                throw JSONFault(.mismatch, at: element.pointer, "expected a change of the schedule")
+            }
+        }
+        (self.changes, self.json) = (changes, Self.json(of: changes))
+    }
+
+    fileprivate static func json(of changes: [ScheduleChange]) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.array(changes) { change, writer in
+            var isFirst = true
+            writer.byte(UInt8(ascii: "{"))
+            switch change {
+            case .put(let action, let replacing):
+                writer.member("op", replacing ? "replace" : "add", &isFirst)
+                action.write(to: &writer, &isFirst)
+            case .removed(let name, let reason):
+                writer.member("op", reason.rawValue, &isFirst)
+                name.write(to: &writer, &isFirst)
+            }
+            writer.byte(UInt8(ascii: "}"))
+        }
+        return writer.bytes
+    }
+}

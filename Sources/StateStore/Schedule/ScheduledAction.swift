@@ -1,0 +1,177 @@
+internal import StateJSON
+
+/// An action that is to be dispatched at a time, as the commit that wanted it has recorded it.
+package final class ScheduledAction: Sendable {
+    /// The name by which it is replaced and taken back.
+    package let name: ScheduledName
+    /// The time at which it is dispatched.
+    package let due: Timestamp
+    /// The version of the commit that has scheduled it.
+    package let version: Version
+    /// Its position among the actions that the commit has scheduled.
+    package let index: Int
+    /// The ID of the commit that began the cascade; nil where the commit that has scheduled it did.
+    package let root: String?
+    /// How many scheduled actions lie between the beginning of the chain and this one, and when the chain began.
+    package let chain: Chain
+    /// UTF-8 JSON: the action as its commit will record it.
+    package let action: [UInt8]
+    /// The type of the action.
+    package let type: String
+    /// The ID that the client gave to the action.
+    package let id: String?
+
+    /// The scheduled actions that have led to an action, each of which was scheduled by the one before.
+    package struct Chain: Sendable, Equatable {
+        package var count: Int
+        package var since: Timestamp
+
+        /// The earliest time of the next action of the chain, which has one a second in the mean.
+        var earliest: Timestamp { Timestamp(milliseconds: since.milliseconds &+ Int64(count) * 1000) }
+    }
+
+    init(
+        name: ScheduledName, due: Timestamp, version: Version, index: Int, root: String?, chain: Chain,
+        action: [UInt8], type: String, id: String?
+    ) {
+        (self.name, self.due, self.version, self.index, self.root) = (name, due, version, index, root)
+        (self.chain, self.action, self.type, self.id) = (chain, action, type, id)
+    }
+
+    var order: Order { Order(due: due, version: version, index: index) }
+
+    /// The order in which actions are dispatched.
+    struct Order: Comparable, Sendable {
+        var due: Timestamp
+        var version: Version
+        var index: Int
+
+        static func < (left: Order, right: Order) -> Bool {
+            (left.due, left.version, left.index) < (right.due, right.version, right.index)
+        }
+    }
+
+    /// About how many bytes of memory it takes.
+    var weight: Int { 400 + action.count }
+}
+
+/// The name of a scheduled action: one that a subject has given, or the place of a document that expires.
+package struct ScheduledName: Sendable {
+    package var text: String
+    /// The subject whose name it is.
+    package var by: String?
+    /// Whether the name is a JSON Pointer to a place that expires, of which there is one for all subjects.
+    package var isPlace: Bool
+
+    package init(_ text: String, by: String?, isPlace: Bool = false) {
+        (self.text, self.by, self.isPlace) = (text, by, isPlace)
+    }
+
+    var key: ScheduleKey { isPlace ? ScheduleKey(place: text) : ScheduleKey(text, by: by) }
+}
+
+/// The bytes by which scheduled actions are found; the places below a place follow it.
+package struct ScheduleKey: Comparable, Sendable {
+    private let bytes: [UInt8]
+
+    package init(_ name: String, by subject: String?) {
+        // No subject has a control character.
+        bytes = [subject == nil ? 1 : 2] + (subject ?? "").utf8 + [0] + name.utf8
+    }
+
+    init(place pointer: String) { bytes = [3] + pointer.utf8 + [UInt8(ascii: "/")] }
+
+    package static func < (left: ScheduleKey, right: ScheduleKey) -> Bool {
+        left.bytes.lexicographicallyPrecedes(right.bytes)
+    }
+
+    /// Whether it is the key of a place that is the other's, or below it.
+    func isAtOrBelow(_ other: ScheduleKey) -> Bool { bytes.starts(with: other.bytes) }
+}
+
+extension ScheduledAction: Equatable {
+    /// Whether the actions are recorded the same.
+    package static func == (left: ScheduledAction, right: ScheduledAction) -> Bool {
+        left === right || left.json == right.json
+    }
+}
+
+// MARK: As JSON
+
+extension ScheduledAction {
+    /// UTF-8 JSON, as commits and snapshots have it.
+    var json: [UInt8] {
+        var writer = JSONWriter()
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        write(to: &writer, &isFirst)
+        writer.byte(UInt8(ascii: "}"))
+        return writer.bytes
+    }
+
+    func write(to writer: inout JSONWriter, _ isFirst: inout Bool) {
+        name.write(to: &writer, &isFirst)
+        writer.key("due", &isFirst)
+        writer.integer(due.milliseconds)
+        writer.key("version", &isFirst)
+        writer.integer(version)
+        if index > 0 {
+            writer.key("index", &isFirst)
+            writer.integer(index)
+        }
+        writer.member("root", root, &isFirst)
+        if chain.count > 0 {
+            writer.key("chain", &isFirst)
+            writer.integer(chain.count)
+        }
+        writer.key("since", &isFirst)
+        writer.integer(chain.since.milliseconds)
+        writer.key("action", &isFirst)
+        writer.raw(action)
+    }
+
+    /// Reads what ``write(to:_:)`` has written.
+    ///
+    /// - Parameter root: gives the ID of a commit its spelling.
+    convenience init(_ node: JSONNode, root: (String) -> String = { $0 }) throws(JSONFault) {
+        var (due, since): (Int64?, Int64?)
+        var (version, index, count): (Version?, Int, Int) = (nil, 0, 0)
+        var (action, rootID): (JSONNode?, String?)
+        try node.members?.visit { (key, value) throws(JSONFault) in
+            switch key {
+            case "due": due = try value.decode()
+            case "since": since = try value.decode()
+            case "version": version = try value.decode()
+            case "index": index = try value.decode()
+            case "chain": count = try value.decode()
+            case "root": rootID = value.string
+            case "action": action = value
+            default: break
+            }
+        }
+        guard let action, let due, let version, let name = ScheduledName(node),
+            let type = ScheduledAction.member("type", of: action)
+        else { throw JSONFault(.mismatch, at: node.pointer, "expected a scheduled action") }
+        self.init(
+            name: name, due: Timestamp(milliseconds: due), version: version, index: index, root: rootID.map(root),
+            chain: Chain(count: count, since: Timestamp(milliseconds: since ?? due)), action: action.text, type: type,
+            id: ScheduledAction.member("id", of: action))
+    }
+
+    static func member(_ name: String, of action: JSONNode) -> String? {
+        action.members?.first { $0.key == name }?.value.string
+    }
+}
+
+extension ScheduledName {
+    init?(_ node: JSONNode) {
+        let name = ScheduledAction.member("name", of: node)
+        guard let text = name ?? ScheduledAction.member("place", of: node) else { return nil }
+        self.init(text, by: ScheduledAction.member("by", of: node), isPlace: name == nil)
+    }
+
+    func write(to writer: inout JSONWriter, _ isFirst: inout Bool) {
+        if isPlace { writer.member("place", text, &isFirst) } else { writer.member("name", text, &isFirst) }
+        writer.member("by", by, &isFirst)
+    }
+}

@@ -1,0 +1,128 @@
+internal import StateJSON
+internal import Synchronization
+
+/// The requests of a transaction's reducers for later; they become part of the commit, or of nothing.
+final class Scheduling: Sendable {
+    enum Request: Sendable {
+        /// UTF-8 JSON of the action, its time, and its name, which is empty for an action without one.
+        case put([UInt8], DueTime, ScheduledName)
+        case remove(ScheduledName)
+        case end(atOrBelow: JSONPointer)
+        case endElements(inArray: JSONPointer, from: Int)
+        case fault(String)
+    }
+
+    private let requests = Mutex<[Request]>([])
+    private let isUsed = Atomic(false)
+    private let hasPlacesFlag = Atomic(false)
+
+    var isEmpty: Bool { !isUsed.load(ordering: .relaxed) }
+    var hasPlaces: Bool { hasPlacesFlag.load(ordering: .relaxed) }
+    var count: Int { isEmpty ? 0 : requests.withLock { $0.count } }
+    var all: [Request] { isEmpty ? [] : requests.withLock { $0 } }
+
+    func add(_ request: Request) {
+        isUsed.store(true, ordering: .relaxed)
+        if case .put(_, _, let name) = request, name.isPlace { hasPlacesFlag.store(true, ordering: .relaxed) }
+        requests.withLock { $0.append(request) }
+    }
+
+    func add(_ action: any Action, _ due: DueTime, _ name: ScheduledName) {
+        do {
+            var writer = JSONWriter()
+            try action.writeRecord(id: nil, meta: nil, to: &writer)
+            add(.put(writer.bytes, due, name))
+        } catch {
+            add(.fault("\(action.typeName) cannot be encoded as JSON: \(error)"))
+        }
+    }
+
+    /// Forgets the requests behind the first ones.
+    func keep(_ count: Int) {
+        guard !isEmpty else { return }
+        requests.withLock { $0.removeSubrange(count...) }
+        if count == 0 {
+            isUsed.store(false, ordering: .relaxed)
+            hasPlacesFlag.store(false, ordering: .relaxed)
+        }
+    }
+}
+
+/// The schedule that the requests of a transaction make of the one before.
+struct ScheduleStep {
+    let version: Version
+    let cursor: Cursor
+    let time: Timestamp
+    let root: String?
+    let chain: ScheduledAction.Chain?
+    private(set) var schedule: ActionSchedule
+    private(set) var changes: [ScheduleChange] = []
+    private(set) var followUps: [FollowUp] = []
+    /// The names and the times of what it has added.
+    private(set) var added: [ScheduledAction] = []
+
+    init(
+        _ schedule: ActionSchedule, _ cursor: Cursor, at time: Timestamp, root: String?,
+        chain: ScheduledAction.Chain?
+    ) {
+        (self.schedule, self.cursor, version, self.time) = (schedule, cursor, cursor.version, time)
+        (self.root, self.chain) = (root, chain)
+    }
+
+    /// Removes the action that the commit is of.
+    mutating func remove(_ name: ScheduledName, _ reason: ScheduleChange.Reason) {
+        if schedule.remove(name) != nil { changes.append(.removed(name, reason)) }
+    }
+
+    /// - Parameter decode: makes the action of a type and a payload.
+    mutating func make(
+        _ request: Scheduling.Request, _ decode: (JSONNode) throws(Rejection) -> any Action
+    ) throws(Rejection) {
+        switch request {
+        case .put(let action, let due, let name): try put(action, due, name, decode)
+        case .remove(let name): remove(name, .cancelled)
+        case .end(let pointer):
+            for place in schedule.places(atOrBelow: pointer.description) { remove(place.name, .ended) }
+        case .endElements(let array, let first):
+            for place in schedule.places(atOrBelow: array.description) {
+                guard let tokens = JSONPointer(text: place.name.text)?.tokens, tokens.count > array.tokens.count,
+                    JSONPointer.index(tokens[array.tokens.count]) ?? 0 >= first
+                else { continue }
+                remove(place.name, .ended)
+            }
+        case .fault(let detail): throw Rejection("bad-schedule", detail, kind: .invalid)
+        }
+    }
+
+    private mutating func put(
+        _ action: [UInt8], _ due: DueTime, _ name: ScheduledName,
+        _ decode: (JSONNode) throws(Rejection) -> any Action
+    ) throws(Rejection) {
+        let node: JSONNode
+        do throws(JSONFault) {
+            node = JSONNode(try JSONDocument(action, depthMax: 1000))
+        } catch { throw Rejection("bad-schedule", "the action cannot be read: \(error.detail)", kind: .invalid) }
+        let decoded = try decode(node)
+        var time = due.time(of: self.time)
+        if case .after(milliseconds: 0) = due, name.text.isEmpty {
+            return followUps.append(FollowUp(items: [.init(decoded)], form: .single))
+        }
+        if let chain { time = max(time, chain.earliest) }
+        guard time <= DueTime.latest else {
+            throw Rejection("bad-schedule", "the time is behind the year 9999", kind: .invalid)
+        }
+        var name = name
+        if name.text.isEmpty {
+            name.text = added.isEmpty ? cursor.description : "\(cursor)/\(added.count)"
+        } else if !name.isPlace, name.text.utf8.count > 255 || Cursor(text: name.text) != nil {
+            throw Rejection(
+                "bad-schedule", "a name has 1 to 255 bytes, and is not spelled like a cursor", kind: .invalid)
+        }
+        let entry = ScheduledAction(
+            name: name, due: time, version: version, index: added.count, root: root,
+            chain: chain ?? .init(count: 0, since: self.time), action: action, type: decoded.typeName,
+            id: ScheduledAction.member("id", of: node))
+        changes.append(.put(entry, replacing: schedule.put(entry)))
+        added.append(entry)
+    }
+}

@@ -1,0 +1,160 @@
+internal import StateJSON
+internal import Synchronization
+
+/// The dispatching of scheduled actions by one process.
+struct Firing: Sendable {
+    /// Whether this process writes; of several on one history, one does.
+    let mayWrite: @Sendable () -> Bool
+    /// The reason for which the sender may not dispatch the action any more, or nil.
+    let judge: @Sendable (ScheduledAction) -> Rejection?
+    /// The time of the wall clock at which the schedule is looked at next; nil for no look.
+    var nextLook: Timestamp?
+    /// How many actions are dispatched and have no outcome.
+    var pendingCount = 0
+    /// Whether the journal or the mailbox has not taken one of them.
+    var hasFailed = false
+
+    /// How many actions are dispatched at once.
+    static let batchMax = 1000
+    /// The longest time between two looks, in which a jump of the wall clock may go unnoticed.
+    static let lookMax = Duration.seconds(1)
+}
+
+extension Store {
+    /// Begins to dispatch the scheduled actions: those that are overdue at once, and the others at their times.
+    ///
+    /// A store dispatches none before this call, so a replay and a fork dispatch none at all.
+    ///
+    /// - Parameters:
+    ///   - mayWrite: whether this process writes; the store asks before each look.
+    ///   - judge: the reason for which the sender may not dispatch an action any more, or nil.
+    package func beginFiring(
+        mayWrite: @escaping @Sendable () -> Bool = { true },
+        judge: @escaping @Sendable (ScheduledAction) -> Rejection? = { _ in nil }
+    ) {
+        firing.withLock { $0 = Firing(mayWrite: mayWrite, judge: judge) }
+        let time = now()
+        let overdue = latest.schedule.due(at: time, limit: .max)
+        if let first = overdue.first, mayWrite() {
+            report(
+                .scheduledLate(
+                    count: overdue.count, by: .milliseconds(time.milliseconds &- first.due.milliseconds)))
+        }
+        armTimer()
+    }
+
+    /// Has the schedule looked at when its first action is due, or a second later where that is earlier.
+    func armTimer(after pause: Duration = .zero) {
+        guard let first = latest.schedule.first else { return }
+        let wait = firing.withLock { firing -> Duration? in
+            guard firing != nil, firing?.pendingCount == 0 else { return nil }
+            let time = now()
+            let left = Duration.milliseconds(max(0, min(first.due.milliseconds &- time.milliseconds, 1 << 40)))
+            let wait = max(pause, min(left, Firing.lookMax))
+            let look = time.advanced(by: wait)
+            if let next = firing?.nextLook, next <= look { return nil }
+            firing?.nextLook = look
+            return wait
+        }
+        if let wait { onQueue(after: wait) { [weak self] in self?.dispatchDue() } }
+    }
+
+    /// Dispatches what is due, in order; a caller is on the store's queue.
+    func dispatchDue() {
+        let current = firing.withLock { firing -> Firing? in
+            guard firing?.pendingCount == 0 else { return nil }
+            firing?.nextLook = nil
+            return firing
+        }
+        guard let firing = current else { return }
+        let due = firing.mayWrite() ? latest.schedule.due(at: now(), limit: Firing.batchMax) : []
+        guard !due.isEmpty else { return armTimer(after: firing.mayWrite() ? .zero : Firing.lookMax) }
+        self.firing.withLock {
+            $0?.pendingCount = due.count
+            $0?.hasFailed = false
+        }
+        for action in due { dispatch(action, judgedBy: firing.judge) }
+        flush()
+    }
+
+    private func dispatch(_ action: ScheduledAction, judgedBy judge: @Sendable (ScheduledAction) -> Rejection?) {
+        do throws(Rejection) {
+            if let rejection = judge(action) { throw rejection }
+            let item = try domain.item(of: action)
+            enqueue(transaction(of: action, item)) { [weak self] outcome in
+                guard let self else { return }
+                switch outcome {
+                case .committed: ended(action, isDone: true)
+                case .rejected(let rejection, _): refuse(action, rejection)
+                case .failed: refuse(action, Rejection("internal-error", "the state that it makes cannot be encoded"))
+                case .nothingCommitted:
+                    // The clock may have gone back, and another process may have dispatched it.
+                    guard latest.schedule.has(action), action.due <= now() else { return ended(action, isDone: true) }
+                    refuse(action, Rejection("nothing-committed", "it made nothing to commit"))
+                case .wouldCommit, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining:
+                    ended(action, isDone: false)
+                }
+            }
+        } catch { refuse(action, error) }
+    }
+
+    /// Records why an action that was due is not committed.
+    private func refuse(_ action: ScheduledAction, _ rejection: Rejection) {
+        let refused = StoreRefused(
+            action: action.type, name: action.name.text, code: rejection.code, detail: rejection.detail)
+        let transaction = transaction(of: action, .init(refused, id: action.id))
+        if let causation = transaction.causation {
+            let refusal = CascadeReport.Refused(
+                type: action.type, cause: causation.cause ?? "", code: rejection.code, detail: rejection.detail)
+            report(.followUpRefused(refusal, root: causation.root))
+        }
+        enqueue(transaction) { [weak self] outcome in
+            self?.ended(action, isDone: outcome.isCommitted || outcome.isNothing)
+        }
+        flush()
+    }
+
+    private func enqueue(_ transaction: Transaction, _ complete: @escaping @Sendable (Outcome) -> Void) {
+        enqueue(PendingTransaction(transaction, complete: complete))
+    }
+
+    private func transaction(of action: ScheduledAction, _ item: Transaction.Item) -> Transaction {
+        let cause = Cursor(latest.cursor.epoch, action.version).description
+        let causation = Causation(
+            cause: cause, root: action.root ?? cause, rootVersion: action.version, depth: 0, subject: action.name.by,
+            chain: .init(count: action.chain.count + 1, since: action.chain.since))
+        return Transaction([item], form: .single, causation: causation, due: action)
+    }
+
+    private func ended(_ action: ScheduledAction, isDone: Bool) {
+        if isDone { observer?.fired(.milliseconds(max(0, now().milliseconds &- action.due.milliseconds))) }
+        let isLast = firing.withLock { firing in
+            firing?.pendingCount -= 1
+            if !isDone { firing?.hasFailed = true }
+            return firing?.pendingCount == 0
+        }
+        guard isLast else { return }
+        let hasFailed = firing.withLock { $0?.hasFailed ?? false }
+        armTimer(after: hasFailed ? Firing.lookMax : .zero)
+    }
+}
+
+extension Outcome {
+    fileprivate var isCommitted: Bool { if case .committed = self { true } else { false } }
+    fileprivate var isNothing: Bool { if case .nothingCommitted = self { true } else { false } }
+}
+
+extension CompiledDomain {
+    /// The item of a transaction that dispatches a scheduled action.
+    ///
+    /// - Throws: where today's domain does not have the action.
+    fileprivate func item(of scheduled: ScheduledAction) throws(Rejection) -> Transaction.Item {
+        let node: JSONNode
+        do throws(JSONFault) {
+            node = JSONNode(try JSONDocument(scheduled.action, depthMax: 1000))
+        } catch { throw Rejection("invalid-action", "the action cannot be read: \(error.detail)", kind: .invalid) }
+        return .init(
+            try action(of: node), id: scheduled.id, meta: node.members?.first { $0.key == "meta" }?.value.text,
+            sent: scheduled.action)
+    }
+}

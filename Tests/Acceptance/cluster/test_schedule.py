@@ -1,0 +1,60 @@
+"""Scheduled actions of three servers on one history, of which the one that writes is killed."""
+
+import random
+import time
+
+import pytest
+
+from harness.etcd import Etcds
+from harness.expectations import expect_equal, wait_until
+from harness.programs import free_port
+from harness.schedules import DOCUMENT, changes, judge, later
+from harness.server import Server
+
+
+def led(workspace, etcds):
+    servers = []
+    for _ in range(3):
+        port = free_port()
+        server = Server(workspace, etcds.address("time"), {**DOCUMENT, "cluster_address": f"http://127.0.0.1:{port}"})
+        server.fixed_port = port
+        servers.append(server.start())
+    return servers
+
+
+def writer_of(servers):
+    for server in servers:
+        with server.client() as client:
+            if server.metric(client, "cluster_writer") == 1:
+                return server
+    return None
+
+
+@pytest.mark.rounds(2, long=10)
+def test_each_scheduled_action_is_committed_once_through_kills_of_the_writer(workspace, figures, rounds):
+    chance = random.Random(workspace.seed)
+    servers = led(workspace, Etcds(workspace, 1))
+    sent = 0
+    for _ in range(rounds):
+        wait_until(lambda: writer_of(servers) is not None, "one writes", 20)
+        writer = writer_of(servers)
+        other = next(server for server in servers if server is not writer)
+        with other.client() as client:
+            for _ in range(60):
+                client.commit(later(f"u{sent}", round(chance.uniform(0, 3), 3)))
+                sent += 1
+        time.sleep(chance.uniform(0, 1))
+        writer.kill()
+        writer.start()
+
+    def is_done():
+        with servers[0].client() as client:
+            return client.get("/v1/schedule?limit=1").json["count"] == 0
+
+    wait_until(is_done, "everything has been dispatched", 40)
+    with servers[0].client() as client:
+        late, left = judge(changes(client))
+        counts = client.get("/v1/state/n").json
+    expect_equal((len(late), left), (sent, {}), "what was committed, and what is to come")
+    expect_equal(set(counts.values()), {1}, "how often each action was committed")
+    figures(f"{sent} committed through {rounds} kills of the writer; at most {max(late)} ms late")
