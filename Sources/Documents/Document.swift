@@ -28,12 +28,16 @@ package struct Document: Domain {
     }
 
     /// Sets the value at a place, with the objects on the way there; `-` is the place behind the last element of an array.
+    ///
+    /// With a time to live, the place is removed so many seconds later, unless it is set again or removed before.
     struct Set: ValidatedAction {
         static let type = "document/set"
         var path: String
         var value: JSONTree
+        /// Seconds, with a fraction.
+        var ttl: Double?
 
-        func validate() throws(Rejection) { _ = try Place(path) }
+        func validate() throws(Rejection) { try Place(path).check(ttl) }
     }
 
     /// Merges a value into the one at a place (RFC 7396): a member that is null is removed.
@@ -104,12 +108,16 @@ package struct Document: Domain {
     }
 
     /// Adds a member to an object, or inserts an element into an array, as the operation `add` of RFC 6902.
+    ///
+    /// A time to live is as that of ``Set``.
     struct Add: ValidatedAction {
         static let type = "document/add"
         var path: String
         var value: JSONTree
+        /// Seconds, with a fraction.
+        var ttl: Double?
 
-        func validate() throws(Rejection) { _ = try Place(path) }
+        func validate() throws(Rejection) { try Place(path).check(ttl) }
     }
 
     /// Removes what is at a place.
@@ -145,7 +153,10 @@ package struct Document: Domain {
                 return recorded
             }, reload: reload)
         on(Set.self) { edit, action throws(Rejection) in
-            try edit.set(action.value, at: Place(action.path))
+            let place = try Place(action.path)
+            try edit.set(action.value, at: place)
+            edit.endExpiry(at: place)
+            try edit.expire(place, after: action.ttl)
         }
         on(Merge.self) { edit, action throws(Rejection) in
             try edit.merge(action.value, at: Place(action.path ?? ""))
@@ -154,7 +165,9 @@ package struct Document: Domain {
             for (index, operation) in action.patch.enumerated() { try edit.apply(operation, number: index) }
         }
         on(Add.self) { edit, action throws(Rejection) in
-            try edit.apply("add", at: Place(action.path), action.value)
+            let place = try Place(action.path)
+            try edit.apply("add", at: place, action.value)
+            try edit.expire(place, after: action.ttl)
         }
         on(Remove.self) { edit, action throws(Rejection) in try edit.apply("remove", at: Place(action.path), nil) }
         on(Increment.self) { edit, action throws(Rejection) in
@@ -168,7 +181,7 @@ package struct Document: Domain {
     ) -> On<JSONState, Handled> {
         On(type) { [check] state, action, context throws(Rejection) in
             let before = state.tree
-            var edit = DocumentEdit(before, context.work)
+            var edit = DocumentEdit(before, context)
             try change(&edit, action)
             state.tree = edit.tree
             guard let misfit = check?(state.tree.text, { before.text }) else { return }

@@ -7,13 +7,14 @@ internal import StateStore
 /// copies or compares.
 struct DocumentEdit {
     private(set) var tree: JSONTree
-    private let work: WorkMeter?
+    private let context: ReducerContext
+    private var work: WorkMeter? { context.work }
     /// An operation takes as long as four members of a merge, which are merged in one walk.
     private static let operationPlaces = 4
     /// How many bytes are moved in the time that one is tested: a test parses and compares the value.
     private static let testFactor = 16
 
-    init(_ tree: JSONTree, _ work: WorkMeter?) { (self.tree, self.work) = (tree, work) }
+    init(_ tree: JSONTree, _ context: ReducerContext) { (self.tree, self.context) = (tree, context) }
 
     /// Carries out an operation of RFC 6902 but `test`, `move` and `copy`.
     mutating func apply(_ operation: String, at place: Place, _ value: JSONTree?) throws(Rejection) {
@@ -21,6 +22,11 @@ struct DocumentEdit {
         if let value { try Self.checkDepth(of: value, at: place) }
         guard let changed = tree.applying(operation, at: place.tokens, value) else {
             throw place.rejection("document.no-place", "there is no such place to \(operation)")
+        }
+        if operation != "replace", isInArray(place) {
+            endExpiry(ofElementsFrom: place)
+        } else {
+            endExpiry(at: place)
         }
         tree = changed
     }
@@ -51,6 +57,7 @@ struct DocumentEdit {
 
     mutating func merge(_ value: JSONValue, at place: Place) throws(Rejection) {
         try count(at: place, places: value.membersCount)
+        endExpiry(merging: value, into: tree.tree(at: place.tokens), at: place.pointer)
         try set((tree.tree(at: place.tokens) ?? .emptyObject).merging(value), at: place)
     }
 
@@ -116,6 +123,47 @@ struct DocumentEdit {
             "document.too-large",
             "one request has at most \(WorkMeter.placesMax / Self.operationPlaces) operations, merges at most \(WorkMeter.placesMax) members, moves and copies at most \(WorkMeter.bytesMax) bytes of the document, and tests at most \(WorkMeter.bytesMax / Self.testFactor); send it in parts",
             kind: .invalid, pointer: place.name)
+    }
+}
+
+extension DocumentEdit {
+    /// Lets a place expire after so many seconds, or not for nil.
+    func expire(_ place: Place, after ttl: Double?) throws(Rejection) {
+        guard let ttl, let due = DueTime(seconds: ttl) else { return }
+        guard !isInArray(place) else {
+            throw place.rejection(
+                "document.no-ttl", "an element of an array cannot expire, because its place can change")
+        }
+        var writer = JSONWriter()
+        writer.raw("{\"type\":\"document/remove\",\"payload\":{\"path\":")
+        writer.string(place.pointer.description)
+        writer.raw("}}")
+        context.expire(place.pointer, after: due, by: writer.bytes)
+    }
+
+    /// Ends the expiry of a place and of what is below it, whose value has gone or is another one.
+    func endExpiry(at place: Place) { context.endExpiry(atOrBelow: place.pointer) }
+
+    private func isInArray(_ place: Place) -> Bool {
+        !place.tokens.isEmpty && tree.tree(at: place.tokens.dropLast())?.isArray == true
+    }
+
+    /// Ends the expiry of the elements of an array that an operation moves.
+    private func endExpiry(ofElementsFrom place: Place) {
+        // Behind the last element, nothing moves.
+        guard let index = place.tokens.last.flatMap(JSONPointer.index) else { return }
+        context.endExpiry(inArray: JSONPointer(Array(place.tokens.dropLast())), from: index)
+    }
+
+    /// Ends the expiry of the places that a merge replaces or removes.
+    private func endExpiry(merging value: JSONValue, into tree: JSONTree?, at pointer: JSONPointer) {
+        guard case .object(let object) = value, tree?.isArray == false else {
+            return context.endExpiry(atOrBelow: pointer)
+        }
+        guard context.mayExpire else { return }
+        for (key, value) in object.members {
+            endExpiry(merging: value, into: tree?.tree(at: [key]), at: pointer.appending(key))
+        }
     }
 }
 

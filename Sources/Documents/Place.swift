@@ -17,6 +17,21 @@ struct Place {
         (self.pointer, self.name) = (pointer, name)
     }
 
+    /// Checks a time to live, in seconds.
+    func check(_ ttl: Double?) throws(Rejection) {
+        guard let ttl else { return }
+        guard ttl > 0, DueTime(seconds: ttl) != nil else {
+            throw Rejection(
+                "invalid-action", "/ttl: expected a number of seconds above 0, not beyond the year 9999",
+                kind: .invalid,
+                pointer: "/ttl")
+        }
+        guard !tokens.isEmpty else {
+            throw Rejection(
+                "invalid-action", "/ttl: the whole document cannot expire", kind: .invalid, pointer: "/ttl")
+        }
+    }
+
     static func missing(_ name: String, _ expected: String) -> Rejection {
         Rejection("invalid-action", "\(name): is missing; \(expected)", kind: .invalid, pointer: name)
     }
