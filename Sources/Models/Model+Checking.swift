@@ -43,7 +43,7 @@ extension Model {
                     return try reduce(action.type, payload.text, meta: Self.sampleMeta.text)
                 }
                 switch outcome {
-                case .patch(let patch):
+                case .patch(let patch, _):
                     tried.append((action.type, .success(String(decoding: patch.text, as: UTF8.self))))
                 case .rejected(let code, let detail, _):
                     tried.append((action.type, .success("rejected with \(code): \(detail)")))

@@ -106,8 +106,8 @@ package final class Model: Sendable {
 
     /// The result of an action.
     package enum Outcome: Sendable {
-        /// The state is changed by this patch (RFC 6902).
-        case patch(JSONValue)
+        /// The state is changed by this patch (RFC 6902), and these things are to happen later.
+        case patch(JSONValue, later: [JSONValue])
         /// The reducer refuses the action in this state.
         ///
         /// `pointer` is the part of the payload at fault, if any.
@@ -217,7 +217,8 @@ package final class Model: Sendable {
             let pointer: String? = if case .string(let text)? = rejection["pointer"] { text } else { nil }
             return .rejected(code: rejection["code"].text, detail: rejection["detail"].text, pointer: pointer)
         }
-        return .patch(outcome["patch"] ?? .array([]))
+        let later: [JSONValue] = if case .array(let requests)? = outcome["later"] { requests } else { [] }
+        return .patch(outcome["patch"] ?? .array([]), later: later)
     }
 
     /// The value of a view.

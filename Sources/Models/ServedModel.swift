@@ -187,13 +187,15 @@ package final class ServedModel: Sendable {
         let copies = current
         if let failure = copies.failure { throw Rejection(failure.code, failure.detail, kind: .tooLarge) }
         let type = action.declaration.type
+        var later: [JSONValue] = []
         func attempt() throws(Model.Fault) -> Result<JSONTree, Rejection> {
             try copies.with(tree) { (model) throws(Model.Fault) in
                 defer { for line in model.takeConsole() { serving.report(.console("\(type): \(line)")) } }
                 switch try model.reduce(type, action.payload, meta: Self.meta(context)) {
                 case .rejected(let code, let detail, let pointer):
                     return (.failure(Rejection(code, detail, pointer: pointer)), tree)
-                case .patch(let patch):
+                case .patch(let patch, let requests):
+                    later = requests
                     guard let changed = tree.applying(patch) else {
                         throw Model.Fault("the engine's copy of the state is another one", .engine)
                     }
@@ -216,7 +218,30 @@ package final class ServedModel: Sendable {
         }
         let changed = try result.get()
         try check(changed, madeOf: tree)
+        for request in later { try schedule(request, context) }
         return changed
+    }
+
+    /// Schedules what a reducer wants to happen later, or takes it back.
+    private func schedule(_ request: JSONValue, _ context: ReducerContext) throws(Rejection) {
+        guard case .object(let members) = request else { return }
+        if case .string(let name)? = members["unschedule"] { return context.unschedule(name) }
+        var name: String?
+        if case .string(let text)? = members["name"] { name = text }
+        let due: DueTime? =
+            switch (members["after"], members["at"]) {
+            case (.integer(let seconds)?, _): DueTime(seconds: Double(seconds))
+            case (.double(let seconds)?, _): DueTime(seconds: seconds)
+            case (_, .string(let text)?): DueTime(text: text)
+            default: nil
+            }
+        guard let due, let action = members["action"] else {
+            throw Rejection(
+                "reducer-fault",
+                "the reducer schedules an action at no time: it takes one such as 2030-01-31T12:00:00Z",
+                kind: .invalid)
+        }
+        context.schedule(action.text, due, as: name)
     }
 
     /// Refuses a state that does not fit the schema of a slice; the cost is that of the slices that have one and have changed.

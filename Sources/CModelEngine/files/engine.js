@@ -97,6 +97,7 @@ function guarded(work, keep = () => {}) {
 
 /** Ends a run that has failed or was stopped. */
 function abandon() {
+  later.requests = null;
   if (run !== null) {
     phase[0] = SETTLING;
     rollBack();
@@ -273,8 +274,11 @@ function runMount({ tokens, key, reducer, names }, action) {
 const reduce = (text) => guarded(() => {
   const action = JSON.parse(text);
   start();
+  later.requests = [];
   for (const mount of routeOf(action.type)) runMount(mount, action);
-  return { patch: difference() };
+  const { requests } = later;
+  later.requests = null;
+  return { patch: difference(), ...(requests.length > 0 ? { later: requests } : {}) };
 }, settle);
 
 /** The members of the state that a view names; another one is a fault, because its change would not reach the view. */

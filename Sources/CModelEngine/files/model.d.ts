@@ -21,6 +21,19 @@ declare module 'storekeeper' {
     export function reject(code: string, sentence: string, pointer?: string): never
 
     /**
+     * Dispatches an action later, as the sender of this one; the same name again replaces it.
+     *
+     * `after` is in seconds, and 0 is right behind this action; `at` is a time such as `2030-01-31T12:00:00Z`. It is part of
+     * the commit: an action that is refused schedules nothing. What schedules itself comes once a second in the mean.
+     */
+    export function schedule(
+        action: { type: string, payload?: unknown },
+        when: { after: number, name?: string } | { at: string, name?: string }): void
+
+    /** Takes back what an action of the same sender has scheduled under a name, if it is still to come. */
+    export function unschedule(name: string): void
+
+    /**
      * A value that clients read at /v1/views/<name>, and await as a part of the state.
      *
      * `reads` names the members of the state that the view gets: it is computed again after their changes only. A selector of

@@ -28,6 +28,32 @@ function reject(code, detail = code, pointer = undefined) {
   throw new Rejection(code, detail, pointer ?? undefined);
 }
 
+/** What the reducer that runs wants to happen later; null while none runs. */
+const later = { requests: null };
+
+function laterOf(what) {
+  if (later.requests === null) refuse(`${what} is called by a reducer`);
+  return later.requests;
+}
+
+function schedule(action, when) {
+  const requests = laterOf('schedule');
+  if (!isObject(action) || !isName(action.type)) refuse('schedule takes an action with a type, such as remind({ id: 1 })');
+  if (!isObject(when)) refuse('schedule takes as its second argument { after: seconds } or { at: time }');
+  const { after, at, name } = when;
+  if ((after === undefined) === (at === undefined)) refuse('schedule takes one of after, in seconds, and at, a time');
+  if (after !== undefined && !(typeof after === 'number' && after >= 0 && after < 1e11)) refuse('after is a number of seconds from 0 on');
+  if (at !== undefined && typeof at !== 'string') refuse('at is a text such as 2030-01-31T12:00:00Z');
+  if (name !== undefined && !(isName(name) && name.length <= 255)) refuse('name is a text of 1 to 255 characters');
+  requests.push(JSON.parse(JSON.stringify({ action: { type: action.type, payload: action.payload }, after, at, name })));
+}
+
+function unschedule(name) {
+  const requests = laterOf('unschedule');
+  if (!isName(name)) refuse('unschedule takes the name of what was scheduled, a text');
+  requests.push({ unschedule: name });
+}
+
 /** A name that clients can send. */
 const isName = (value) => typeof value === 'string' && value !== '' && value.isWellFormed() && !value.includes('\0');
 
@@ -419,7 +445,7 @@ function structuredClone(value) {
 
 const toolkit = {
   configureStore, combineReducers, combineSlices, createAction, createEntityAdapter, createReducer, createSelector, createSlice, current, isAllOf,
-  isAnyOf, isDraft, original, produce, reject, view, createNextState: produce,
+  isAnyOf, isDraft, original, produce, reject, schedule, unschedule, view, createNextState: produce,
 };
 
 const client = 'the server reduces actions at once; what is asynchronous happens in a client, which then sends an action with the result';
