@@ -150,6 +150,8 @@ export interface DispatchOptions extends RequestOptions {
     meta?: { [member: string]: unknown }
     /** What has to be in the state before the action, or where nothing may be, or it is refused as `precondition-failed`. */
     expect?: ({ path: string; value: unknown } | { path: string; absent: true })[]
+    /** Dispatches the action later: so many seconds after the commit, or at a time with its zone. */
+    schedule?: { after: number; name?: string } | { at: string; name?: string }
     /** The name of the intent: the same key commits once, also from another process. At random where it is missing. */
     key?: string
 }
@@ -174,6 +176,9 @@ export interface Receipt {
     changed: boolean
     /** Whether there is a commit: a middleware can swallow an action. */
     committed?: false
+    /** The name and the time of what was scheduled. */
+    name?: string
+    due?: string
 }
 
 export type RecordedAction = { type: string; payload?: unknown; id?: string; meta?: { [member: string]: unknown } }

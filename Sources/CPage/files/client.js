@@ -88,9 +88,9 @@ export function connect(url, { token, onConnection } = {}) {
      * Dispatches one action after the other: what is called first commits first, also where it has to be sent again.
      * A retry has the key of the first attempt, so the action commits once.
      */
-    async function dispatch(type, payload, { id, meta, expect, key = newKey(), signal, seconds = 120 } = {}) {
+    async function dispatch(type, payload, { id, meta, expect, schedule, key = newKey(), signal, seconds = 120 } = {}) {
         const headers = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` }
-        const body = JSON.stringify({ type, payload, id, meta, expect })
+        const body = JSON.stringify({ type, payload, id, meta, expect, schedule })
         const end = Date.now() + 1000 * seconds, before = dispatched
         let isTurn = false, leave
         dispatched = new Promise((resume) => { leave = () => before.then(resume) })
