@@ -150,6 +150,7 @@ extension Contract {
             guard isAlone else {
                 throw invalid(node.pointer, "a state is restored by an action that is the only one of its request")
             }
+            if let schedule { throw invalid(schedule.pointer, "a state is restored at once") }
             let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
             return .init(restoring: try restoration(payload, in: node), id: id, meta: meta, sent: recorded)
         }

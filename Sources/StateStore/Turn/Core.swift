@@ -314,7 +314,7 @@ struct Core<State: StateType>: Sendable {
             context.isRestored
             ? [Commit.restoreType]
             : context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
-        let step = try scheduleStep(pending.transaction, context, next, at: time)
+        let step = try scheduleStep(pending.transaction, context, next, changedPointers, at: time)
         let commit = Commit(
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
             action: try recordedBytes(in: context, pending), patch: scratch.patch.text,
@@ -352,14 +352,19 @@ struct Core<State: StateType>: Sendable {
 
     /// The schedule behind a commit; nil where it is as before.
     private func scheduleStep(
-        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>, at time: Timestamp
+        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
+        _ changedPointers: [JSONPointer], at time: Timestamp
     ) throws -> ScheduleStep? {
-        guard transaction.due != nil || !context.scheduling.isEmpty else { return nil }
+        let endsExpiries = context.isRestored && next.schedule.hasPlaces
+        guard transaction.due != nil || endsExpiries || !context.scheduling.isEmpty else { return nil }
         var step = ScheduleStep(
             next.schedule, next.cursor, at: time, root: transaction.causation?.root,
             chain: transaction.causation?.chain)
         if let due = transaction.due {
             step.remove(due.name, context.applied.first is StoreRefused ? .refused : .fired)
+        }
+        if endsExpiries {
+            for pointer in changedPointers { try end(atOrBelow: pointer, in: next.state, &step) }
         }
         for request in context.scheduling.all {
             try step.make(request) { (node) throws(Rejection) in try domain.action(of: node) }
@@ -373,5 +378,18 @@ struct Core<State: StateType>: Sendable {
             )
         }
         return step
+    }
+
+    /// Ends the expiry of a place that a restored state changes, of what is below it, and of the elements behind it.
+    private func end(
+        atOrBelow pointer: JSONPointer, in state: State, _ step: inout ScheduleStep
+    ) throws {
+        try step.make(.end(atOrBelow: pointer)) { (_) throws(Rejection) in throw Restoration.moved }
+        guard let index = pointer.tokens.last.flatMap(JSONPointer.index) else { return }
+        let parent = JSONPointer(Array(pointer.tokens.dropLast()))
+        guard !step.schedule.places(atOrBelow: parent.description).isEmpty,
+            try domain.layout.select(state, parent.tokens[...])?.first == UInt8(ascii: "[")
+        else { return }
+        try step.make(.endElements(inArray: parent, from: index)) { (_) throws(Rejection) in throw Restoration.moved }
     }
 }

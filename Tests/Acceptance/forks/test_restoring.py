@@ -162,3 +162,30 @@ def test_a_state_that_does_not_fit_any_more_is_refused_and_leaves_no_trace(works
         expect_equal((refused.status, refused.json["code"]), (422, "restore-misfit"), refused.body)
         expect("/age" in refused.json["detail"], refused.json["detail"])
         expect_equal((client.get("/v1").json["version"], client.get("/v1/state/age").json), (before, 3), "what is there")
+
+
+def test_what_a_restored_state_changes_expires_no_more(workspace):
+    """The places that stay as they are still expire, also elements and members whose names are numbers."""
+    with workspace.server(domain="document").client() as client:
+        client.commit(action("document/set", {"path": "", "value": {"a": 1, "locks": {}, "list": [{}, {}]}}))
+        version = client.commit(action("document/set", {"path": "/same", "value": 1, "ttl": 1.5}))["version"]
+        for path in ["/a", "/locks/5", "/list/1/x"]:
+            client.commit(action("document/set", {"path": path, "value": 2, "ttl": 1.5}))
+        client.commit(action("document/set", {"path": "/locks/3", "value": 2}))
+        last = client.commit(action("document/remove", {"path": "/list/0"}))["version"]
+        expect_equal(restore(client, version=version).status, 200, "the way back")
+        state = client.get("/v1/state").json
+        expect_equal(state, {"a": 1, "locks": {}, "list": [{}, {}], "same": 1}, "the earlier state")
+        expect_equal(restore(client, version=last).status, 200, "the way back from there")
+        waited = client.get("/v1/state/same?wait=10&until-absent")
+        expect(waited.status in (200, 404), f"the place that has not changed does not expire: {waited.status}")
+        left = client.get("/v1/schedule").json
+        expect_equal(left["scheduled"] if "scheduled" in left else left, [], "what is still to come")
+        expect_equal(client.get("/v1/state/a").json, 2, "what was restored stays")
+
+
+def test_a_state_is_restored_at_once(workspace):
+    with workspace.server().client() as client:
+        body = {"type": "storekeeper/restore", "payload": {"version": 0}, "schedule": {"after": 1}}
+        answer = client.post(json.dumps(body).encode())
+        expect_equal((answer.status, answer.json["errors"][0]["pointer"]), (422, "/schedule"), answer.body)
