@@ -77,7 +77,7 @@ let package = Package(
         // Checks of JSON values by JSON Schema.
         .target(name: "Schemas", dependencies: ["CRE2", "StateJSON"]),
         // JSONPath (RFC 9535), and queries on the members of a value.
-        .target(name: "Queries", dependencies: ["Schemas", "StateJSON"]),
+        .target(name: "Queries", dependencies: ["Schemas", "StateJSON", "StateStore"]),
         // The domain of one JSON document.
         .target(name: "Documents", dependencies: ["StateJSON", "StateStore"]),
         // States and reducers in JavaScript.

@@ -1,4 +1,5 @@
 internal import StateJSON
+internal import StateStore
 
 /// A query on the members of an object or an array: which of them, in which order, how many, and what of each.
 package struct MemberQuery: Sendable {
@@ -13,6 +14,7 @@ package struct MemberQuery: Sendable {
     private let window: Range<Int>
     private let fields: [JSONPointer]
     private let wantsCount: Bool
+    package let identity: String
 
     /// The most values that one evaluation looks at: some seconds of a processor.
     package static let stepsMax = 20_000_000
@@ -47,6 +49,10 @@ package struct MemberQuery: Sendable {
         }
         self.fields = try Self.pointers(fields, "fields") { JSONPointer(text: String($0)) }
         (self.window, self.wantsCount) = (window, wantsCount)
+        // With their lengths, the parts cannot run into each other.
+        identity =
+            [filter, sort, fields].map { $0.map { "=\($0.utf8.count):\($0)" } ?? "-" }.joined(separator: "\n")
+            + "\n\(window.lowerBound),\(window.upperBound),\(wantsCount)"
     }
 
     /// A part of a query that cannot be read.
@@ -80,7 +86,7 @@ package struct MemberQuery: Sendable {
     }
 }
 
-extension MemberQuery {
+extension MemberQuery: MembersQuery {
     /// The answer for the members of a value, as compact UTF-8 JSON, or nil for a value without members.
     ///
     /// It is an object with `members`, each with its `key`, the token of its pointer, and its `value`. O(n) in the bytes of the
@@ -127,6 +133,11 @@ extension MemberQuery {
         }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
+    }
+
+    package func answered(to json: [UInt8]) throws -> [UInt8] {
+        guard let answer = try answer(to: json) else { throw NoMembers() }
+        return answer
     }
 
     /// A member that the filter lets through.
@@ -182,6 +193,9 @@ extension MemberQuery {
         return chosen
     }
 }
+
+/// A query on a value that is neither an object nor an array.
+package struct NoMembers: Error {}
 
 /// A value in the order of a query: null, false, true, numbers, texts by their Unicode scalars, then arrays and objects, which
 /// are equal.

@@ -1,5 +1,4 @@
 package import HTTPMessages
-package import Queries
 package import StateJSON
 package import StateStore
 
@@ -179,8 +178,6 @@ package struct ReadRequest: Sendable {
     package var atLeast: Version?
     /// The past version that the client asks for.
     package var version: Version?
-    /// The query on the members of the value, which takes long; nil for the value itself.
-    package var query: MemberQuery?
     package var style: Style
     /// The content coding that the client prefers; nil for none.
     package var coding: ContentCoding?

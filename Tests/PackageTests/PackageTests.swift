@@ -86,7 +86,10 @@ struct ImportTests {
             "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("Queries", ["Schemas", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
+        (
+            "Queries", ["Schemas", "StateJSON", "StateStore"],
+            ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]
+        ),
         ("Schemas", ["CRE2", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("Documents", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         (

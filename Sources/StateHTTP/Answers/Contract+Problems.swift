@@ -1,5 +1,6 @@
 package import HTTPMessages
 internal import HTTPTypes
+internal import Queries
 internal import StateJSON
 package import StateStore
 
@@ -52,6 +53,7 @@ extension Contract {
             return Problem(
                 .notFound, "no-such-view",
                 "the view \(name.dropFirst(store.isWhole ? 0 : store.name.count + 1)) has no value\(hint)")
+        case .query(_, of: let base): return nothing(at: base, store, isPast: isPast)
         }
     }
 }
@@ -75,6 +77,27 @@ extension Problem {
                 .serviceUnavailable, "too-many-views",
                 "clients wait for as many different views with parameters or a subject as this server allows; ask without wait, or come back",
                 fields: [.retryAfter: "5"])
+        case .queries:
+            Problem(
+                .serviceUnavailable, "too-many-queries",
+                "as many different queries are watched as this server allows; ask without wait, or come back",
+                fields: [.retryAfter: "5"])
+        }
+    }
+
+    /// The problem of a query that has no answer, or nil for another error.
+    package static func of(query error: any Error) -> Problem? {
+        switch error {
+        case is NoMembers:
+            Problem(
+                .badRequest, "invalid-query",
+                "the value has no members to query: it is neither an object nor an array")
+        case is QueryTooCostly:
+            Problem(
+                .unprocessableContent, "query-too-costly",
+                "the query looks at more than \(MemberQuery.stepsMax) values, or gathers too many of them; ask for a smaller part of the state, or use fewer .. and nested filters"
+            )
+        default: nil
         }
     }
 
@@ -112,7 +135,7 @@ extension Problem {
     /// Too many slow reads are under way, in all or for one client.
     package static func tooManyReads(_ share: WatchRefusal) -> Problem {
         switch share {
-        case .all, .views:
+        case .all, .views, .queries:
             Problem(
                 .serviceUnavailable, "too-many-reads",
                 "as many requests for large, past or old parts are under way as this server allows; come back in a moment",

@@ -1,6 +1,5 @@
 package import HTTPMessages
 internal import HTTPTypes
-internal import Queries
 internal import StateJSON
 package import StateStore
 
@@ -18,27 +17,7 @@ extension Contract {
         [.varying(.eTag), .varying(.stateCursor), .fixed(revalidated)] + fieldsOfContent.map { .fixed($0) })
 
     /// The answer to a GET of a selection: 200, 304 for content that the client has, 404 where the selection has no value.
-    ///
-    /// The cost of a query is O(n) in the bytes of the value.
     package func response(to request: ReadRequest, _ reading: Reading) -> Response {
-        guard let query = request.query, let value = reading.encoded else { return response(toWhole: request, reading) }
-        let problem: Problem
-        do {
-            if let answer = try query.answer(to: value.bytes) {
-                return response(toWhole: request, Reading(cursor: reading.cursor, encoded: Encoded(answer)))
-            }
-            problem = Problem(
-                .badRequest, "invalid-query", "the value has no members to query: it is neither an object nor an array")
-        } catch {
-            problem = Problem(
-                .unprocessableContent, "query-too-costly",
-                "the query looks at more than \(MemberQuery.stepsMax) values, or gathers too many of them; ask for a smaller part of the state, or use fewer .. and nested filters"
-            )
-        }
-        return response(to: problem, latest: reading.cursor, requestID: request.requestID, style: request.style)
-    }
-
-    private func response(toWhole request: ReadRequest, _ reading: Reading) -> Response {
         guard let encoded = reading.encoded else {
             return response(
                 to: Self.nothing(at: request.selection, request.store, isPast: request.version != nil),

@@ -30,13 +30,14 @@ extension Contract {
             let own = schemas.addresses[name]?.names ?? []
             parameters = try Parameters(target, known: Self.parametersOfViews.union(own))
             selection = try self.selection(ofView: name, parameters, store.access)
+        case .query: parameters = try Parameters(target, known: Self.parametersOfViews)
         }
         // A tag that is misspelled is refused even if no tag counts.
         let known = try knownTags(request)
         switch selection {
         case .pointer(let pointer), .hidden(let pointer):
             if try isKeyed(parameters) { return .changes(try difference(at: pointer, routed, parameters)) }
-        case .view: break
+        case .view, .query: break
         }
         guard !parameters.has("since") else {
             throw Problem(
@@ -45,18 +46,15 @@ extension Contract {
         var read = ReadRequest(
             selection: selection, store: store, wait: try wait(parameters, request), style: try parameters.style(),
             coding: coding(of: request), name: routed.circumstances.name)
-        read.query = try query(parameters)
+        // A place that the client may not see has no members, whatever it asks.
+        if let query = try query(parameters) {
+            if case .hidden = selection {} else { read.selection = .query(SelectionQuery(query), of: selection) }
+        }
         if let format = streamFormat(request, offered: [.events]) {
-            guard read.query == nil else { throw Self.cannotFollow("event stream") }
             return .stream(try stream(read, format, request, parameters))
         }
         (read.until, read.debounce) = (try until(parameters), try debounce(parameters))
         read.untilExists = try parameters.flag("until-exists")
-        if read.query != nil {
-            guard !parameters.has("wait") else { throw Self.cannotFollow("wait") }
-            // A preference may be ignored.
-            read.wait = nil
-        }
         guard read.wait != nil || (read.until == nil && read.debounce == nil && !read.untilExists) else {
             throw Problem(.badRequest, "bad-parameter", "until, until-exists and debounce go with wait")
         }
@@ -91,12 +89,6 @@ extension Contract {
     }
 
     private static let parametersOfQueries = ["filter", "sort", "limit", "offset", "fields", "count"]
-
-    private static func cannotFollow(_ way: String) -> Problem {
-        Problem(
-            .badRequest, "bad-parameter",
-            "a query takes no \(way): ask again with If-None-Match, which costs no answer while nothing has changed")
-    }
 
     /// Reads the query on the members of the value; nil without one.
     private func query(_ parameters: Parameters) throws(Problem) -> MemberQuery? {

@@ -152,23 +152,33 @@ extension RequestHandler {
         case .oldest: since = bounds.oldest
         case .now, .never: return nil
         }
-        guard request.snapshot == nil, since < hub.oldestState, !checkedStreams.withLock({ $0.contains(exchange.id) })
-        else { return nil }
+        guard request.snapshot == nil, since < hub.oldestState else { return nil }
+        return check(exchange, request.requestID) { [self] in try readStart(of: follow, since: since) }
+    }
+
+    /// Begins slow work before a request is carried out, so that the client learns by the status where it fails; returns nil
+    /// if the work has been done a moment ago.
+    ///
+    /// The server hands the request on again after the work.
+    func check(
+        _ exchange: Exchange, _ requestID: RequestID, _ work: @escaping @Sendable () throws -> Void
+    ) -> Reply? {
+        guard !checkedRequests.withLock({ $0.contains(exchange.id) }) else { return nil }
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
-            return .now(respond(.tooManyReads(refusal), request.requestID))
+            return .now(respond(.tooManyReads(refusal), requestID))
         }
         schedule.slow(.read, exchange.client) { [self] in
             guard !exchange.isOver else { return slowReads.end(exchange) }
-            let result = Result { try readStart(of: follow, since: since) }
+            let result = Result { try work() }
             slowReads.end(exchange)
             do {
                 try result.get()
-                checkedStreams.withLock { _ = $0.insert(exchange.id) }
+                checkedRequests.withLock { _ = $0.insert(exchange.id) }
                 exchange.resume()
-                // By then the stream has begun, or its client has gone.
-                schedule.after(.seconds(5)) { self.checkedStreams.withLock { _ = $0.remove(exchange.id) } }
+                // By then the request is carried out, or its client has gone.
+                schedule.after(.seconds(5)) { self.checkedRequests.withLock { _ = $0.remove(exchange.id) } }
             } catch {
-                answer(exchange, failedReading(request.requestID, error))
+                answer(exchange, failedReading(requestID, error))
             }
         }
         return .deferred

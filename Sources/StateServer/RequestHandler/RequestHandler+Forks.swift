@@ -137,8 +137,8 @@ extension RequestHandler {
 extension Forks {
     fileprivate func problem(of refusal: WatchRefusal) -> Problem {
         switch refusal {
-        case .all: .tooManyForks(settings.forksMax, isOwn: false)
-        case .client, .views: .tooManyForks(countPerClientMax, isOwn: true)
+        case .all, .queries, .views: .tooManyForks(settings.forksMax, isOwn: false)
+        case .client: .tooManyForks(countPerClientMax, isOwn: true)
         }
     }
 }

@@ -151,6 +151,7 @@ extension WatchedRequest.Kind {
             switch selection {
             case .pointer(let pointer), .hidden(let pointer): .path(pointer.description)
             case .view(let name, _): .view(name)
+            case .query(_, of: let base): subject(base)
             }
         }
         switch self {

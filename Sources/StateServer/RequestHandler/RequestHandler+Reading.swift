@@ -21,11 +21,7 @@ extension RequestHandler {
             }
             guard latest.version >= version else { return .now(notYet(request)) }
         }
-        if request.query != nil {
-            return reading(exchange, request.requestID) { [self] in
-                contract.response(to: request, try hub.read(request.selection))
-            }
-        }
+        if wait != nil, let reply = evaluate(request, exchange) { return reply }
         do {
             let now = try hub.readQuickly(request.selection)
             if let wait, let condition = request.condition {
@@ -49,6 +45,15 @@ extension RequestHandler {
         } catch {
             return .now(failedRead(request, error))
         }
+    }
+
+    /// Begins to evaluate a query that is to be watched, in turn with the client's other slow reads; nil where its answer is
+    /// known, or has been evaluated a moment ago.
+    ///
+    /// The server hands the request on again after the evaluation.
+    func evaluate(_ request: ReadRequest, _ exchange: Exchange) -> Reply? {
+        guard request.selection.isQuery, !hub.knows(request.selection) else { return nil }
+        return check(exchange, request.requestID) { [hub] in _ = try hub.read(request.selection) }
     }
 
     /// Whether this server is behind a version and cannot know when it will have it.
@@ -112,6 +117,7 @@ extension RequestHandler {
     }
 
     func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
+        if let problem = Problem.of(query: error) { return respond(problem, request.requestID) }
         if let fault = error as? ViewFault { return respond(.viewFault(fault), request.requestID) }
         logger.error("encoding failed", metadata: request.requestID.metadata(["reason": .string("\(error)")]))
         return respond(.ourFault, request.requestID)
@@ -191,6 +197,7 @@ extension RequestHandler {
     }
 
     func failedReading(_ requestID: RequestID, _ error: any Error) -> Response {
+        if let problem = Problem.of(query: error) { return respond(problem, requestID) }
         logger.error("reading failed", metadata: requestID.metadata(["reason": .string("\(error)")]))
         return respond(.of(reading: error), requestID)
     }

@@ -14,6 +14,7 @@ extension RequestHandler {
     func stream(_ request: StreamRequest, _ exchange: Exchange) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, request.requestID)) }
         if case .value(let read) = request.source {
+            if let reply = evaluate(read, exchange) { return reply }
             do {
                 _ = try hub.readQuickly(read.selection)
             } catch {

@@ -86,7 +86,9 @@ extension RequestHandler: WatchReceiver {
     private func response(to watched: WatchedRequest, _ change: Delivery.Change) -> Response? {
         let response: Response? =
             switch (watched.kind, change) {
-            case (.read(let request), .value(let reading)): contract.response(to: request, reading)
+            // A query without an answer says why when it is evaluated for the client.
+            case (.read(let request), .value(let reading)) where reading.encoded != nil || !request.selection.isQuery:
+                contract.response(to: request, reading)
             case (.read(let request), _): answerQuickly(request)
             case (.changes(let request), .changes(let page, let since)) where !isLong(page, since: since, for: request):
                 quickResponse(to: request, page, since: since)

@@ -41,8 +41,8 @@ final class RequestHandler: Sendable {
     /// When it was made.
     let begun: Instant
     private let requestNumbers: RequestNumbers
-    /// The exchanges of streams whose start the journal has found a moment ago.
-    let checkedStreams = Mutex<Set<UInt64>>([])
+    /// The exchanges whose slow work before they are carried out has been done a moment ago.
+    let checkedRequests = Mutex<Set<UInt64>>([])
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,

@@ -74,7 +74,7 @@ extension WatchedRequest.Kind {
 }
 
 extension ReadRequest {
-    fileprivate var route: Watch.Route { if case .view = selection { .view } else { .state } }
+    fileprivate var route: Watch.Route { if case .view = selection.base { .view } else { .state } }
 }
 
 extension ChangesRequest {

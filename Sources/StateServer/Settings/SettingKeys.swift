@@ -102,6 +102,9 @@ public struct SettingKeys: Sendable {
         "changes_limit_max", default: 1000, in: 1...100_000, "most commits in an answer of /v1/changes")
     public let queryLimitMax = Setting(
         "query_limit_max", default: 1000, in: 1...100_000, "most members in the answer to a query")
+    public let queriesWatchedMax = Setting(
+        "queries_watched_max", default: 2000, in: 1...1_000_000,
+        "most different queries that clients wait for or follow; more are answered 503")
     public let connectionsMax = Setting(
         "connections_max", default: 0, in: 0...1_000_000,
         "most connections; more are answered 503; 0: as many as the limit of open files allows, up to 20000")

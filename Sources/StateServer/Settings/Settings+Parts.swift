@@ -186,7 +186,8 @@ extension Settings {
         let room = connectionsLimit - max(8, connectionsLimit / 32)
         return WatchLimits(
             watchesMax: min(self.waitersMax, room), watchesPerClientMax: self.waitersPerClientMax,
-            valuesBytesMax: self.memoryBytesMax / 4, viewsMax: self.viewsWatchedMax)
+            valuesBytesMax: self.memoryBytesMax / 4, viewsMax: self.viewsWatchedMax,
+            queriesMax: self.queriesWatchedMax)
     }
 
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {

@@ -235,6 +235,10 @@ package final class CompiledDomain<State: StateType>: Sendable {
                     try memo.bytes(in: snapshot, marking: viewMark.withLock(\.self))
                 })
         case .hidden: return .nothing
+        case .query(let query, of: let base):
+            guard countMax == .max else { return .overBudget }
+            guard let value = try select(base, in: snapshot, countMax: .max).bytes else { return .nothing }
+            return .encoded(try query.query.answered(to: value))
         }
     }
 
@@ -327,11 +331,13 @@ package final class CompiledDomain<State: StateType>: Sendable {
 }
 
 /// A part of the state, or a view, that a client reads or watches.
-package enum Selection: Hashable, Sendable {
+package indirect enum Selection: Hashable, Sendable {
     /// The value at a JSON Pointer.
     case pointer(JSONPointer)
     /// A named view, for a client's parameters and subject where it takes them.
     case view(String, ViewArguments = .none)
     /// A part that the client may not see: it is never there, whatever the state holds.
     case hidden(JSONPointer)
+    /// Some members of the value of a selection.
+    case query(SelectionQuery, of: Selection)
 }

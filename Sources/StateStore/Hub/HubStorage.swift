@@ -165,10 +165,9 @@ struct HubStorage: Sendable {
     mutating func register(_ watch: Watch) -> WatchRefusal? {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
-        if case .value(let selection, _) = watch.subject, selection.isViewWithArguments, !index.isWatched(selection),
-            index.watchedViewsCount >= limits.viewsMax
-        {
-            return .views
+        if case .value(let selection, _) = watch.subject, !index.isWatched(selection) {
+            if selection.isViewWithArguments, index.watchedViewsCount >= limits.viewsMax { return .views }
+            if selection.isQuery, index.watchedQueriesCount >= limits.queriesMax { return .queries }
         }
         let bytes = watch.valueBytes
         if bytes > 0 {

@@ -58,6 +58,8 @@ struct SelectionIndex: Sendable {
     /// How many watched selections are views with arguments.
     private(set) var watchedViewsCount = 0
     private var latestVersion: Version
+    /// How many different queries are watched.
+    private(set) var watchedQueriesCount = 0
     /// The unwatched selections with cached values, the longest unwatched first; also places that no longer count.
     private var idle: Deque<(selection: IndexedSelection, number: UInt64, bytes: Int)> = []
     private var idleBytes = 0
@@ -111,17 +113,21 @@ struct SelectionIndex: Sendable {
 
     mutating func insert(_ id: Watch.ID, at selection: Selection, waitsForOneValue: Bool = false) {
         let added = add(selection)
-        if selection.isViewWithArguments, watches(at: added).isEmpty { watchedViewsCount += 1 }
+        if watches(at: added).isEmpty {
+            if selection.isViewWithArguments { watchedViewsCount += 1 }
+            if selection.isQuery { watchedQueriesCount += 1 }
+        }
         entries[added]?.watches.insert(id)
         if waitsForOneValue { entries[added]?.oneValue.insert(id) }
     }
 
     mutating func remove(_ id: Watch.ID, at selection: Selection) {
         guard let selection = known[selection], let index = entries.index(forKey: selection) else { return }
-        let removed = entries.values[index].watches.remove(id)
+        let wasWatched = entries.values[index].watches.remove(id) != nil
         entries.values[index].oneValue.remove(id)
         guard entries.values[index].watches.isEmpty else { return }
-        if removed != nil, selection.selection.isViewWithArguments { watchedViewsCount -= 1 }
+        if wasWatched, selection.selection.isViewWithArguments { watchedViewsCount -= 1 }
+        if wasWatched, selection.selection.isQuery { watchedQueriesCount -= 1 }
         dirty.remove(selection)
         idles(selection)
     }
@@ -129,10 +135,10 @@ struct SelectionIndex: Sendable {
     private mutating func add(_ selection: Selection) -> IndexedSelection {
         if let added = known[selection] { return added }
         let pointers: [JSONPointer] =
-            switch selection {
+            switch selection.base {
             case .pointer(let pointer): [pointer]
             case .view(let name, _): viewReads[name] ?? [.root]
-            case .hidden: []
+            case .hidden, .query: []
             }
         let added = IndexedSelection(selection, pointers: pointers)
         known[selection] = added

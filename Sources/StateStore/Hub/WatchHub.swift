@@ -106,6 +106,9 @@ package final class WatchHub: Sendable {
         return keep(selected, selection, latest)
     }
 
+    /// Whether the value of a selection in the published snapshot is encoded already.
+    package func knows(_ selection: Selection) -> Bool { storage.withLock { $0.encoded(selection) != nil } }
+
     /// The most parts of a value that the hub encodes on the caller's thread or in a pass, and the most parts of commits that it
     /// compares with filters there.
     static let quickCountMax = 1000

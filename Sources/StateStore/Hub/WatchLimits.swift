@@ -10,10 +10,14 @@ package struct WatchLimits: Sendable {
     /// How many different views with arguments may be watched.
     package var viewsMax: Int
 
+    /// How many different queries may be watched.
+    package var queriesMax: Int
+
     package init(
         watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000, valuesBytesMax: Int = 64 << 20,
-        viewsMax: Int = 10_000
+        viewsMax: Int = 10_000, queriesMax: Int = 2000
     ) {
+        self.queriesMax = queriesMax
         self.watchesMax = watchesMax
         self.watchesPerClientMax = watchesPerClientMax
         self.valuesBytesMax = valuesBytesMax
@@ -29,4 +33,6 @@ package enum WatchRefusal: Error, Sendable {
     case client
     /// As many different views with arguments are watched as the store allows.
     case views
+    /// There are as many different queries as may be watched.
+    case queries
 }

@@ -1,0 +1,221 @@
+"""Queries that clients wait for and follow, while members come, change, move and go.
+
+Each result that a client has got is compared with the same query at the version that the result names.
+"""
+
+import json
+import random
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+from harness.actions import action
+from harness.client import Client
+from harness.expectations import expect, expect_equal
+from harness.streams import open_stream
+
+PLACES = ["/tasks", "/list", "/deep/er/tasks"]
+
+
+def random_filter(chance):
+    kind = chance.randrange(6)
+    if kind == 0:
+        return f"@.owner == '{chance.choice(['ann', 'bob', 'café'])}'"
+    if kind == 1:
+        return f"@.due {chance.choice(['<', '>=', '!='])} {chance.randint(-3, 3)}"
+    if kind == 2:
+        return f"@.tags[?@ == '{chance.choice('abc')}']"
+    if kind == 3:
+        return "@.done == false"
+    left, right = random_filter(chance), random_filter(chance)
+    return f"({left}) && !({right})" if chance.random() < 0.5 else f"({left}) || ({right})"
+
+
+def random_query(chance):
+    asked = {}
+    if chance.random() < 0.8:
+        asked["filter"] = random_filter(chance)
+    if chance.random() < 0.7:
+        asked["sort"] = chance.choice(["/due", "-/due", "/owner,-/due", "/tags/0", "-/none"])
+    if chance.random() < 0.7:
+        asked["limit"] = chance.choice([0, 1, 3, 10, 50])
+    if chance.random() < 0.3:
+        asked["offset"] = chance.choice([1, 5, 40])
+    if chance.random() < 0.2:
+        asked["fields"] = chance.choice(["/due", "/owner,/tags"])
+    if chance.random() < 0.4 or not asked:
+        asked["count"] = "true"
+    place = chance.choices(PLACES, weights=[6, 1, 2])[0]
+    return f"/v1/state{place}?" + urllib.parse.urlencode(asked)
+
+
+def member(chance):
+    made = {"owner": chance.choice(["ann", "bob", "café"]), "done": chance.random() < 0.5}
+    if chance.random() < 0.8:
+        made["due"] = chance.choice([chance.randint(-5, 5), chance.random(), "soon", None])
+    if chance.random() < 0.6:
+        made["tags"] = chance.sample(["a", "b", "c"], chance.randint(0, 3))
+    return made
+
+
+class Model:
+    """The keys that are there, so that most of the commits are ones that fit."""
+
+    def __init__(self, chance, client):
+        self.chance = chance
+        self.keys = {place: {} for place in PLACES}
+        self.fresh = 0
+        for place in PLACES:
+            self.replace(client, place)
+
+    def replace(self, client, place):
+        count = self.chance.randint(0, 60)
+        members = {self.key(): member(self.chance) for _ in range(count)}
+        value = list(members.values()) if place == "/list" else members
+        if place == "/deep/er/tasks" and self.chance.random() < 0.5:
+            client.commit(action("document/set", {"path": "/deep", "value": {"er": {"tasks": value}, "other": 1}}))
+        else:
+            client.commit(action("document/set", {"path": place, "value": value}))
+        self.keys[place] = dict.fromkeys(range(count) if place == "/list" else members)
+
+    def key(self):
+        self.fresh += 1
+        # Names that are numbers have their own order.
+        return str(self.chance.randint(-20, 2000)) if self.chance.random() < 0.3 else f"t{self.fresh}"
+
+    def some(self, place):
+        keys = self.keys[place]
+        return self.chance.choice(list(keys)) if keys else None
+
+    def commit(self, client):
+        """One commit, which is often of several actions."""
+        if self.chance.random() < 0.01:
+            return self.replace(client, self.chance.choice(PLACES))
+        actions = [self.action() for _ in range(1 if self.chance.random() < 0.8 else self.chance.randint(2, 12))]
+        client.commit(json.dumps(actions).encode())
+
+    def action(self):
+        chance = self.chance
+        place = chance.choices(PLACES, weights=[6, 1, 2])[0]
+        kind = chance.random()
+        key = self.some(place)
+        if place == "/list":
+            if key is None or kind < 0.2:
+                self.keys[place][len(self.keys[place])] = None
+                return {"type": "document/add", "payload": {"path": "/list/-", "value": member(chance)}}
+            if kind < 0.3:
+                self.keys[place].popitem()
+                return {"type": "document/remove", "payload": {"path": f"/list/{chance.randint(0, len(self.keys[place]))}"}}
+        elif key is None or kind < 0.2:
+            key = self.key()
+            self.keys[place][key] = None
+            return {"type": "document/set", "payload": {"path": f"{place}/{key}", "value": member(chance)}}
+        elif kind < 0.35:
+            del self.keys[place][key]
+            return {"type": "document/remove", "payload": {"path": f"{place}/{key}"}}
+        if kind < 0.6:
+            return {"type": "document/set", "payload": {"path": f"{place}/{key}", "value": member(chance)}}
+        name, value = chance.choice(
+            [("done", chance.random() < 0.5), ("due", chance.randint(-5, 5)), ("owner", chance.choice(["ann", "bob"])), ("note", "n")]
+        )
+        return {"type": "document/set", "payload": {"path": f"{place}/{key}/{name}", "value": value}}
+
+
+class Follower(threading.Thread):
+    """A client that follows one query until a version is reached; `seen` has the bytes by version."""
+
+    def __init__(self, server, target):
+        super().__init__(daemon=True)
+        self.server, self.target = server, target
+        self.seen, self.newest, self.error = {}, None, None
+        self.last = None
+
+    def run(self):
+        try:
+            self.follow()
+        except BaseException as error:  # the test raises it
+            self.error = error
+
+    def note(self, version, value):
+        expect(self.newest is None or version >= self.newest, f"{self.target} went back to {version}")
+        expect(value != self.last, f"{self.target} was woken for nothing at {version}")
+        self.newest, self.last = version, value
+        self.seen[version] = value
+
+
+class Poller(Follower):
+    final = None
+
+    def follow(self):
+        with self.server.client() as client:
+            tag = None
+            while True:
+                answer = client.get(self.target + "&wait=1", **({"If_None_Match": tag} if tag else {}))
+                if answer.status == 304:
+                    if self.final is not None and answer.version >= self.final:
+                        return
+                    continue
+                expect_equal(answer.status, 200, self.target)
+                tag = answer.fields["etag"]
+                self.note(answer.version, answer.body.decode().strip())
+
+
+class Streamer(Follower):
+    def follow(self):
+        stream = open_stream(self.server, self.target)
+        while not getattr(self, "is_over", False):
+            for event in stream.watch(0.5):
+                if event.name in ("snapshot", "change"):
+                    self.note(event.version, event.data)
+
+
+def follow_queries(workspace, count, commits, pause=0.0, **settings):
+    """Follows random queries over commits; the number of results, each of which is as the past says."""
+    chance = random.Random(workspace.seed)
+    server = workspace.server(domain="document", data="none", history_commits_max=20_000, **settings)
+    followers = []
+    with server.client() as client:
+        model = Model(chance, client)
+        for number in range(count):
+            target = random_query(chance)
+            kinds = [Poller, Streamer] if number % 3 == 0 else [chance.choice([Poller, Streamer])]
+            followers += [kind(server, target) for kind in kinds]
+        for follower in followers:
+            follower.start()
+        for number in range(commits):
+            model.commit(client)
+            if pause:
+                time.sleep(chance.random() * pause)
+        final = client.get("/v1/state").version
+        time.sleep(0.3)
+        for follower in followers:
+            follower.final = final
+        time.sleep(1)
+        for follower in followers:
+            follower.is_over = True
+        for follower in followers:
+            follower.join(20)
+            expect(not follower.is_alive(), f"{follower.target} is not done")
+            if follower.error:
+                raise follower.error
+        results = {}
+        for follower in followers:
+            for version, value in follower.seen.items():
+                results.setdefault((version, follower.target), []).append(value)
+            results.setdefault((final, follower.target), []).append(follower.last)
+        for (version, target), values in sorted(results.items(), key=lambda pair: pair[0]):
+            past = client.get(f"{target}&version={version}").body.decode().strip()
+            for value in values:
+                # The data of a long event may have line breaks between two tokens.
+                expect_equal(value.replace("\n", ""), past, f"{target} at {version} of {final}")
+    return len(results)
+
+
+@pytest.mark.rounds(500, long=5000)
+@pytest.mark.seconds(long=1200)
+def test_what_clients_get_of_watched_queries_is_what_the_query_says_of_that_version(workspace, figures, rounds):
+    results = follow_queries(workspace, count=20 if rounds == 500 else 50, commits=rounds, pause=0.01)
+    expect(results > rounds // 5, f"only {results} results")
+    figures(f"{results} results of watched queries, each as the past says")
