@@ -1,5 +1,5 @@
 internal import StateJSON
-internal import StateStore
+package import StateStore
 
 /// A query on the members of an object or an array: which of them, in which order, how many, and what of each.
 package struct MemberQuery: Sendable {
@@ -11,9 +11,9 @@ package struct MemberQuery: Sendable {
 
     private let filter: JSONPath.Condition?
     private let order: [Order]
-    private let window: Range<Int>
+    let window: Range<Int>
     private let fields: [JSONPointer]
-    private let wantsCount: Bool
+    let wantsCount: Bool
     package let identity: String
 
     /// The most values that one evaluation looks at: some seconds of a processor.
@@ -105,34 +105,65 @@ extension MemberQuery: MembersQuery {
         var (child, number) = (document.firstChild(document.root), 0)
         while !document.isEnd(child) {
             let place = isObject ? child + 1 : child
-            if let member = try self.found(place, number, document, &evaluation) { found.append(member) }
+            let value = looksAtValues ? JSONValue.value(of: document, at: place) : .null
+            if let keys = try sortKeys(of: value, &evaluation) {
+                found.append(Found(place: place, number: number, keys: keys))
+            }
             child = document.after(place)
             number += 1
         }
         let count = found.count
-        if !order.isEmpty { found.sort { isBefore($0, $1) } }
+        if isSorted { found.sort { isBefore($0.keys, $1.keys) ?? ($0.number < $1.number) } }
         var writer = JSONWriter()
         writer.raw("{\"members\":[")
         var isFirst = true
         for member in found[window.clamped(to: 0..<count)] {
             writer.separator(&isFirst)
-            writer.raw("{\"key\":")
-            if isObject { writer.string(document.utf8(member.place - 1)) } else { writer.string(String(member.number)) }
-            writer.raw(",\"value\":")
-            if fields.isEmpty {
-                document.write(member.place, to: &writer)
-            } else {
-                fields(of: JSONValue.value(of: document, at: member.place)).write(to: &writer)
-            }
-            writer.byte(UInt8(ascii: "}"))
+            let name = isObject ? document.string(member.place - 1) : String(member.number)
+            self.member(name, document, member.place, to: &writer)
         }
+        end(&writer, count: count)
+        return writer.bytes
+    }
+
+    private func member(_ name: String, _ document: JSONDocument, _ place: Int, to writer: inout JSONWriter) {
+        writer.raw("{\"key\":")
+        writer.string(name)
+        writer.raw(",\"value\":")
+        if fields.isEmpty {
+            document.write(place, to: &writer)
+        } else {
+            fields(of: JSONValue.value(of: document, at: place)).write(to: &writer)
+        }
+        writer.byte(UInt8(ascii: "}"))
+    }
+
+    /// A member of the answer, of its value as UTF-8 JSON.
+    func member(_ name: String, _ json: [UInt8]?) throws -> [UInt8] {
+        guard let json else { throw MemberIsGone() }
+        let document = try JSONDocument(json, depthMax: .max)
+        var writer = JSONWriter(capacity: json.count + 64)
+        member(name, document, document.root, to: &writer)
+        return writer.bytes
+    }
+
+    /// Writes what comes behind the members of the answer.
+    func end(_ writer: inout JSONWriter, count: Int) {
         writer.byte(UInt8(ascii: "]"))
         if wantsCount {
             writer.raw(",\"count\":")
             writer.integer(count)
         }
         writer.byte(UInt8(ascii: "}"))
-        return writer.bytes
+    }
+
+    package func kept(of json: [UInt8], _ order: MemberOrder) throws -> (any KeptMembers)? {
+        let document = try JSONDocument(json, depthMax: .max)
+        switch document.kind(document.root) {
+        case UInt8(ascii: "{"): return try KeptOrder(self, document, order)
+        case UInt8(ascii: "["): return nil
+        default: throw NoMembers()
+        }
     }
 
     package func answered(to json: [UInt8]) throws -> [UInt8] {
@@ -150,29 +181,31 @@ extension MemberQuery: MembersQuery {
         var keys: [SortKey?]
     }
 
-    /// A member as the filter and the order see it; nil if the filter does not let it through.
-    private func found(
-        _ place: Int, _ number: Int, _ document: JSONDocument, _ evaluation: inout JSONPathEvaluation
-    ) throws -> Found? {
-        guard filter != nil || !order.isEmpty else { return Found(place: place, number: number, keys: []) }
-        let value = JSONValue.value(of: document, at: place)
+    var isSorted: Bool { !order.isEmpty }
+    var sortCount: Int { order.count }
+    /// Whether the filter or the order looks at the values of members.
+    var looksAtValues: Bool { filter != nil || isSorted }
+
+    /// The values of a member by which it is sorted; nil if the filter does not let it through.
+    func sortKeys(of value: JSONValue, _ evaluation: inout JSONPathEvaluation) throws -> [SortKey?]? {
         if let filter, try !evaluation.holds(filter, for: value) { return nil }
-        return Found(place: place, number: number, keys: order.map { value[pointer: $0.pointer].map(SortKey.init) })
+        return order.map { value[pointer: $0.pointer].map(SortKey.init) }
     }
 
-    private func isBefore(_ left: Found, _ right: Found) -> Bool {
-        for ((leftKey, rightKey), order) in zip(zip(left.keys, right.keys), order) {
-            switch (leftKey, rightKey) {
+    /// Whether the left values come first; nil for equal ones.
+    func isBefore(_ left: [SortKey?], _ right: [SortKey?]) -> Bool? {
+        for index in order.indices {
+            switch (left[index], right[index]) {
             case (nil, nil): continue
             // A missing value comes last in either direction.
             case (_?, nil): return true
             case (nil, _?): return false
             case (let leftKey?, let rightKey?):
-                if leftKey < rightKey { return !order.isDescending }
-                if rightKey < leftKey { return order.isDescending }
+                if leftKey < rightKey { return !order[index].isDescending }
+                if rightKey < leftKey { return order[index].isDescending }
             }
         }
-        return left.number < right.number
+        return nil
     }
 
     /// The fields of a member, in their nesting.
@@ -199,7 +232,7 @@ package struct NoMembers: Error {}
 
 /// A value in the order of a query: null, false, true, numbers, texts by their Unicode scalars, then arrays and objects, which
 /// are equal.
-private enum SortKey: Comparable {
+enum SortKey: Comparable {
     case constant(Int)
     case number(Number)
     case text(String)
@@ -214,6 +247,9 @@ private enum SortKey: Comparable {
         case .array, .object: self = .container
         }
     }
+
+    /// The bytes of memory that a long text takes.
+    var textBytes: Int { if case .text(let text) = self { text.utf8.count } else { 0 } }
 
     private var rank: Int {
         switch self {

@@ -52,8 +52,8 @@ extension RequestHandler {
     ///
     /// The server hands the request on again after the evaluation.
     func evaluate(_ request: ReadRequest, _ exchange: Exchange) -> Reply? {
-        guard request.selection.isQuery, !hub.knows(request.selection) else { return nil }
-        return check(exchange, request.requestID) { [hub] in _ = try hub.read(request.selection) }
+        guard request.selection.isQuery, !hub.isReadQuickly(request.selection) else { return nil }
+        return check(exchange, request.requestID) { [hub] in _ = try hub.read(request.selection, keeps: true) }
     }
 
     /// Whether this server is behind a version and cannot know when it will have it.

@@ -187,7 +187,7 @@ extension Settings {
         return WatchLimits(
             watchesMax: min(self.waitersMax, room), watchesPerClientMax: self.waitersPerClientMax,
             valuesBytesMax: self.memoryBytesMax / 4, viewsMax: self.viewsWatchedMax,
-            queriesMax: self.queriesWatchedMax)
+            queriesMax: self.queriesWatchedMax, queriesBytesMax: self.memoryBytesMax / 4)
     }
 
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {

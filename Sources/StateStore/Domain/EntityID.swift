@@ -28,7 +28,7 @@ public enum EntityKey: Comparable, Sendable {
     /// The key of any other ID.
     case text(String)
 
-    var token: String {
+    package var token: String {
         switch self {
         case .number(let number): String(number)
         case .text(let text): text

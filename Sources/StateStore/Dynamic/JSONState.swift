@@ -24,6 +24,8 @@ struct TreeNode: LayoutNode {
 
     func has(_ state: JSONState, _ tokens: ArraySlice<String>) -> Bool { state.tree.tree(at: tokens) != nil }
 
+    func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? { { JSONTree.key($0) } }
+
     func count(_ state: JSONState) -> Int { state.tree.partsCount }
 
     func knownBytesCount(_ state: JSONState) -> Int? { state.tree.bytesCount }

@@ -40,7 +40,9 @@ struct HubStorage: Sendable {
         self.latest = latest
         self.history = history
         self.limits = limits
-        index = SelectionIndex(viewReads: catalogue.viewReads, version: latest.cursor.version)
+        index = SelectionIndex(
+            viewReads: catalogue.viewReads, version: latest.cursor.version,
+            queryBudget: QueryBudget(bytesMax: limits.queriesBytesMax))
         oldest = journalOldest ?? latest.cursor.version
         comparedVersion = latest.cursor.version
         hasJournal = journalOldest != nil
@@ -159,6 +161,24 @@ struct HubStorage: Sendable {
         }
         return .success(commits)
     }
+
+    /// The commits after a version up to another one, or nil if they are not in memory, or many.
+    func commits(after version: Version, through last: Version) -> [Commit]? {
+        guard version <= last, last - version <= Version(WatchHub.quickCountMax) else { return nil }
+        return history.commits(after: version).map { $0.prefix { $0.version <= last } }.map(Array.init)
+    }
+
+    // MARK: Queries
+
+    mutating func keptQuery(_ selection: Selection) -> KeptQuery? { index.keptQuery(selection) }
+
+    func knownQuery(_ selection: Selection) -> KeptQuery? { index[selection]?.kept }
+
+    func watchedQueries(at place: IndexedSelection) -> Set<IndexedSelection> { index.watchedQueries(at: place) }
+
+    mutating func idles(_ selection: Selection) { index[selection].map { index.idles($0) } }
+
+    mutating func beginComparing(_ selection: IndexedSelection) { index.beginComparing(selection) }
 
     // MARK: Registration
 

@@ -9,10 +9,20 @@ internal import StateJSON
 final class IndexedSelection: Sendable {
     let selection: Selection
     let pointers: [JSONPointer]
+    /// The evaluation of a query on a place; nil for any other selection.
+    let kept: KeptQuery?
+    /// The place that a query with ``kept`` looks at.
+    let place: IndexedSelection?
+    /// Whether it stands for all queries on a place, which a commit then marks at once.
+    let isPlaceOfQueries: Bool
 
-    init(_ selection: Selection, pointers: [JSONPointer]) {
+    init(
+        _ selection: Selection, pointers: [JSONPointer], kept: KeptQuery? = nil, at place: IndexedSelection? = nil,
+        isPlaceOfQueries: Bool = false
+    ) {
         self.selection = selection
         self.pointers = pointers
+        (self.kept, self.place, self.isPlaceOfQueries) = (kept, place, isPlaceOfQueries)
     }
 
     func isChanged(by commits: some Sequence<Commit>) -> Bool {
@@ -49,7 +59,18 @@ struct SelectionIndex: Sendable {
         var isIdle: Bool { watches.isEmpty && comparisonsCount == 0 }
     }
 
+    /// A place that queries look at.
+    private struct QueriedPlace {
+        var queriesCount = 0
+        var watched: Set<IndexedSelection> = []
+        var changedVersion: Version
+        var comparisonsCount = 0
+    }
+
     private var known: [Selection: IndexedSelection] = [:]
+    private var placesByPointer: [JSONPointer: IndexedSelection] = [:]
+    private var places: [IndexedSelection: QueriedPlace] = [:]
+    private let queryBudget: QueryBudget
     private var entries: [IndexedSelection: Entry] = [:]
     private var tree = PointerTree<IndexedSelection>()
     private let viewReads: [String: [JSONPointer]]
@@ -69,9 +90,11 @@ struct SelectionIndex: Sendable {
     private let idleCountMax: Int
 
     init(
-        viewReads: [String: [JSONPointer]], version: Version = 0, idleBytesMax: Int = 32 << 20, idleCountMax: Int = 4096
+        viewReads: [String: [JSONPointer]], version: Version = 0, idleBytesMax: Int = 32 << 20,
+        idleCountMax: Int = 4096, queryBudget: QueryBudget = QueryBudget(bytesMax: .max)
     ) {
         self.viewReads = viewReads
+        self.queryBudget = queryBudget
         (self.idleBytesMax, self.idleCountMax) = (idleBytesMax, idleCountMax)
         latestVersion = version
     }
@@ -79,7 +102,21 @@ struct SelectionIndex: Sendable {
     /// The selection in the index, or nil without watches and a cached value.
     subscript(selection: Selection) -> IndexedSelection? { known[selection] }
 
-    func encoded(_ selection: Selection) -> Encoded? { known[selection].flatMap { entries[$0]?.encoded } }
+    func encoded(_ selection: Selection) -> Encoded? {
+        guard let selection = known[selection] else { return nil }
+        guard let kept = selection.kept, let place = selection.place else { return entries[selection]?.encoded }
+        return places[place].flatMap { kept.encoded(changed: $0.changedVersion) }
+    }
+
+    /// The evaluation of a query on a place, or nil for any other selection.
+    ///
+    /// The query gets an entry, so ``idles(_:)`` follows.
+    mutating func keptQuery(_ selection: Selection) -> KeptQuery? {
+        guard case .query(_, of: .pointer) = selection else { return nil }
+        return add(selection).kept
+    }
+
+    func watchedQueries(at place: IndexedSelection) -> Set<IndexedSelection> { places[place]?.watched ?? [] }
 
     mutating func note(_ encoded: Encoded, for selection: Selection) {
         let added = add(selection)
@@ -90,9 +127,11 @@ struct SelectionIndex: Sendable {
     /// Keeps the value of a selection that nothing uses for the next one who asks, or removes an entry without a value.
     ///
     /// An entry with a comparison under way stays, so that its count is right.
-    private mutating func idles(_ selection: IndexedSelection) {
+    mutating func idles(_ selection: IndexedSelection) {
         guard let index = entries.index(forKey: selection), entries.values[index].isIdle else { return }
-        guard let bytes = entries.values[index].encoded?.body.count else { return removeEntry(selection) }
+        guard let bytes = selection.kept?.bytesCount ?? entries.values[index].encoded?.body.count else {
+            return removeEntry(selection)
+        }
         idleNumber += 1
         entries.values[index].idleNumber = idleNumber
         idle.append((selection, idleNumber, bytes))
@@ -115,7 +154,10 @@ struct SelectionIndex: Sendable {
         let added = add(selection)
         if watches(at: added).isEmpty {
             if selection.isViewWithArguments { watchedViewsCount += 1 }
-            if selection.isQuery { watchedQueriesCount += 1 }
+            if selection.isQuery {
+                watchedQueriesCount += 1
+                if let place = added.place { places[place]?.watched.insert(added) }
+            }
         }
         entries[added]?.watches.insert(id)
         if waitsForOneValue { entries[added]?.oneValue.insert(id) }
@@ -127,9 +169,25 @@ struct SelectionIndex: Sendable {
         entries.values[index].oneValue.remove(id)
         guard entries.values[index].watches.isEmpty else { return }
         if wasWatched, selection.selection.isViewWithArguments { watchedViewsCount -= 1 }
-        if wasWatched, selection.selection.isQuery { watchedQueriesCount -= 1 }
+        if wasWatched, selection.selection.isQuery { endsWatching(selection) }
         dirty.remove(selection)
         idles(selection)
+    }
+
+    private mutating func endsWatching(_ query: IndexedSelection) {
+        watchedQueriesCount -= 1
+        guard let place = query.place else { return }
+        places[place]?.watched.remove(query)
+        if places[place]?.watched.isEmpty == true { dirty.remove(place) }
+    }
+
+    private mutating func place(at pointer: JSONPointer) -> IndexedSelection {
+        if let known = placesByPointer[pointer] { return known }
+        let place = IndexedSelection(.pointer(pointer), pointers: [pointer], isPlaceOfQueries: true)
+        placesByPointer[pointer] = place
+        places[place] = QueriedPlace(changedVersion: latestVersion)
+        tree.insert(place, at: pointer)
+        return place
     }
 
     private mutating func add(_ selection: Selection) -> IndexedSelection {
@@ -140,18 +198,36 @@ struct SelectionIndex: Sendable {
             case .view(let name, _): viewReads[name] ?? [.root]
             case .hidden, .query: []
             }
-        let added = IndexedSelection(selection, pointers: pointers)
+        let added: IndexedSelection
+        if case .query(let query, of: .pointer(let pointer)) = selection {
+            let place = place(at: pointer)
+            places[place]?.queriesCount += 1
+            added = IndexedSelection(
+                selection, pointers: pointers, kept: KeptQuery(query.query, at: pointer, queryBudget), at: place)
+        } else {
+            added = IndexedSelection(selection, pointers: pointers)
+            for pointer in pointers { tree.insert(added, at: pointer) }
+        }
         known[selection] = added
         // A value that was encoded before the entry existed may have changed since.
         entries[added] = Entry(changedVersion: latestVersion)
-        for pointer in pointers { tree.insert(added, at: pointer) }
         return added
     }
 
     private mutating func removeEntry(_ selection: IndexedSelection) {
         known[selection.selection] = nil
         entries[selection] = nil
-        for pointer in selection.pointers { tree.remove(selection, at: pointer) }
+        guard let place = selection.place else {
+            for pointer in selection.pointers { tree.remove(selection, at: pointer) }
+            return
+        }
+        places[place]?.queriesCount -= 1
+        guard places[place]?.queriesCount == 0 else { return }
+        places[place] = nil
+        for pointer in place.pointers {
+            placesByPointer[pointer] = nil
+            tree.remove(place, at: pointer)
+        }
     }
 
     // MARK: Changes
@@ -170,6 +246,11 @@ struct SelectionIndex: Sendable {
         var found: Set<IndexedSelection> = []
         for pointer in pointers { tree.collect(overlapping: pointer, into: &found) }
         for selection in found {
+            if let index = places.index(forKey: selection) {
+                places.values[index].changedVersion = version
+                if !places.values[index].watched.isEmpty { dirty.insert(selection) }
+                continue
+            }
             guard let index = entries.index(forKey: selection) else { continue }
             if entries.values[index].isIdle {
                 removeEntry(selection)
@@ -188,8 +269,16 @@ struct SelectionIndex: Sendable {
     mutating func beginEncoding() -> Set<IndexedSelection> {
         let taken = dirty
         dirty = []
-        for selection in taken { entries[selection]?.comparisonsCount += 1 }
+        for selection in taken { beginComparing(selection) }
         return taken
+    }
+
+    mutating func beginComparing(_ selection: IndexedSelection) {
+        if selection.isPlaceOfQueries {
+            places[selection]?.comparisonsCount += 1
+        } else {
+            entries[selection]?.comparisonsCount += 1
+        }
     }
 
     /// Takes the value of a selection, encoded from the state at a version; ``endComparing(_:)`` follows.
@@ -201,16 +290,27 @@ struct SelectionIndex: Sendable {
         }
         entries.values[index].comparedVersion = version
         // A commit during the encoding may have changed the value: then it is not current, so it is not cached.
-        if entries.values[index].changedVersion <= version { entries.values[index].encoded = encoded }
+        // A query keeps its answer itself.
+        if entries.values[index].changedVersion <= version, selection.kept == nil {
+            entries.values[index].encoded = encoded
+        }
         return Array(entries.values[index].watches)
     }
 
     func isPending(_ selection: Selection) -> Bool {
         guard let selection = known[selection] else { return false }
+        if let place = selection.place, dirty.contains(place) || places[place].map({ $0.comparisonsCount > 0 }) ?? false
+        {
+            return true
+        }
         return dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
     }
 
     mutating func endComparing(_ selection: IndexedSelection) {
+        if selection.isPlaceOfQueries {
+            places[selection]?.comparisonsCount -= 1
+            return
+        }
         guard let index = entries.index(forKey: selection), entries.values[index].comparisonsCount > 0 else { return }
         entries.values[index].comparisonsCount -= 1
         idles(selection)

@@ -1,4 +1,4 @@
-internal import StateJSON
+package import StateJSON
 internal import Synchronization
 
 /// The state at one version without its type, for any reader on any thread.
@@ -18,6 +18,9 @@ package protocol AnySnapshot: AnyObject, Sendable {
 
     /// Whether the selection is a view that is not computed yet, and whose last evaluation has taken long.
     func isSlow(_ selection: Selection) -> Bool
+
+    /// The order of the members of an object at a place, where it is the same in every state; nil elsewhere.
+    func memberOrder(at place: JSONPointer) -> MemberOrder?
 }
 
 extension AnySnapshot {
@@ -95,6 +98,8 @@ final class Snapshot<State: StateType>: AnySnapshot {
         }
         domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, by: entries, at: version)
     }
+
+    func memberOrder(at place: JSONPointer) -> MemberOrder? { domain.layout.memberOrder(place.tokens[...]) }
 
     func isSlow(_ selection: Selection) -> Bool { domain.isSlow(selection, in: self) }
 

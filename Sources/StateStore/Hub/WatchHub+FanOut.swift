@@ -13,6 +13,10 @@ extension WatchHub {
             watch.published(pass.snapshot.cursor.version, at: now)
         }
         for selection in pass.selections {
+            if selection.isPlaceOfQueries {
+                wokenCount += compareQueries(selection, in: pass.snapshot)
+                continue
+            }
             wokenCount += compareWithPassed(selection, pass.passed)
             wokenCount += compare(selection, of: pass.snapshot)
         }
@@ -76,6 +80,15 @@ extension WatchHub {
         // A stream that is sending examines the newest value when its chunk is written, so no value is encoded for it now.
         let now = now()
         guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now) }) else { return 0 }
+        if let kept = selection.kept {
+            guard kept.advance(to: snapshot, changes(at: kept.place, in: snapshot)),
+                let reading = kept.reading(snapshot.cursor.epoch)
+            else {
+                encodeLater(selection)
+                return 0
+            }
+            return compare(selection, with: reading)
+        }
         do {
             let selected = try selected(selection.selection, in: snapshot)
             if case .overBudget = selected {
@@ -96,7 +109,7 @@ extension WatchHub {
     }
 
     /// Has a large selection encoded on the encoding queue, or a view with arguments evaluated, unless it waits there already.
-    private func encodeLater(_ selection: IndexedSelection) {
+    func encodeLater(_ selection: IndexedSelection) {
         let (isFirst, client) = storage.withLock { storage in
             if storage.queueEncoding(selection) { return (true, storage.client(at: selection) ?? "") }
             // The encoding that waits reads the newest snapshot when its turn comes.
@@ -115,12 +128,21 @@ extension WatchHub {
         guard storage.withLock({ $0.beginQueuedEncoding(selection) }) else { return }
         let snapshot = latest
         // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
-        let encoded = try? snapshot.encoded(selection.selection)
+        let encoded: Encoded?
+        if let kept = selection.kept {
+            encoded = try? kept.read(in: snapshot, keeps: true, changes(at: kept.place, in: snapshot))
+        } else {
+            encoded = try? snapshot.encoded(selection.selection)
+        }
         woken(compare(selection, with: Reading(cursor: snapshot.cursor, encoded: encoded)))
     }
 
     private func compare(_ selection: IndexedSelection, with reading: Reading) -> Int {
         defer { storage.withLock { $0.endComparing(selection) } }
+        return compareWatches(selection, with: reading)
+    }
+
+    func compareWatches(_ selection: IndexedSelection, with reading: Reading) -> Int {
         let (ids, wanted) = storage.withLock { storage in
             let ids = storage.endEncoding(selection, reading.encoded, at: reading.cursor.version)
             return (ids, ids.isEmpty ? [] : storage.wantedValues(at: selection))

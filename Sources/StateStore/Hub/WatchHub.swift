@@ -87,10 +87,13 @@ package final class WatchHub: Sendable {
     ///
     /// The cost is O(n) in the size of the value, and one dictionary access where the encoding is cached.
     ///
+    ///
+    /// - Parameter keeps: whether to keep what makes later answers quick, for a query that is to be watched.
     /// - Throws: `EncodingError` when a view's value cannot be encoded.
-    package func read(_ selection: Selection) throws -> Reading {
+    package func read(_ selection: Selection, keeps: Bool = false) throws -> Reading {
         let (latest, known) = storage.withLock { ($0.latest, $0.encoded(selection)) }
-        if let known { return Reading(cursor: latest.cursor, encoded: known) }
+        if let known, !keeps || selection.base.isView { return Reading(cursor: latest.cursor, encoded: known) }
+        if let answer = try readQuery(selection, keeps: keeps) { return answer }
         return keep(try latest.selected(selection, countMax: .max), selection, latest)
     }
 
@@ -101,13 +104,11 @@ package final class WatchHub: Sendable {
     package func readQuickly(_ selection: Selection) throws -> Reading? {
         let (latest, known) = storage.withLock { ($0.latest, $0.encoded(selection)) }
         if let known { return Reading(cursor: latest.cursor, encoded: known) }
+        if selection.isQuery { return readQueryQuickly(selection) }
         let selected = try latest.selected(selection, countMax: Self.quickCountMax)
         if case .overBudget = selected { return nil }
         return keep(selected, selection, latest)
     }
-
-    /// Whether the value of a selection in the published snapshot is encoded already.
-    package func knows(_ selection: Selection) -> Bool { storage.withLock { $0.encoded(selection) != nil } }
 
     /// The most parts of a value that the hub encodes on the caller's thread or in a pass, and the most parts of commits that it
     /// compares with filters there.

@@ -12,12 +12,14 @@ package struct WatchLimits: Sendable {
 
     /// How many different queries may be watched.
     package var queriesMax: Int
+    /// About how many bytes may be kept of watched queries; one that would take more is evaluated anew.
+    package var queriesBytesMax: Int
 
     package init(
         watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000, valuesBytesMax: Int = 64 << 20,
-        viewsMax: Int = 10_000, queriesMax: Int = 2000
+        viewsMax: Int = 10_000, queriesMax: Int = 2000, queriesBytesMax: Int = 64 << 20
     ) {
-        self.queriesMax = queriesMax
+        (self.queriesMax, self.queriesBytesMax) = (queriesMax, queriesBytesMax)
         self.watchesMax = watchesMax
         self.watchesPerClientMax = watchesPerClientMax
         self.valuesBytesMax = valuesBytesMax

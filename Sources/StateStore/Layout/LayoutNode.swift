@@ -15,6 +15,9 @@ protocol LayoutNode<Root>: Sendable {
 
     func declares(_ tokens: ArraySlice<String>) -> Bool
 
+    /// The order of the members of an object at a place, where it is always the same; nil elsewhere.
+    func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder?
+
     /// About how many parts there are to encode: each entity of a table counts one, and every other value counts one.
     func count(_ root: Root) -> Int
 
@@ -51,6 +54,8 @@ package enum SelectedValue: Sendable {
 
 extension LayoutNode {
     func declares(_ tokens: ArraySlice<String>) -> Bool { true }
+
+    func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? { nil }
 
     func has(_ root: Root, _ tokens: ArraySlice<String>) throws -> Bool {
         // The part itself is there: nothing is encoded for that.
@@ -167,6 +172,10 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
         tokens.first.map { member($0)?.declares(tokens.dropFirst()) ?? false } ?? true
     }
 
+    func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? {
+        tokens.first.flatMap { member($0)?.memberOrder(tokens.dropFirst()) }
+    }
+
     func count(_ root: Root) -> Int { members.reduce(1) { $0 + $1.count(root) } }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
@@ -237,6 +246,7 @@ final class LayoutField<Root: Sendable>: Sendable {
     let select: @Sendable (Root, ArraySlice<String>, Int) throws -> SelectedValue
     let has: @Sendable (Root, ArraySlice<String>) throws -> Bool
     let declares: @Sendable (ArraySlice<String>) -> Bool
+    let memberOrder: @Sendable (ArraySlice<String>) -> MemberOrder?
     let count: @Sendable (Root) -> Int
     let path: any PartialKeyPath<Root> & Sendable
     let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
@@ -251,6 +261,7 @@ final class LayoutField<Root: Sendable>: Sendable {
         let part = StoredMember(path)
         has = { root, tokens in try part.read(root) { try node.has($0, tokens) } }
         declares = { node.declares($0) }
+        memberOrder = { node.memberOrder($0) }
         write = { root, writer in try part.read(root) { try node.write($0, to: &writer) } }
         select = { root, tokens, countMax in try part.read(root) { try node.select($0, tokens, countMax: countMax) } }
         count = { root in part.read(root) { node.count($0) } }

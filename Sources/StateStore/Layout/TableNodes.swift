@@ -22,6 +22,11 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
         return JSONText.select(tokens.dropFirst(), in: bytes).map(SelectedValue.cached) ?? .nothing
     }
 
+    func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? {
+        guard tokens.isEmpty else { return nil }
+        return { @Sendable token in ID(token: token)?.key }
+    }
+
     func count(_ table: Table) -> Int { table.count }
 
     func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {

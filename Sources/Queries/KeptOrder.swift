@@ -1,0 +1,120 @@
+internal import StateJSON
+internal import StateStore
+
+/// The members of an object that a query lets through, in the query's order.
+struct KeptOrder: KeptMembers {
+    private struct Entry {
+        let key: EntityKey
+        let values: [SortKey?]
+    }
+
+    private let query: MemberQuery
+    private var entries: [Entry] = []
+    /// The values by which each member is sorted, to find its entry.
+    private var values: [JSONKey: [SortKey?]] = [:]
+    /// The members of the answer as it shows them.
+    private var shown: [JSONKey: [UInt8]] = [:]
+    private var shownBytes = 0
+    /// The bytes of names and sort values that take memory of their own.
+    private var textBytes = 0
+
+    /// Looks at each member; nil where one has a name that the order does not know.
+    init?(_ query: MemberQuery, _ document: JSONDocument, _ order: MemberOrder) throws {
+        self.query = query
+        var evaluation = JSONPathEvaluation(root: .null, stepsMax: MemberQuery.stepsMax)
+        var name = document.firstChild(document.root)
+        while !document.isEnd(name) {
+            let place = name + 1
+            let text = document.string(name)
+            guard let key = order(text) else { return nil }
+            let value = query.looksAtValues ? JSONValue.value(of: document, at: place) : .null
+            if let found = try query.sortKeys(of: value, &evaluation) {
+                entries.append(Entry(key: key, values: found))
+                values[JSONKey(text)] = found
+                textBytes += Self.textBytes(text, found)
+            }
+            name = document.after(place)
+        }
+        let query = query
+        if query.isSorted { entries.sort { Self.isBefore($0, $1, query) } }
+    }
+
+    private static func textBytes(_ name: String, _ values: [SortKey?]) -> Int {
+        values.reduce(2 * name.utf8.count) { $0 + ($1?.textBytes ?? 0) }
+    }
+
+    var bytesCount: Int { entries.count * (96 + 64 * query.sortCount) + textBytes + shownBytes }
+
+    var answerCountMax: Int { query.window.count }
+
+    private static func isBefore(_ left: Entry, _ right: Entry, _ query: MemberQuery) -> Bool {
+        query.isBefore(left.values, right.values) ?? (left.key < right.key)
+    }
+
+    /// The index of an entry, or the one at which it belongs.
+    private func index(of entry: Entry) -> Int {
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if Self.isBefore(entries[middle], entry, query) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    mutating func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool {
+        var evaluation = JSONPathEvaluation(root: .null, stepsMax: stepsMax ?? MemberQuery.stepsMax)
+        let found = try members.map { member in
+            try member.value.flatMap { try query.sortKeys(of: $0, &evaluation) }
+        }
+        var mayDiffer = false
+        for (member, new) in zip(members, found) {
+            let old = values[member.name]
+            guard old != nil || new != nil else { continue }
+            var (before, after): (Int?, Int?) = (nil, nil)
+            if let old {
+                let index = index(of: Entry(key: member.order, values: old))
+                entries.remove(at: index)
+                textBytes -= Self.textBytes(member.name.text, old)
+                before = index
+            }
+            if let new {
+                let entry = Entry(key: member.order, values: new)
+                let index = index(of: entry)
+                entries.insert(entry, at: index)
+                textBytes += Self.textBytes(member.name.text, new)
+                after = index
+            }
+            values[member.name] = new
+            if let bytes = shown.removeValue(forKey: member.name) { shownBytes -= bytes.count }
+            mayDiffer = mayDiffer || concernsAnswer(before, after)
+        }
+        return mayDiffer
+    }
+
+    /// Whether the answer may differ where a member has been at one place and is at another one now.
+    private func concernsAnswer(_ before: Int?, _ after: Int?) -> Bool {
+        // What comes or goes moves all members behind it.
+        guard let before, let after else {
+            return query.wantsCount || (before ?? after ?? 0) < query.window.upperBound
+        }
+        return min(before, after) < query.window.upperBound && max(before, after) >= query.window.lowerBound
+    }
+
+    mutating func answer(_ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
+        var writer = JSONWriter()
+        var now: [JSONKey: [UInt8]] = [:]
+        writer.raw("{\"members\":[")
+        var isFirst = true
+        for entry in entries[query.window.clamped(to: 0..<entries.count)] {
+            let name = entry.key.token
+            let bytes = try shown[JSONKey(name)] ?? query.member(name, value(name))
+            now[JSONKey(name)] = bytes
+            writer.separator(&isFirst)
+            writer.raw(bytes)
+        }
+        shown = now
+        shownBytes = writer.bytes.count
+        query.end(&writer, count: entries.count)
+        return writer.bytes
+    }
+}

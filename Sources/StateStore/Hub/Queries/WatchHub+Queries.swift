@@ -1,0 +1,62 @@
+internal import StateJSON
+internal import Synchronization
+
+/// Queries on the members of a place: a commit costs each of them the members that it touches.
+extension WatchHub {
+    /// The answer to a query on a place in the published snapshot; nil for any other selection.
+    ///
+    /// - Parameter keeps: whether to keep what makes later answers quick, because the query is to be watched.
+    func readQuery(_ selection: Selection, keeps: Bool) throws -> Reading? {
+        let (latest, kept) = storage.withLock { ($0.latest, $0.keptQuery(selection)) }
+        guard let kept else { return nil }
+        defer { storage.withLock { $0.idles(selection) } }
+        let encoded = try kept.read(in: latest, keeps: keeps, changes(at: kept.place, in: latest))
+        return Reading(cursor: latest.cursor, encoded: encoded)
+    }
+
+    /// Whether the answer to a query, and later ones, can be had quickly.
+    package func isReadQuickly(_ selection: Selection) -> Bool {
+        let (isKnown, kept) = storage.withLock { ($0.encoded(selection) != nil, $0.knownQuery(selection)) }
+        guard let kept else { return isKnown }
+        return readQueryQuickly(selection) != nil || isKnown && kept.keepsNothing
+    }
+
+    /// The answer to a query whose members are kept, where it can be brought to the published snapshot quickly.
+    func readQueryQuickly(_ selection: Selection) -> Reading? {
+        let (latest, kept) = storage.withLock { ($0.latest, $0.knownQuery(selection)) }
+        guard let kept, kept.advance(to: latest, changes(at: kept.place, in: latest)) else { return nil }
+        return kept.reading(latest.cursor.epoch)
+    }
+
+    /// Finds the members that the commits after a version have touched, once for all queries that ask for the version.
+    func changes(at place: JSONPointer, in snapshot: any AnySnapshot) -> (Version) -> MemberChanges? {
+        var known: [Version: MemberChanges?] = [:]
+        return { [self] since in
+            if let found = known[since] { return found }
+            let commits = storage.withLock { $0.commits(after: since, through: snapshot.cursor.version) }
+            let found = commits.flatMap { MemberChanges(at: place, $0, in: snapshot) }
+            known[since] = .some(found)
+            return found
+        }
+    }
+
+    /// Compares the watches of all queries on a place whose answers differ; returns how many requests it has woken.
+    func compareQueries(_ place: IndexedSelection, in snapshot: any AnySnapshot) -> Int {
+        defer { storage.withLock { $0.endComparing(place) } }
+        guard case .pointer(let pointer) = place.selection else { return 0 }
+        let changes = changes(at: pointer, in: snapshot)
+        var wokenCount = 0
+        for query in storage.withLock({ $0.watchedQueries(at: place) }) {
+            guard let kept = query.kept else { continue }
+            guard kept.advance(to: snapshot, changes) else {
+                storage.withLock { $0.beginComparing(query) }
+                encodeLater(query)
+                continue
+            }
+            if let reading = kept.takeUncompared(snapshot.cursor.epoch) {
+                wokenCount += compareWatches(query, with: reading)
+            }
+        }
+        return wokenCount
+    }
+}

@@ -1,0 +1,92 @@
+import StateJSON
+import Testing
+
+@testable import Queries
+@testable import StateStore
+
+@Suite("Kept order")
+struct KeptOrderTests {
+    private static let filters = [nil, "@.a > 1", "@.b", "@.a == 'x' || @.a < 2", "!@.a"]
+    private static let sorts = [nil, "/a", "-/a", "/b,-/a", "/none"]
+
+    private static func value(using generator: inout some RandomNumberGenerator) -> JSONValue {
+        var members = JSONObject()
+        for name in ["a", "b", "c"] where Int.random(in: 0..<4, using: &generator) > 0 {
+            members[name] =
+                switch Int.random(in: 0..<6, using: &generator) {
+                case 0: .string("x")
+                case 1: .null
+                case 2: .double(Double(Int.random(in: 0..<30, using: &generator)) / 8)
+                default: .integer(Int64.random(in: 0..<4, using: &generator))
+                }
+        }
+        return .object(members)
+    }
+
+    @Test("kept members have the answer of a query that looks at every member", arguments: 0..<40)
+    func model(seed: Int) throws {
+        var generator = SystemRandomNumberGenerator()
+        let low = Int.random(in: 0..<4, using: &generator)
+        let query = try MemberQuery(
+            filter: Self.filters.randomElement(using: &generator) ?? nil,
+            sort: Self.sorts.randomElement(using: &generator) ?? nil,
+            window: low..<(low + Int.random(in: 0..<12, using: &generator)),
+            fields: seed % 4 == 0 ? "/a" : nil, wantsCount: seed % 3 == 0)
+        let order: MemberOrder = { JSONTree.key($0) }
+        // Two spellings of one letter are two names.
+        var members: [JSONKey: JSONValue] = [:]
+        // The members in the order in which a state has them.
+        func whole() -> [UInt8] {
+            var object = JSONObject()
+            for (name, value) in members { object[name.text] = value }
+            return JSONTree(.object(object)).text
+        }
+        for number in 0..<20 { members[JSONKey("\(number * 7 % 31)")] = Self.value(using: &generator) }
+        var kept = try #require(try query.kept(of: whole(), order))
+        var shown = try kept.answer { members[JSONKey($0)]?.text }
+        #expect(try query.answer(to: whole()) == shown)
+
+        for _ in 0..<120 {
+            var touched: Set<JSONKey> = []
+            for _ in 0..<Int.random(in: 1..<4, using: &generator) {
+                let name = ["3", "10", "é", "e\u{301}", "-4", "zz", "21", "n"].randomElement(using: &generator) ?? ""
+                touched.insert(JSONKey(name))
+                members[JSONKey(name)] = Bool.random(using: &generator) ? Self.value(using: &generator) : nil
+            }
+            let mayDiffer = try kept.update(
+                touched.map { ChangedMember(name: $0, order: JSONTree.key($0.text), value: members[$0]) },
+                stepsMax: nil)
+            let expected = try query.answer(to: whole())
+            if mayDiffer { shown = try kept.answer { members[JSONKey($0)]?.text } }
+
+            #expect(shown == expected, "\(query.identity) of \(String(decoding: whole(), as: UTF8.self))")
+        }
+    }
+
+    @Test("an update that looks at too many values changes nothing")
+    func costly() throws {
+        let query = try MemberQuery(filter: "@..a", sort: nil, window: 0..<9, fields: nil, wantsCount: true)
+        let order: MemberOrder = { JSONTree.key($0) }
+        var kept = try #require(try query.kept(of: Array(#"{"x":{"a":1}}"#.utf8), order))
+        let before = try kept.answer { _ in Array(#"{"a":1}"#.utf8) }
+        let large = JSONValue.array(Array(repeating: .integer(1), count: 100))
+
+        #expect(throws: QueryTooCostly.self) {
+            try kept.update(
+                [
+                    ChangedMember(name: JSONKey("x"), order: .text("x"), value: nil),
+                    ChangedMember(name: JSONKey("y"), order: .text("y"), value: large),
+                ], stepsMax: 50)
+        }
+
+        #expect(try kept.answer { _ in nil } == before)
+    }
+
+    @Test("an array, and an object with a name that the order does not know, are not kept")
+    func unkept() throws {
+        let query = try MemberQuery(filter: nil, sort: "/a", window: 0..<9, fields: nil, wantsCount: true)
+        #expect(try query.kept(of: Array("[1]".utf8)) { JSONTree.key($0) } == nil)
+        #expect(try query.kept(of: Array(#"{"a":1}"#.utf8)) { _ in nil } == nil)
+        #expect(throws: NoMembers.self) { try query.kept(of: Array("1".utf8)) { JSONTree.key($0) } }
+    }
+}

@@ -1,0 +1,186 @@
+import Synchronization
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+/// The members with names that are at least a number, as a query that counts what is asked of it.
+private final class Least: MembersQuery, Sendable {
+    struct Kept: KeptMembers {
+        let query: Least
+        var names: Set<Int>
+        var bytesCount: Int { names.count * query.memberBytes }
+        let answerCountMax = 100
+
+        mutating func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool {
+            query.updates.add(members.count, ordering: .relaxed)
+            let before = names
+            for member in members {
+                guard case .number(let number) = member.order, number >= query.least else { continue }
+                if member.value == nil { names.remove(number) } else { names.insert(number) }
+            }
+            return names != before
+        }
+
+        mutating func answer(_ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
+            for name in names where try value("\(name)") == nil { throw MemberIsGone() }
+            return Array("\(names.sorted())".utf8)
+        }
+    }
+
+    let least: Int
+    let memberBytes: Int
+    let evaluations = Atomic(0)
+    let updates = Atomic(0)
+
+    init(_ least: Int, memberBytes: Int = 1) { (self.least, self.memberBytes) = (least, memberBytes) }
+
+    var identity: String { "\(least)" }
+
+    private func names(_ json: [UInt8]) throws -> Set<Int> {
+        evaluations.add(1, ordering: .relaxed)
+        guard case .object(let object) = try JSONValue(parsing: json) else { throw MemberIsGone() }
+        return Set(object.members.compactMap { Int($0.key) }.filter { $0 >= least })
+    }
+
+    func answered(to json: [UInt8]) throws -> [UInt8] { Array("\(try names(json).sorted())".utf8) }
+
+    func kept(of json: [UInt8], _ order: MemberOrder) throws -> (any KeptMembers)? {
+        Kept(query: self, names: try names(json))
+    }
+
+    func selection(at place: JSONPointer = "/items/entities") -> Selection {
+        .query(SelectionQuery(self), of: .pointer(place))
+    }
+}
+
+@Suite("Watched queries")
+struct WatchedQueryTests {
+    private func watch(_ published: Published, _ number: Int, _ query: Least) throws -> String {
+        let reading = try published.hub.read(query.selection(), keeps: true)
+        return try published.watches.park(
+            number, client: "a", at: query.selection(),
+            until: .otherThan(.tags([try #require(reading.encoded).tag]))
+        ).name
+    }
+
+    @Test("a commit costs a watched query the members that it touches, and wakes for another answer only")
+    func touched() throws {
+        var published = try Published()
+        published.commit(Sample.Put(id: 1, name: "a"), Sample.Put(id: 5, name: "a"))
+        let query = Least(3)
+        #expect(try watch(published, 1, query) == "parked")
+
+        let silent = published.commit(Sample.Put(id: 1, name: "b"), Sample.Add(amount: 1))
+        let woken = published.commit(Sample.Put(id: 7, name: "c"), Sample.Put(id: 2, name: "c"))
+
+        #expect(silent.isEmpty)
+        #expect(woken.map { text($0.reading?.encoded?.bytes) } == ["[5, 7]"])
+        #expect(woken.first?.reading?.cursor.version == published.hub.latest.cursor.version)
+        #expect(query.evaluations.load(ordering: .relaxed) == 1)
+        #expect(query.updates.load(ordering: .relaxed) == 3)
+    }
+
+    @Test("a commit elsewhere costs a watched query nothing, and one that nobody watches neither")
+    func elsewhere() throws {
+        var published = try Published()
+        published.commit(Sample.Put(id: 5, name: "a"))
+        let (query, idle) = (Least(0), Least(1))
+        #expect(try watch(published, 1, query) == "parked")
+        _ = try published.hub.read(idle.selection(), keeps: true)
+
+        for _ in 0..<10 { published.commit(Sample.Add(amount: 1)) }
+        #expect(query.updates.load(ordering: .relaxed) == 0)
+        published.commit(Sample.Put(id: 6, name: "a"))
+
+        #expect(idle.updates.load(ordering: .relaxed) == 0)
+        // Somebody asks again: what has been kept is brought up to date.
+        #expect(text(try published.hub.readQuickly(idle.selection())?.encoded?.bytes) == "[5, 6]")
+        #expect(idle.evaluations.load(ordering: .relaxed) == 1)
+        #expect(idle.updates.load(ordering: .relaxed) == 1)
+    }
+
+    @Test("equal queries share one evaluation and its bytes")
+    func shared() throws {
+        var published = try Published()
+        published.commit(Sample.Put(id: 5, name: "a"))
+        let (first, second) = (Least(2), Least(2))
+        #expect(try watch(published, 1, first) == "parked")
+        #expect(try watch(published, 2, second) == "parked")
+
+        let woken = published.commit(Sample.Put(id: 6, name: "a"))
+
+        #expect(woken.map(\.numbers) == [[1, 2]])
+        #expect(second.evaluations.load(ordering: .relaxed) + second.updates.load(ordering: .relaxed) == 0)
+        #expect(first.updates.load(ordering: .relaxed) == 1)
+    }
+
+    @Test("an answer that a reader has found first still wakes the watches")
+    func readFirst() throws {
+        var core = try Core.sample()
+        let queue = ManualQueue()
+        let watches = HubDriver(
+            hub: WatchHub(
+                core.latest, catalogue: core.domain.catalogue, limits: StoreLimits(), watchLimits: WatchLimits(),
+                journalOldest: nil, queues: queue.queues, now: { Instant(nanoseconds: 0) }))
+        func publish(_ action: any Action) {
+            let turn = core.run([.of(action)])
+            watches.hub.publish(turn.latest, turn.commits)
+        }
+        let query = Least(3)
+        let tag = try #require(try watches.hub.read(query.selection(), keeps: true).encoded?.tag)
+        #expect(
+            try watches.park(1, client: "a", at: query.selection(), until: .otherThan(.tags([tag]))).name == "parked")
+        queue.runAll()
+
+        publish(Sample.Put(id: 4, name: "a"))
+        #expect(text(try watches.hub.read(query.selection()).encoded?.bytes) == "[4]")
+        publish(Sample.Put(id: 1, name: "a"))
+        queue.runAll()
+
+        #expect(watches.log.takeAll().map { text($0.reading?.encoded?.bytes) } == ["[4]"])
+    }
+
+    @Test("a place that is replaced is looked at anew, and its end ends the wait", arguments: [true, false])
+    func places(isThere: Bool) throws {
+        var published = try Published()
+        published.commit(Sample.Put(id: 5, name: "a"))
+        let query = Least(0)
+        let selection = query.selection(at: isThere ? "/items" : "/items/entities/5")
+        let reading = try published.hub.read(selection, keeps: true)
+        _ = try published.watches.park(
+            1, client: "a", at: selection, until: .otherThan(.tags([try #require(reading.encoded).tag])))
+
+        let deliveries = published.commit(Sample.Remove(id: 5))
+
+        #expect(deliveries.map { $0.reading?.encoded == nil } == (isThere ? [] : [true]))
+    }
+
+    @Test("there is a limit for different queries, and equal ones count once")
+    func limit() throws {
+        let published = try Published(
+            watchLimits: WatchLimits(watchesMax: 100, watchesPerClientMax: 100, queriesMax: 2))
+
+        let names = try [(1, 1), (2, 2), (3, 3), (4, 2)].map { try watch(published, $0, Least($1)) }
+        _ = published.watches.leave(1)
+
+        #expect(names == ["parked", "parked", "refused(StateStore.WatchRefusal.queries)", "parked"])
+        #expect(try watch(published, 5, Least(3)) == "parked")
+    }
+
+    @Test("a query that would keep more than there is memory for is evaluated anew")
+    func budget() throws {
+        var published = try Published(
+            watchLimits: WatchLimits(watchesMax: 100, watchesPerClientMax: 100, queriesBytesMax: 100))
+        published.commit(Sample.Put(id: 1, name: "a"))
+        let (small, large) = (Least(0, memberBytes: 40), Least(1, memberBytes: 70))
+        #expect(try watch(published, 1, small) == "parked")
+        #expect(try watch(published, 2, large) == "parked")
+
+        let woken = published.commit(Sample.Put(id: 2, name: "a"))
+
+        #expect(woken.map(\.numbers).sorted { $0[0] < $1[0] } == [[1], [2]])
+        #expect(small.evaluations.load(ordering: .relaxed) == 1)
+        #expect(large.evaluations.load(ordering: .relaxed) == 2)
+    }
+}
