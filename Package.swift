@@ -107,6 +107,7 @@ let package = Package(
             name: "StateHTTP",
             dependencies: [
                 "CDocuments", "HTTPMessages", "Queries", "StateJSON", "StateStore",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
         // JSON Web Tokens: what they say, the keys that verify them, and, with the trait JWT, the verification by JWTKit.

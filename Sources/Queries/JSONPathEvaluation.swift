@@ -220,6 +220,13 @@ struct Number: Comparable {
         }
     }
 
+    /// A number with the same place in the order.
+    var json: JSONValue {
+        if let whole = whole.flatMap({ Int64(exactly: $0) }) { return .integer(whole) }
+        if let whole = whole.flatMap({ UInt64(exactly: $0) }) { return .unsigned(whole) }
+        return .double(double)
+    }
+
     static func == (left: Number, right: Number) -> Bool { !(left < right) && !(right < left) }
 
     static func < (left: Number, right: Number) -> Bool {

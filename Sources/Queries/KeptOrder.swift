@@ -9,6 +9,7 @@ struct KeptOrder: KeptMembers {
     }
 
     private let query: MemberQuery
+    private let order: MemberOrder
     private var entries: [Entry] = []
     /// The values by which each member is sorted, to find its entry.
     private var values: [JSONKey: [SortKey?]] = [:]
@@ -19,15 +20,15 @@ struct KeptOrder: KeptMembers {
     private var textBytes = 0
 
     /// Looks at each member; nil where one has a name that the order does not know.
-    init?(_ query: MemberQuery, _ document: JSONDocument, _ order: MemberOrder) throws {
-        self.query = query
+    init?(_ query: MemberQuery, _ document: JSONDocument, _ order: @escaping MemberOrder) throws {
+        (self.query, self.order) = (query, order)
         var evaluation = JSONPathEvaluation(root: .null, stepsMax: MemberQuery.stepsMax)
         var name = document.firstChild(document.root)
         while !document.isEnd(name) {
             let place = name + 1
             let text = document.string(name)
             guard let key = order(text) else { return nil }
-            let value = query.looksAtValues ? JSONValue.value(of: document, at: place) : .null
+            let value = query.value(of: document, at: place)
             if let found = try query.sortKeys(of: value, &evaluation) {
                 entries.append(Entry(key: key, values: found))
                 values[JSONKey(text)] = found
@@ -71,31 +72,43 @@ struct KeptOrder: KeptMembers {
             let old = values[member.name]
             guard old != nil || new != nil else { continue }
             var (before, after): (Int?, Int?) = (nil, nil)
+            let start = start
             if let old {
                 let index = index(of: Entry(key: member.order, values: old))
                 entries.remove(at: index)
                 textBytes -= Self.textBytes(member.name.text, old)
-                before = index
+                if index >= start { before = index - start }
             }
             if let new {
                 let entry = Entry(key: member.order, values: new)
                 let index = index(of: entry)
                 entries.insert(entry, at: index)
+                let start = self.start
                 textBytes += Self.textBytes(member.name.text, new)
-                after = index
+                if index >= start { after = index - start }
             }
             values[member.name] = new
             if let bytes = shown.removeValue(forKey: member.name) { shownBytes -= bytes.count }
-            mayDiffer = mayDiffer || concernsAnswer(before, after)
+            let isCountOther = query.wantsCount && (old == nil) != (new == nil)
+            mayDiffer = mayDiffer || isCountOther || concernsAnswer(before, after)
         }
         return mayDiffer
     }
 
-    /// Whether the answer may differ where a member has been at one place and is at another one now.
+    /// The index of the first member behind the anchor of the query.
+    private var start: Int {
+        guard let after = query.after, let key = order(after.name) else { return 0 }
+        let anchor = Entry(key: key, values: after.values)
+        let index = index(of: anchor)
+        let isThere = index < entries.count && !Self.isBefore(anchor, entries[index], query)
+        return isThere ? index + 1 : index
+    }
+
+    /// Whether the answer may differ where a member has been at one place behind the anchor and is at another one now.
     private func concernsAnswer(_ before: Int?, _ after: Int?) -> Bool {
-        // What comes or goes moves all members behind it.
+        // What comes or goes moves all members behind it, and decides whether there are more.
         guard let before, let after else {
-            return query.wantsCount || (before ?? after ?? 0) < query.window.upperBound
+            return (before ?? after).map { $0 <= query.window.upperBound } ?? false
         }
         return min(before, after) < query.window.upperBound && max(before, after) >= query.window.lowerBound
     }
@@ -105,7 +118,8 @@ struct KeptOrder: KeptMembers {
         var now: [JSONKey: [UInt8]] = [:]
         writer.raw("{\"members\":[")
         var isFirst = true
-        for entry in entries[query.window.clamped(to: 0..<entries.count)] {
+        let window = query.window(behind: start, of: entries.count)
+        for entry in entries[window] {
             let name = entry.key.token
             let bytes = try shown[JSONKey(name)] ?? query.member(name, value(name))
             now[JSONKey(name)] = bytes
@@ -114,7 +128,9 @@ struct KeptOrder: KeptMembers {
         }
         shown = now
         shownBytes = writer.bytes.count
-        query.end(&writer, count: entries.count)
+        let last = window.endIndex < entries.count ? entries[window].last : nil
+        query.end(
+            &writer, count: entries.count, last: last.map { Anchor(values: $0.values, name: $0.key.token, number: 0) })
         return writer.bytes
     }
 }

@@ -14,6 +14,14 @@ package struct MemberQuery: Sendable {
     let window: Range<Int>
     private let fields: [JSONPointer]
     let wantsCount: Bool
+    /// The member behind which the window begins; nil for the first of all.
+    let after: Anchor?
+    /// Whether the answer says what it took; such a query is not watched.
+    private let explains: Bool
+    /// The names in a member that the filter and the order look at; nil for the whole member.
+    private let names: [[UInt8]]?
+    /// The hash of the filter and the order, which tells an ``Anchor`` of this query from one of another.
+    private let hash: String
     package let identity: String
 
     /// The most values that one evaluation looks at: some seconds of a processor.
@@ -29,9 +37,12 @@ package struct MemberQuery: Sendable {
     ///   - window: the members of the answer, by their places in the order.
     ///   - fields: pointers with commas between; nil for whole members.
     ///   - wantsCount: whether the answer says how many members the filter lets through.
+    ///   - after: the `next` of an answer to the same filter and sort, behind whose members the window begins.
+    ///   - explains: whether the answer says what it took.
     /// - Throws: ``Fault``.
     package init(
-        filter: String?, sort: String?, window: Range<Int>, fields: String?, wantsCount: Bool
+        filter: String?, sort: String?, window: Range<Int>, fields: String?, wantsCount: Bool, after: String? = nil,
+        explains: Bool = false
     ) throws(Fault) {
         self.filter = try filter.map { text throws(Fault) in
             do throws(QueryFault) {
@@ -48,11 +59,24 @@ package struct MemberQuery: Sendable {
             }
         }
         self.fields = try Self.pointers(fields, "fields") { JSONPointer(text: String($0)) }
-        (self.window, self.wantsCount) = (window, wantsCount)
+        let sorting = order.map(\.pointer.tokens.first)
+        let filtering = self.filter.map(\.names) ?? []
+        names = sorting.contains(nil) ? nil : filtering.map { ($0 + sorting.compactMap(\.self)).map { Array($0.utf8) } }
+        (self.window, self.wantsCount, self.explains) = (window, wantsCount, explains)
         // With their lengths, the parts cannot run into each other.
+        let parts = [filter, sort, fields, after].map { $0.map { "=\($0.utf8.count):\($0)" } ?? "-" }
+        hash = String(ContentHash(Array((parts[0] + parts[1]).utf8)).text.prefix(10))
         identity =
-            [filter, sort, fields].map { $0.map { "=\($0.utf8.count):\($0)" } ?? "-" }.joined(separator: "\n")
-            + "\n\(window.lowerBound),\(window.upperBound),\(wantsCount)"
+            parts.joined(separator: "\n") + "\n\(window.lowerBound),\(window.upperBound),\(wantsCount),\(explains)"
+        guard let after else {
+            self.after = nil
+            return
+        }
+        guard let anchor = Anchor(text: after, query: hash, count: order.count) else {
+            throw Fault(
+                parameter: "after", offset: 0, detail: "expected the next of an answer to the same filter and sort")
+        }
+        self.after = anchor
     }
 
     /// A part of a query that cannot be read.
@@ -94,36 +118,85 @@ extension MemberQuery: MembersQuery {
     ///
     /// - Parameters:
     ///   - json: valid UTF-8 JSON.
+    ///   - memberOrder: the order of the value's own members by their names, if there is one.
     ///   - stepsMax: the most values that the evaluation looks at.
     /// - Throws: ``QueryTooCostly``.
-    package func answer(to json: [UInt8], stepsMax: Int = Self.stepsMax) throws -> [UInt8]? {
+    package func answer(
+        to json: [UInt8], _ memberOrder: MemberOrder? = nil, stepsMax: Int = Self.stepsMax
+    ) throws -> [UInt8]? {
+        let begun = ContinuousClock.now
         let document = try JSONDocument(json, depthMax: .max)
         let isObject = document.kind(document.root) == UInt8(ascii: "{")
         guard isObject || document.kind(document.root) == UInt8(ascii: "[") else { return nil }
+        let memberOrder = isObject ? memberOrder : nil
         var evaluation = JSONPathEvaluation(root: .null, stepsMax: stepsMax)
         var found: [Found] = []
         var (child, number) = (document.firstChild(document.root), 0)
+        /// The place of the anchor's member now; the next one has it where the member has gone.
+        var anchorPlace = after.map { Double($0.number) - 0.5 }
         while !document.isEnd(child) {
             let place = isObject ? child + 1 : child
-            let value = looksAtValues ? JSONValue.value(of: document, at: place) : .null
+            if let after, isObject, memberOrder == nil, JSONPointer.sameBytes(document.string(child), after.name) {
+                anchorPlace = Double(number)
+            }
+            let value = value(of: document, at: place)
             if let keys = try sortKeys(of: value, &evaluation) {
                 found.append(Found(place: place, number: number, keys: keys))
             }
             child = document.after(place)
             number += 1
         }
-        let count = found.count
+        if let after, !isObject { anchorPlace = Double(after.number) }
         if isSorted { found.sort { isBefore($0.keys, $1.keys) ?? ($0.number < $1.number) } }
+        func name(_ member: Found) -> String {
+            isObject ? document.string(member.place - 1) : String(member.number)
+        }
+        func isBehindAnchor(_ member: Found) -> Bool {
+            guard let after else { return true }
+            if let isBehind = isBefore(after.values, member.keys) { return isBehind }
+            guard let memberOrder else { return Double(member.number) > anchorPlace ?? 0 }
+            guard let key = memberOrder(name(member)), let anchor = memberOrder(after.name) else { return false }
+            return anchor < key
+        }
+        let start = after == nil ? 0 : found.firstIndex(where: isBehindAnchor) ?? found.count
+        let shown = found[window(behind: start, of: found.count)]
         var writer = JSONWriter()
         writer.raw("{\"members\":[")
         var isFirst = true
-        for member in found[window.clamped(to: 0..<count)] {
+        for member in shown {
             writer.separator(&isFirst)
-            let name = isObject ? document.string(member.place - 1) : String(member.number)
-            self.member(name, document, member.place, to: &writer)
+            self.member(name(member), document, member.place, to: &writer)
         }
-        end(&writer, count: count)
+        let last = shown.endIndex < found.count ? shown.last : nil
+        end(
+            &writer, count: found.count,
+            last: last.map {
+                Anchor(values: $0.keys, name: name($0), number: memberOrder == nil ? $0.number : 0)
+            })
+        if explains {
+            writer.bytes.removeLast()
+            explain(to: &writer, members: number, matched: found.count, stepsMax - evaluation.stepsLeft, begun)
+        }
         return writer.bytes
+    }
+
+    private func explain(
+        to writer: inout JSONWriter, members: Int, matched: Int, _ steps: Int, _ begun: ContinuousClock.Instant
+    ) {
+        writer.raw(",\"explain\":{\"members\":")
+        writer.integer(members)
+        writer.raw(",\"matched\":")
+        writer.integer(matched)
+        writer.raw(",\"steps\":")
+        writer.integer(steps)
+        writer.raw(",\"milliseconds\":")
+        writer.integer(Int((ContinuousClock.now - begun) / .milliseconds(1)))
+        writer.raw("}}")
+    }
+
+    /// The indices of the members of the answer, of so many members in the order.
+    func window(behind start: Int, of count: Int) -> Range<Int> {
+        (min(count, start + window.lowerBound)..<min(count, start + window.upperBound))
     }
 
     private func member(_ name: String, _ document: JSONDocument, _ place: Int, to writer: inout JSONWriter) {
@@ -148,8 +221,14 @@ extension MemberQuery: MembersQuery {
     }
 
     /// Writes what comes behind the members of the answer.
-    func end(_ writer: inout JSONWriter, count: Int) {
+    ///
+    /// - Parameter last: the last of the members, if there are more behind it.
+    func end(_ writer: inout JSONWriter, count: Int, last: Anchor?) {
         writer.byte(UInt8(ascii: "]"))
+        if let next = last?.text(query: hash) {
+            writer.raw(",\"next\":")
+            writer.string(next)
+        }
         if wantsCount {
             writer.raw(",\"count\":")
             writer.integer(count)
@@ -157,7 +236,8 @@ extension MemberQuery: MembersQuery {
         writer.byte(UInt8(ascii: "}"))
     }
 
-    package func kept(of json: [UInt8], _ order: MemberOrder) throws -> (any KeptMembers)? {
+    package func kept(of json: [UInt8], _ order: @escaping MemberOrder) throws -> (any KeptMembers)? {
+        guard !explains else { return nil }
         let document = try JSONDocument(json, depthMax: .max)
         switch document.kind(document.root) {
         case UInt8(ascii: "{"): return try KeptOrder(self, document, order)
@@ -166,8 +246,8 @@ extension MemberQuery: MembersQuery {
         }
     }
 
-    package func answered(to json: [UInt8]) throws -> [UInt8] {
-        guard let answer = try answer(to: json) else { throw NoMembers() }
+    package func answered(to json: [UInt8], _ memberOrder: MemberOrder?) throws -> [UInt8] {
+        guard let answer = try answer(to: json, memberOrder) else { throw NoMembers() }
         return answer
     }
 
@@ -183,8 +263,11 @@ extension MemberQuery: MembersQuery {
 
     var isSorted: Bool { !order.isEmpty }
     var sortCount: Int { order.count }
-    /// Whether the filter or the order looks at the values of members.
-    var looksAtValues: Bool { filter != nil || isSorted }
+
+    /// A member as far as the filter and the order look at it.
+    func value(of document: JSONDocument, at place: Int) -> JSONValue {
+        filter == nil && !isSorted ? .null : JSONValue.value(of: document, at: place, names: names)
+    }
 
     /// The values of a member by which it is sorted; nil if the filter does not let it through.
     func sortKeys(of value: JSONValue, _ evaluation: inout JSONPathEvaluation) throws -> [SortKey?]? {
@@ -245,6 +328,17 @@ enum SortKey: Comparable {
         case .integer, .unsigned, .double, .decimal: self = Number(value).map { .number($0) } ?? .container
         case .string(let text): self = .text(text)
         case .array, .object: self = .container
+        }
+    }
+
+    /// A value with the same place in the order.
+    var json: JSONValue {
+        switch self {
+        case .constant(0): .null
+        case .constant(let rank): .bool(rank == 2)
+        case .number(let number): number.json
+        case .text(let text): .string(text)
+        case .container: .array([])
         }
     }
 

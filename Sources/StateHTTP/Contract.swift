@@ -48,6 +48,7 @@ package struct Contract: Sendable {
     /// The types of the client for JavaScript, to which those of a store are added.
     let clientTypes: [UInt8]
     private(set) var documents = SharedDocuments()
+    let keyedAnswers = KeyedAnswers()
 
     /// Prepares the interface for a domain's actions and views.
     package init(

@@ -178,6 +178,10 @@ package struct ReadRequest: Sendable {
     package var atLeast: Version?
     /// The past version that the client asks for.
     package var version: Version?
+    /// The answer that the client knows, if it asks for the difference to it.
+    package var keyed: KeyedQuery?
+    /// Whether the query says what it takes, for which it is evaluated anew.
+    package var explains = false
     package var style: Style
     /// The content coding that the client prefers; nil for none.
     package var coding: ContentCoding?

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Queries
+@testable import StateStore
 
 @Suite("Queries on members")
 struct MemberQueryTests {
@@ -56,6 +57,18 @@ struct MemberQueryTests {
             #"[{"a":[]},{"a":"b"},{"a":9007199254740993},{"a":true},{"a":9007199254740992},{"a":null},{},{"a":false},{"a":"B"},{"a":{}},{"a":1.5}]"#
 
         #expect(try keys(json, sort: "/a") == ["5", "7", "3", "10", "4", "2", "8", "1", "0", "9", "6"])
+    }
+
+    @Test(
+        "a member is read as far as the filter and the order look at it",
+        arguments: [
+            ("@.a == 1", ["a"]), ("!@['a','b'] || @.c.d[0] > @.e", ["a", "b", "c", "e"]),
+            ("count(@.a[*]) > 1 && match(@.b, 'x')", ["a", "b"]), ("@.a[?@.z == 1]", ["a"]), ("@..a", nil),
+            ("@ == 1", nil), ("length(@) > 1 && @.a", nil), ("@[0]", nil), ("@.*", nil), ("@[?@.a]", nil),
+        ] as [(String, [String]?)])
+    func names(filter: String, expected: [String]?) throws {
+        var parser = JSONPathParser(filter, hasRoot: false)
+        #expect(try parser.wholeCondition().names == expected)
     }
 
     @Test("a window is a part of the order, and lies outside of it without a fault")
@@ -121,6 +134,95 @@ struct MemberQueryTests {
         let fault = #expect(throws: MemberQuery.Fault.self) { try answer(sort: many(17)) }
         #expect(fault?.offset == 48)
         #expect(throws: MemberQuery.Fault.self) { try answer(fields: many(17)) }
+    }
+
+    /// The keys on all pages, each of which begins behind the one before.
+    private func pages(_ json: String, sort: String?, limit: Int, _ order: MemberOrder?) throws -> [[String]] {
+        var (pages, after): ([[String]], String?) = ([], nil)
+        repeat {
+            let query = try MemberQuery(
+                filter: nil, sort: sort, window: 0..<limit, fields: nil, wantsCount: false, after: after)
+            let answer = try JSONValue(parsing: try #require(try query.answer(to: Array(json.utf8), order)))
+            pages.append(
+                try JSONPath("$.members[*].key").values(in: answer).map {
+                    if case .string(let key) = $0 { key } else { "?" }
+                })
+            if case .string(let next)? = answer[pointer: "/next"] { after = next } else { after = nil }
+        } while after != nil && pages.count < 20
+        return pages
+    }
+
+    @Test("pages behind each other have every member once", arguments: [nil, "/due", "-/due", "/owner,-/due", "/none"])
+    func paging(sort: String?) throws {
+        let all = try keys(sort: sort)
+
+        for limit in 1...5 {
+            for order in [nil, { .text($0) }] as [MemberOrder?] {
+                let found = try pages(Self.tasks, sort: sort, limit: limit, order)
+                #expect(found.flatMap { $0 } == all)
+                #expect(found.count == (5 + limit - 1) / limit)
+            }
+        }
+        let mixed =
+            #"[{"a":[]},{"a":"b"},{"a":1e300},{"a":true},{"a":-2},{"a":null},{},{"a":{}},{"a":18446744073709551615}]"#
+        #expect(try pages(mixed, sort: "/a", limit: 2, nil).flatMap { $0 } == keys(mixed, sort: "/a"))
+    }
+
+    @Test("a page goes on behind a member that has gone, and counts all members")
+    func anchor() throws {
+        let page = { (after: String?) in
+            try MemberQuery(
+                filter: "@.due", sort: "/due", window: 0..<2, fields: "/none", wantsCount: true, after: after)
+        }
+        let order: MemberOrder = { .text($0) }
+        let first = try JSONValue(parsing: try #require(try page(nil).answer(to: Array(Self.tasks.utf8), order)))
+        guard case .string(let next)? = first[pointer: "/next"] else { throw NoMembers() }
+        // The last member of the first page has gone, and one with its values has come.
+        let later = Self.tasks.replacing("\"t5\"", with: "\"t51\"")
+
+        let second = try page(next).answer(to: Array(later.utf8), order)
+
+        let two = try #require(Number(.integer(2)))
+        let last = Anchor(values: [.number(two)], name: "t3", number: 0)
+        let text = try #require(last.text(query: try hash(of: next)))
+        #expect(
+            second.map { String(decoding: $0, as: UTF8.self) }
+                == #"{"members":[{"key":"t51","value":{}},{"key":"t3","value":{}}],"next":""# + text + #"","count":4}"#)
+    }
+
+    private func hash(of next: String) throws -> String {
+        let parts = try JSONValue(parsing: try #require(Base64URL.bytes(next)))
+        guard case .string(let hash)? = parts[pointer: "/0"] else { throw NoMembers() }
+        return hash
+    }
+
+    @Test(
+        "the next of another query, or of nobody, is a fault", arguments: ["", "x", "WzFd", "é", "W10", "eyJhIjoxfQ"])
+    func foreign(after: String) throws {
+        let make = { (filter: String?, sort: String?, after: String?) in
+            try MemberQuery(filter: filter, sort: sort, window: 0..<1, fields: nil, wantsCount: false, after: after)
+        }
+        #expect(throws: MemberQuery.Fault.self) { try make(nil, nil, after) }
+        let answer = try JSONValue(parsing: try #require(try make(nil, "/due", nil).answer(to: Array(Self.tasks.utf8))))
+        guard case .string(let next)? = answer[pointer: "/next"] else { throw NoMembers() }
+
+        let fault = #expect(throws: MemberQuery.Fault.self) { try make(nil, "-/due", next) }
+        #expect(fault?.parameter == "after")
+        #expect(throws: MemberQuery.Fault.self) { try make("@.due", "/due", next) }
+        #expect(throws: Never.self) { try make(nil, "/due", next) }
+    }
+
+    @Test("an explanation counts the members, those that match, and the steps")
+    func explanation() throws {
+        let query = try MemberQuery(
+            filter: "@.owner == 'bob'", sort: nil, window: 0..<1, fields: "/none", wantsCount: false, explains: true)
+        let answer = try JSONValue(parsing: try #require(try query.answer(to: Array(Self.tasks.utf8))))
+
+        #expect(answer[pointer: "/explain/members"] == .integer(5))
+        #expect(answer[pointer: "/explain/matched"] == .integer(1))
+        #expect(answer[pointer: "/explain/steps"] == .integer(10))
+        #expect(answer[pointer: "/explain/milliseconds"] != nil)
+        #expect(try query.kept(of: Array(Self.tasks.utf8), { .text($0) }) == nil)
     }
 
     @Test("a path that gathers too many values ends before they take memory")

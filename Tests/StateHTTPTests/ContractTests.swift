@@ -111,7 +111,7 @@ struct ContractTests {
 
         guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
         let described = try json(response)
-        let ofQueries = ["count", "fields", "filter", "limit", "offset", "sort"]
+        let ofQueries = ["after", "count", "explain", "fields", "filter", "limit", "offset", "sort"]
         let ofAnyRead =
             (["at-least", "debounce", "pretty", "until", "until-exists", "version", "wait"] + ofQueries).sorted()
         let ofState = (ofAnyRead + ["as", "since"]).sorted()

@@ -25,6 +25,7 @@ extension Contract {
                 requestID: request.requestID,
                 style: request.style)
         }
+        if let keyed = request.keyed { return keyedResponse(to: request, keyed, reading, encoded) }
         let coding = isCompressed(request, encoded) ? request.coding : nil
         if request.style == .compact, coding == nil, request.wait == nil, request.known == nil {
             let values = ResponseTemplate.Values(ShortText(quoting: encoded.tag), ShortText(reading.cursor))

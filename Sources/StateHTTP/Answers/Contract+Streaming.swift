@@ -27,7 +27,7 @@ extension Contract {
     func stream(
         _ read: ReadRequest, _ format: StreamRequest.Format, _ request: Request, _ parameters: Parameters
     ) throws(Problem) -> StreamRequest {
-        for name in ["version", "at-least", "until", "until-exists"] where parameters.has(name) {
+        for name in ["version", "at-least", "until", "until-exists", "explain"] where parameters.has(name) {
             throw Problem(.badRequest, "bad-parameter", "a stream takes no \(name)")
         }
         // The stream begins with the value in any case: the cursor only decides whether a reset comes before it.

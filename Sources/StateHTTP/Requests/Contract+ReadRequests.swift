@@ -7,11 +7,9 @@ internal import StateStore
 /// Requests for the value of a selection.
 extension Contract {
     /// ``ViewParameters/reservedNames`` has each of these names.
-    static let parametersOfViews: Set<ExactText> = [
-        "wait", "until", "until-exists", "debounce", "at-least", "version", "pretty", "filter", "sort", "limit",
-        "offset",
-        "fields", "count",
-    ]
+    static let parametersOfViews = Set(
+        (["wait", "until", "until-exists", "debounce", "at-least", "version", "pretty"] + parametersOfQueries)
+            .map { ExactText($0) })
     static let parametersOfState = parametersOfViews.union(["as", "since"])
 
     /// Reads a GET of a selection: a read, a stream, or a keyed difference.
@@ -36,10 +34,13 @@ extension Contract {
         let known = try knownTags(request)
         switch selection {
         case .pointer(let pointer), .hidden(let pointer):
-            if try isKeyed(parameters) { return .changes(try difference(at: pointer, routed, parameters)) }
+            let isQuery = Self.parametersOfQueries.contains(where: parameters.has)
+            let isDifference = try isKeyed(parameters)
+            if isDifference, !isQuery { return .changes(try difference(at: pointer, routed, parameters)) }
         case .view, .query: break
         }
-        guard !parameters.has("since") else {
+        let isKeyed = try isKeyed(parameters)
+        guard isKeyed || !parameters.has("since") else {
             throw Problem(
                 .badRequest, "bad-parameter", "since goes with as=keyed; without it, If-None-Match says what is known")
         }
@@ -50,6 +51,8 @@ extension Contract {
         if let query = try query(parameters) {
             if case .hidden = selection {} else { read.selection = .query(SelectionQuery(query), of: selection) }
         }
+        read.explains = try explains(parameters)
+        if isKeyed { return .read(try keyed(read, routed, parameters)) }
         if let format = streamFormat(request, offered: [.events]) {
             return .stream(try stream(read, format, request, parameters))
         }
@@ -88,7 +91,39 @@ extension Contract {
         return .read(read)
     }
 
-    private static let parametersOfQueries = ["filter", "sort", "limit", "offset", "fields", "count"]
+    private static let parametersOfQueries = [
+        "filter", "sort", "limit", "offset", "after", "fields", "count", "explain",
+    ]
+
+    /// Whether the query says what it takes, which differs each time.
+    private func explains(_ parameters: Parameters) throws(Problem) -> Bool {
+        guard try parameters.flag("explain") else { return false }
+        guard !parameters.has("wait"), !parameters.has("as") else {
+            throw Problem(.badRequest, "bad-parameter", "explain takes no wait and no as=keyed")
+        }
+        return true
+    }
+
+    /// A query of which the client gets what differs from the answer that it has.
+    private func keyed(
+        _ read: ReadRequest, _ routed: RoutedRequest, _ parameters: Parameters
+    ) throws(Problem) -> ReadRequest {
+        try Self.refuseForKeyed(parameters, ["version", "at-least", "until", "until-exists"])
+        var read = read
+        let since = try parameters.text("since").map { text throws(Problem) in try cursor(text, "since") }
+        let before = since.flatMap { keyedAnswers.answer(to: read.selection, at: $0) }
+        read.keyed = KeyedQuery(since: since, before: before, answers: keyedAnswers)
+        // Without an answer that the client has, there is nothing to wait for: it gets all keys.
+        if before == nil { read.wait = nil }
+        (read.known, read.debounce) = (before.map { .tags([$0.tag]) }, try debounce(parameters))
+        return read
+    }
+
+    private static func refuseForKeyed(_ parameters: Parameters, _ names: [String]) throws(Problem) {
+        for name in names where parameters.has(name) {
+            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and debounce, no \(name)")
+        }
+    }
 
     /// Reads the query on the members of the value; nil without one.
     private func query(_ parameters: Parameters) throws(Problem) -> MemberQuery? {
@@ -104,9 +139,11 @@ extension Contract {
         let offset = try number("offset", 0, Int(Int32.max))
         let (filter, sort) = (try parameters.text("filter"), try parameters.text("sort"))
         let (fields, wantsCount) = (try parameters.text("fields"), try parameters.flag("count"))
+        let (after, explains) = (try parameters.text("after"), try explains(parameters))
         do throws(MemberQuery.Fault) {
             return try MemberQuery(
-                filter: filter, sort: sort, window: offset..<(offset + limit), fields: fields, wantsCount: wantsCount)
+                filter: filter, sort: sort, window: offset..<(offset + limit), fields: fields, wantsCount: wantsCount,
+                after: after, explains: explains)
         } catch {
             throw Problem(
                 .badRequest, "invalid-query", "\(error.parameter), character \(error.offset + 1): \(error.detail)",
@@ -148,10 +185,7 @@ extension Contract {
     private func difference(
         at pointer: JSONPointer, _ routed: RoutedRequest, _ parameters: Parameters
     ) throws(Problem) -> ChangesRequest {
-        for name in ["version", "at-least", "until", "until-exists"] + Self.parametersOfQueries
-        where parameters.has(name) {
-            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and debounce, no \(name)")
-        }
+        try Self.refuseForKeyed(parameters, ["version", "at-least", "until", "until-exists"])
         let since = try parameters.text("since")
         let wait = try wait(parameters, routed.request)
         return ChangesRequest(

@@ -21,6 +21,13 @@ extension RequestHandler {
             }
             guard latest.version >= version else { return .now(notYet(request)) }
         }
+        if request.explains {
+            return reading(exchange, request.requestID) { [self] in
+                let snapshot = hub.latest
+                let encoded = try snapshot.encoded(request.selection)
+                return contract.response(to: request, Reading(cursor: snapshot.cursor, encoded: encoded))
+            }
+        }
         if wait != nil, let reply = evaluate(request, exchange) { return reply }
         do {
             let now = try hub.readQuickly(request.selection)

@@ -29,6 +29,7 @@ final class WatchedRequest: Sendable {
         var stream: StreamRequest.Format?
         var durable: DurableRead?
         var until: [UInt8]?
+        var since: Cursor?
         var trace: String?
     }
 
@@ -106,7 +107,7 @@ extension WatchedRequest.Options {
         case .read(let request):
             self.init(
                 style: request.style, coding: request.coding, applied: request.wait?.applied, store: request.store.name,
-                until: request.until?.text)
+                until: request.until?.text, since: request.keyed?.since)
         case .changes(let request): self.init(request)
         case .stream(let request):
             switch request.source {

@@ -238,7 +238,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
         case .query(let query, of: let base):
             guard countMax == .max else { return .overBudget }
             guard let value = try select(base, in: snapshot, countMax: .max).bytes else { return .nothing }
-            return .encoded(try query.query.answered(to: value))
+            var order: MemberOrder?
+            if case .pointer(let pointer) = base { order = layout.memberOrder(pointer.tokens[...]) }
+            return .encoded(try query.query.answered(to: value, order))
         }
     }
 

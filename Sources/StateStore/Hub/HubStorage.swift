@@ -42,6 +42,8 @@ struct HubStorage: Sendable {
         self.limits = limits
         index = SelectionIndex(
             viewReads: catalogue.viewReads, version: latest.cursor.version,
+            // What is kept of a query outlives the time between two long-polls.
+            idleBytesMax: 32 << 20 + limits.queriesBytesMax / 2,
             queryBudget: QueryBudget(bytesMax: limits.queriesBytesMax))
         oldest = journalOldest ?? latest.cursor.version
         comparedVersion = latest.cursor.version

@@ -288,7 +288,7 @@ POINTS = {
     "the parameters of a state": lambda d: (
         set(d.query("get", state(d)))
         == {"wait", "until", "until-exists", "debounce", "at-least", "version", "as", "since", "pretty"}
-        | {"filter", "sort", "limit", "offset", "fields", "count"}
+        | {"filter", "sort", "limit", "offset", "after", "fields", "count", "explain"}
     ),
     "until is JSON": lambda d: d.query("get", state(d))["until"]["schema"]["contentMediaType"] == "application/json",
     "the least and the most of numbers": lambda d: (

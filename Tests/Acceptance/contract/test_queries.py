@@ -78,6 +78,31 @@ def test_random_queries_have_the_members_that_python_finds(workspace):
             expect_equal(again.status, 304, "the same query")
 
 
+def test_pages_behind_each_other_have_every_member_once_while_others_come_and_go(workspace):
+    chance = random.Random(workspace.seed)
+    with workspace.server(domain="document", data="none").client() as client:
+        made = members(chance, 60)
+        client.commit(action("document/set", {"path": "/tasks", "value": made}))
+        stays, gone, found, after = set(made), set(), [], {}
+        while True:
+            page = client.get(target("/tasks", sort="/owner,-/due", limit=7, **after)).json
+            found += [member["key"] for member in page["members"]]
+            if "next" not in page:
+                break
+            after = {"after": page["next"]}
+            # The last member of a page goes, and one comes that is sorted before all.
+            gone.add(found[-1])
+            client.commit(action("document/remove", {"path": f"/tasks/{found[-1]}"}))
+            client.commit(action("document/set", {"path": f"/tasks/new{len(gone)}", "value": {"owner": "aaron", "tags": []}}))
+        expect_equal(sorted(found), sorted(stays), "the members on all pages")
+        answer = client.get(target("/tasks", sort="/owner", **after))
+        expect_equal((answer.status, answer.json["parameter"]), (400, "after"), "the next of another order")
+        answer = client.get(target("/tasks", filter="@.owner == 'ann'", explain="true")).json["explain"]
+        expect_equal(answer["members"], 60, "the members that were looked at")
+        answer = client.get(target("/tasks", explain="true", wait=1))
+        expect_equal(answer.status, 400, "an explanation that waits")
+
+
 def test_a_fork_and_a_past_version_are_asked_as_the_present_is(workspace):
     with workspace.server(domain="document", data="none").client() as client:
         cursor = client.commit(action("document/set", {"path": "/tasks", "value": {"a": {"n": 1}, "b": {"n": 2}}}))["cursor"]

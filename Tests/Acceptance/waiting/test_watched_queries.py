@@ -14,6 +14,7 @@ import pytest
 from harness.actions import action
 from harness.client import Client
 from harness.expectations import expect, expect_equal
+from harness.messages import version_of
 from harness.streams import open_stream
 
 PLACES = ["/tasks", "/list", "/deep/er/tasks"]
@@ -171,6 +172,53 @@ class Streamer(Follower):
                     self.note(event.version, event.data)
 
 
+class KeyedFollower(Follower):
+    """Keeps the keys of the answer by the lists of as=keyed; the members whose values it would fetch come from the past."""
+
+    final = None
+
+    def follow(self):
+        place = urllib.parse.urlsplit(self.target).path.removeprefix("/v1/state")
+        with self.server.client() as client:
+            keys, since = [], None
+            self.differences = []
+            while True:
+                answer = client.get(f"{self.target}&as=keyed&wait=1" + (f"&since={since}" if since else ""))
+                expect_equal(answer.status, 200, self.target)
+                lists = answer.json["collections"].get(place, {})
+                before = keys
+                if "initial" in lists:
+                    expect_equal(set(lists), {"initial"}, "the lists of a client that knows nothing")
+                    keys = lists["initial"]
+                else:
+                    added, moved, removed = (lists.get(name, []) for name in ("added", "moved", "removed"))
+                    expect(set(added).isdisjoint(keys) and set(moved + removed + lists.get("changed", [])) <= set(keys), lists)
+                    expect_equal("order" in lists, bool(added or moved or removed), f"whether {lists} has the order")
+                    keys = lists.get("order", keys)
+                    expect_equal(set(keys), set(before) - set(removed) | set(added), "the keys in the order")
+                    stay = [key for key in before if key not in moved + removed]
+                    expect_equal([key for key in keys if key not in moved + added], stay, "the order of the others")
+                self.differences.append((since, answer.json["next"], keys, set(lists.get("changed", [])), answer.json.get("count")))
+                since = answer.json["next"]
+                if self.final is not None and answer.version >= self.final:
+                    return
+
+    def judge(self, client):
+        """Compares each difference with the answers of the past."""
+        past = {}
+        for since, cursor, keys, changed, count in self.differences:
+            answer = client.get(f"{self.target}&version={version_of(cursor)}").json
+            members = {member["key"]: member["value"] for member in answer["members"]}
+            expect_equal(keys, list(members), f"the keys of {self.target} at {cursor}")
+            expect_equal(count, answer.get("count"), f"the count of {self.target} at {cursor}")
+            if since in past:
+                other = {key for key, value in members.items() if key in past[since] and past[since][key] != value}
+                if changed or list(past[since]) != list(members) or other:
+                    expect_equal(changed, other, f"what has changed in {self.target} from {since} to {cursor}")
+            past[cursor] = members
+        return len(self.differences)
+
+
 def follow_queries(workspace, count, commits, pause=0.0, **settings):
     """Follows random queries over commits; the number of results, each of which is as the past says."""
     chance = random.Random(workspace.seed)
@@ -180,7 +228,10 @@ def follow_queries(workspace, count, commits, pause=0.0, **settings):
         model = Model(chance, client)
         for number in range(count):
             target = random_query(chance)
-            kinds = [Poller, Streamer] if number % 3 == 0 else [chance.choice([Poller, Streamer])]
+            if chance.random() < 0.4 and (page := client.get(target).json.get("next")):
+                target += "&" + urllib.parse.urlencode({"after": page})
+            kinds = [Poller, Streamer, KeyedFollower]
+            kinds = kinds if number % 3 == 0 else [chance.choice(kinds)]
             followers += [kind(server, target) for kind in kinds]
         for follower in followers:
             follower.start()
@@ -200,8 +251,12 @@ def follow_queries(workspace, count, commits, pause=0.0, **settings):
             expect(not follower.is_alive(), f"{follower.target} is not done")
             if follower.error:
                 raise follower.error
+        keyed = [follower for follower in followers if isinstance(follower, KeyedFollower)]
+        count = sum(follower.judge(client) for follower in keyed)
         results = {}
         for follower in followers:
+            if follower in keyed:
+                continue
             for version, value in follower.seen.items():
                 results.setdefault((version, follower.target), []).append(value)
             results.setdefault((final, follower.target), []).append(follower.last)
@@ -210,7 +265,7 @@ def follow_queries(workspace, count, commits, pause=0.0, **settings):
             for value in values:
                 # The data of a long event may have line breaks between two tokens.
                 expect_equal(value.replace("\n", ""), past, f"{target} at {version} of {final}")
-    return len(results)
+    return len(results) + count
 
 
 @pytest.mark.rounds(500, long=5000)

@@ -43,9 +43,11 @@ private final class Least: MembersQuery, Sendable {
         return Set(object.members.compactMap { Int($0.key) }.filter { $0 >= least })
     }
 
-    func answered(to json: [UInt8]) throws -> [UInt8] { Array("\(try names(json).sorted())".utf8) }
+    func answered(to json: [UInt8], _ order: MemberOrder?) throws -> [UInt8] {
+        Array("\(try names(json).sorted())".utf8)
+    }
 
-    func kept(of json: [UInt8], _ order: MemberOrder) throws -> (any KeptMembers)? {
+    func kept(of json: [UInt8], _ order: @escaping MemberOrder) throws -> (any KeptMembers)? {
         Kept(query: self, names: try names(json))
     }
 

@@ -17,6 +17,14 @@ final class KeptQuery: Sendable {
         var keepsNothing = false
     }
 
+    /// The result of an evaluation.
+    private enum Result {
+        /// The answer is that of the evaluation before.
+        case same
+        /// The bytes of the answer, or nil where nothing is at the place.
+        case bytes([UInt8]?)
+    }
+
     private struct Answer {
         var encoded: Encoded?
         /// The newest version at which the answer stands; nil before the first evaluation.
@@ -73,7 +81,7 @@ final class KeptQuery: Sendable {
     /// - Parameters:
     ///   - keeps: whether to keep the members, so that later states cost what changes.
     ///   - changes: the members that the commits after a version have touched, or nil if they are unknown or many.
-    /// - Throws: as ``MembersQuery/answered(to:)``.
+    /// - Throws: as ``MembersQuery/answered(to:_:)``.
     func read(
         in snapshot: any AnySnapshot, keeps: Bool, _ changes: (Version) -> MemberChanges?
     ) throws -> Encoded? {
@@ -82,18 +90,19 @@ final class KeptQuery: Sendable {
             if let known = work.version, known > version {
                 // Another reader has a newer state.
                 return try snapshot.selected(.pointer(place), countMax: .max).bytes.map {
-                    Encoded(try query.answered(to: $0))
+                    Encoded(try query.answered(to: $0, snapshot.memberOrder(at: place)))
                 }
             }
             if let known = encoded(changed: version), !keeps || work.members != nil || work.keepsNothing {
                 return known
             }
             do {
-                let bytes = try advanced(&work, snapshot, changes) ?? evaluated(&work, snapshot, keeps: keeps)
-                return stands(bytes, at: version, &work)
+                let result =
+                    try advanced(&work, snapshot, changes) ?? .bytes(evaluated(&work, snapshot, keeps: keeps))
+                return stands(result, at: version, &work)
             } catch {
                 work.members = nil
-                _ = stands(nil, at: version, &work)
+                _ = stands(.bytes(nil), at: version, &work)
                 throw error
             }
         }
@@ -113,23 +122,23 @@ final class KeptQuery: Sendable {
             guard members.answerCountMax <= WatchHub.quickCountMax, let changes = changes(known),
                 changes.members.count <= WatchHub.quickCountMax,
                 // What takes long, or cannot be answered, is evaluated anew elsewhere.
-                let bytes = try? advanced(&work, snapshot, { _ in changes }, stepsMax: Self.quickSteps)
+                let result = try? advanced(&work, snapshot, { _ in changes }, stepsMax: Self.quickSteps)
             else { return false }
-            _ = stands(bytes, at: version, &work)
+            _ = stands(result, at: version, &work)
             return true
         } ?? false
     }
 
-    /// The bytes of the answer by the members that have changed; nil where the whole value has to be looked at.
+    /// The answer by the members that have changed; nil where the whole value has to be looked at.
     private func advanced(
         _ work: inout Work, _ snapshot: any AnySnapshot, _ changes: (Version) -> MemberChanges?, stepsMax: Int? = nil
-    ) throws -> [UInt8]? {
+    ) throws -> Result? {
         guard work.members != nil, let known = work.version, let changes = changes(known) else { return nil }
         guard try work.members?.update(changes.members, stepsMax: stepsMax) == true else {
-            return answer.withLock { $0.encoded?.bytes }
+            return .same
         }
         do {
-            return try work.members?.answer { try value(of: $0, in: snapshot) }
+            return .bytes(try work.members?.answer { try value(of: $0, in: snapshot) })
         } catch {
             // The members have changed, and there is no answer that goes with them.
             work.members = nil
@@ -145,18 +154,17 @@ final class KeptQuery: Sendable {
         work.members = nil
         work.keepsNothing = keeps
         guard let value = try snapshot.selected(.pointer(place), countMax: .max).bytes else { return nil }
-        if keeps, !work.isTooLarge, let order = snapshot.memberOrder(at: place),
-            var members = try query.kept(of: value, order)
-        {
+        let order = snapshot.memberOrder(at: place)
+        if keeps, !work.isTooLarge, let order, var members = try query.kept(of: value, order) {
             let bytes = try members.answer { try self.value(of: $0, in: snapshot) }
             (work.members, work.keepsNothing) = (members, false)
             return bytes
         }
-        return try query.answered(to: value)
+        return try query.answered(to: value, order)
     }
 
     /// Publishes the answer for a version, and counts the memory of the members.
-    private func stands(_ bytes: [UInt8]?, at version: Version, _ work: inout Work) -> Encoded? {
+    private func stands(_ result: Result, at version: Version, _ work: inout Work) -> Encoded? {
         work.version = version
         let count = work.members?.bytesCount ?? 0
         if !budget.hold(count, insteadOf: work.bytesCount) {
@@ -164,9 +172,10 @@ final class KeptQuery: Sendable {
             budget.hold(0, insteadOf: count)
         }
         work.bytesCount = work.members == nil ? 0 : count
+        let made: Encoded? = if case .bytes(let bytes?) = result { Encoded(bytes) } else { nil }
         return answer.withLock { answer in
-            if answer.version == nil || answer.encoded.map({ Array($0.json) }) != bytes {
-                answer.encoded = bytes.map { Encoded($0) }
+            if case .bytes = result, answer.version == nil || answer.encoded?.tag != made?.tag {
+                answer.encoded = made
                 answer.number += 1
             }
             answer.version = version

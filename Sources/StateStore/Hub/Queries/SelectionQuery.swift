@@ -10,9 +10,11 @@ package protocol MembersQuery: Sendable {
 
     /// The answer for a value, as compact UTF-8 JSON; O(n) in the bytes of the value.
     ///
-    /// - Parameter json: valid UTF-8 JSON.
+    /// - Parameters:
+    ///   - json: valid UTF-8 JSON.
+    ///   - order: the order of the value's own members by their names, if there is one.
     /// - Throws: for a value without members, and for a query that looks at too many values.
-    func answered(to json: [UInt8]) throws -> [UInt8]
+    func answered(to json: [UInt8], _ order: MemberOrder?) throws -> [UInt8]
 
     /// The members that the query lets through in their order, to be kept while the value changes.
     ///
@@ -20,8 +22,8 @@ package protocol MembersQuery: Sendable {
     ///   - json: valid UTF-8 JSON.
     ///   - order: the order of the value's own members.
     /// - Returns: nil for an array, whose members have no names.
-    /// - Throws: as ``answered(to:)``.
-    func kept(of json: [UInt8], _ order: MemberOrder) throws -> (any KeptMembers)?
+    /// - Throws: as ``answered(to:_:)``.
+    func kept(of json: [UInt8], _ order: @escaping MemberOrder) throws -> (any KeptMembers)?
 }
 
 /// The place of a member among the members of its object, by its name; nil for a name that no member has.
@@ -43,7 +45,7 @@ package protocol KeptMembers: Sendable {
     /// - Returns: whether the answer may differ.
     mutating func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool
 
-    /// The answer, as ``MembersQuery/answered(to:)`` has it; O(n) in its bytes.
+    /// The answer, as ``MembersQuery/answered(to:_:)`` has it; O(n) in its bytes.
     ///
     /// - Parameter value: the value of a member as UTF-8 JSON.
     /// - Throws: ``MemberIsGone`` for a member without a value.

@@ -1,0 +1,58 @@
+internal import StateJSON
+
+/// The names of the members that a condition looks at in a value, so that the others need not be read.
+extension JSONPath.Condition {
+    /// The names; nil for a condition that looks at the whole value.
+    var names: [String]? {
+        switch self {
+        case .any(let conditions), .all(let conditions): union(conditions.map(\.names))
+        case .not(let condition): condition.names
+        case .comparison(let left, _, let right): union([left.names, right.names])
+        case .exists(let path): path.names
+        case .matches(let call): union(call.arguments.map(\.names))
+        }
+    }
+}
+
+extension JSONPath.Operand {
+    fileprivate var names: [String]? {
+        switch self {
+        case .literal: []
+        case .path(let path): path.names
+        case .call(let call): union(call.arguments.map(\.names))
+        }
+    }
+}
+
+extension JSONPath.Relative {
+    fileprivate var names: [String]? {
+        guard let first = segments.first, !isOfRoot, !first.isDescendant else { return nil }
+        var names: [String] = []
+        for selector in first.selectors {
+            guard case .name(let name) = selector else { return nil }
+            names.append(name)
+        }
+        return names
+    }
+}
+
+private func union(_ lists: [[String]?]) -> [String]? {
+    lists.reduce([]) { all, names in all.flatMap { all in names.map { all + $0 } } }
+}
+
+extension JSONValue {
+    /// A value with these members only, if it is an object; O(n) in its members and in the bytes of these.
+    static func value(of document: JSONDocument, at place: Int, names: [[UInt8]]?) -> JSONValue {
+        guard let names, document.kind(place) == UInt8(ascii: "{") else { return value(of: document, at: place) }
+        var object = JSONObject()
+        var name = document.firstChild(place)
+        while !document.isEnd(name) {
+            let text = document.utf8(name)
+            if names.contains(where: { text.count == $0.count && text.elementsEqual($0) }) {
+                object[document.string(name)] = value(of: document, at: name + 1)
+            }
+            name = document.after(name + 1)
+        }
+        return .object(object)
+    }
+}
