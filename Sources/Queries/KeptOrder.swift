@@ -1,14 +1,36 @@
 internal import StateJSON
 internal import StateStore
+internal import Synchronization
 
 /// The members of an object that a query lets through, in the query's order.
-struct KeptOrder: KeptMembers {
+final class KeptOrder: KeptMembers {
+    private let members: Mutex<OrderedMembers>
+
+    /// Looks at each member; nil where one has a name that the order does not know.
+    init?(_ query: MemberQuery, _ document: JSONDocument, _ order: @escaping MemberOrder) throws {
+        guard let members = try OrderedMembers(query, document, order) else { return nil }
+        self.members = Mutex(members)
+    }
+
+    var bytesCount: Int { members.withLock(\.bytesCount) }
+    var answerCountMax: Int { members.withLock(\.query.window.count) }
+
+    func update(_ changed: [ChangedMember], stepsMax: Int?) throws -> Bool {
+        try members.withLock { try $0.update(changed, stepsMax: stepsMax) }
+    }
+
+    func answer(_ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
+        try members.withLock { try $0.answer(value) }
+    }
+}
+
+private struct OrderedMembers: Sendable {
     private struct Entry {
         let key: EntityKey
         let values: [SortKey?]
     }
 
-    private let query: MemberQuery
+    let query: MemberQuery
     private let order: MemberOrder
     private var entries: [Entry] = []
     /// The values by which each member is sorted, to find its entry.
@@ -19,7 +41,6 @@ struct KeptOrder: KeptMembers {
     /// The bytes of names and sort values that take memory of their own.
     private var textBytes = 0
 
-    /// Looks at each member; nil where one has a name that the order does not know.
     init?(_ query: MemberQuery, _ document: JSONDocument, _ order: @escaping MemberOrder) throws {
         (self.query, self.order) = (query, order)
         var evaluation = JSONPathEvaluation(root: .null, stepsMax: MemberQuery.stepsMax)
@@ -36,7 +57,6 @@ struct KeptOrder: KeptMembers {
             }
             name = document.after(place)
         }
-        let query = query
         if query.isSorted { entries.sort { Self.isBefore($0, $1, query) } }
     }
 
@@ -45,8 +65,6 @@ struct KeptOrder: KeptMembers {
     }
 
     var bytesCount: Int { entries.count * (96 + 64 * query.sortCount) + textBytes + shownBytes }
-
-    var answerCountMax: Int { query.window.count }
 
     private static func isBefore(_ left: Entry, _ right: Entry, _ query: MemberQuery) -> Bool {
         query.isBefore(left.values, right.values) ?? (left.key < right.key)

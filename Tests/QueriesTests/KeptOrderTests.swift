@@ -48,7 +48,7 @@ struct KeptOrderTests {
             query = try MemberQuery(
                 filter: filter, sort: sort, window: window, fields: nil, wantsCount: seed % 3 == 0, after: next)
         }
-        var kept = try #require(try query.kept(of: whole(), order))
+        let kept = try #require(try query.kept(of: whole(), order))
         var shown = try kept.answer { members[JSONKey($0)]?.text }
         #expect(try query.answer(to: whole(), order) == shown)
 
@@ -73,7 +73,7 @@ struct KeptOrderTests {
     func costly() throws {
         let query = try MemberQuery(filter: "@..a", sort: nil, window: 0..<9, fields: nil, wantsCount: true)
         let order: MemberOrder = { JSONTree.key($0) }
-        var kept = try #require(try query.kept(of: Array(#"{"x":{"a":1}}"#.utf8), order))
+        let kept = try #require(try query.kept(of: Array(#"{"x":{"a":1}}"#.utf8), order))
         let before = try kept.answer { _ in Array(#"{"a":1}"#.utf8) }
         let large = JSONValue.array(Array(repeating: .integer(1), count: 100))
 

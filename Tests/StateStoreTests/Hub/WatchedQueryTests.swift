@@ -6,13 +6,16 @@ import Testing
 
 /// The members with names that are at least a number, as a query that counts what is asked of it.
 private final class Least: MembersQuery, Sendable {
-    struct Kept: KeptMembers {
+    /// unchecked: a test has one thread.
+    final class Kept: KeptMembers, @unchecked Sendable {
         let query: Least
         var names: Set<Int>
         var bytesCount: Int { names.count * query.memberBytes }
         let answerCountMax = 100
 
-        mutating func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool {
+        init(query: Least, names: Set<Int>) { (self.query, self.names) = (query, names) }
+
+        func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool {
             query.updates.add(members.count, ordering: .relaxed)
             let before = names
             for member in members {
@@ -22,7 +25,7 @@ private final class Least: MembersQuery, Sendable {
             return names != before
         }
 
-        mutating func answer(_ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
+        func answer(_ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
             for name in names where try value("\(name)") == nil { throw MemberIsGone() }
             return Array("\(names.sorted())".utf8)
         }

@@ -155,7 +155,7 @@ final class KeptQuery: Sendable {
         work.keepsNothing = keeps
         guard let value = try snapshot.selected(.pointer(place), countMax: .max).bytes else { return nil }
         let order = snapshot.memberOrder(at: place)
-        if keeps, !work.isTooLarge, let order, var members = try query.kept(of: value, order) {
+        if keeps, !work.isTooLarge, let order, let members = try query.kept(of: value, order) {
             let bytes = try members.answer { try self.value(of: $0, in: snapshot) }
             (work.members, work.keepsNothing) = (members, false)
             return bytes

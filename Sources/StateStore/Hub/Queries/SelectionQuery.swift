@@ -29,8 +29,10 @@ package protocol MembersQuery: Sendable {
 /// The place of a member among the members of its object, by its name; nil for a name that no member has.
 package typealias MemberOrder = @Sendable (String) -> EntityKey?
 
-/// The members that a query lets through, in their order.
-package protocol KeptMembers: Sendable {
+/// The members that a query lets through, in their order; one thread at a time calls it.
+///
+/// It is an object: a value behind a protocol would be copied, with all members, at each change.
+package protocol KeptMembers: AnyObject, Sendable {
     /// About how many bytes of memory they take.
     var bytesCount: Int { get }
     /// The most members in an answer.
@@ -43,13 +45,13 @@ package protocol KeptMembers: Sendable {
     ///
     /// - Parameter stepsMax: the most values that the filter looks at; nil for as many as in a whole evaluation.
     /// - Returns: whether the answer may differ.
-    mutating func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool
+    func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool
 
     /// The answer, as ``MembersQuery/answered(to:_:)`` has it; O(n) in its bytes.
     ///
     /// - Parameter value: the value of a member as UTF-8 JSON.
     /// - Throws: ``MemberIsGone`` for a member without a value.
-    mutating func answer(_ value: (_ name: String) throws -> [UInt8]?) throws -> [UInt8]
+    func answer(_ value: (_ name: String) throws -> [UInt8]?) throws -> [UInt8]
 }
 
 /// A member that is kept and is not there: the kept members are of another value.
