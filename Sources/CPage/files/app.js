@@ -51,15 +51,16 @@ const remember = (view, parameters) => history.replaceState(null, "", address(vi
 async function learn() {
     const identity = (await api.get("/v1")).value
     const document = (await api.get(identity.links.openapi)).value
-    const has = path => Object.hasOwn(document.paths, path)
+    const { grant } = (await api.get("/v1/me")).value
+    const seeState = grant.read.includes("*")
+    const seeEverything = seeState && grant.others
     const schemas = document.components?.schemas ?? {}
     model = {
         identity, state: schemas.State ?? {}, schemas,
         can: {
             dispatch: schemas.Action?.oneOf?.length > 0 || Boolean(schemas.Action?.$ref),
-            seeState: has("/v1/state"), seeEverything: has("/v1/bisect"),
-            fork: has("/v1/forks"), bisect: has("/v1/bisect"), operate: has("/v1/operations"),
-                backup: has("/v1/journal/backup"),
+            seeState, seeEverything, bisect: seeEverything, fork: grant.fork && seeEverything,
+            operate: grant.operate, backup: grant.operate && seeEverything,
         },
     }
 }

@@ -108,6 +108,23 @@ extension ActionSchedule: Equatable {
     package init(_ json: [UInt8], under change: EpochChange? = nil) throws(JSONFault) {
         let node = JSONNode(try JSONDocument(json, depthMax: 1010))
         guard let elements = node.elements else { throw JSONFault(.mismatch, at: .root, "expected an array") }
-        for element in elements { put(try ScheduledAction(element) { change?.id($0) ?? $0 }) }
+        var found: [(ScheduledAction.Order, ScheduledAction)] = []
+        found.reserveCapacity(elements.count)
+        for element in elements {
+            let action = try ScheduledAction(element) { change?.id($0) ?? $0 }
+            if let last = found.last, !(last.0 < action.order) {
+                throw JSONFault(.mismatch, at: element.pointer, "expected the actions in the order of their times")
+            }
+            found.append((action.order, action))
+        }
+        let named = found.map { ($0.1.name.key, $0.1) }.sorted { $0.0 < $1.0 }
+        for (key, next) in zip(named, named.dropFirst()) where !(key.0 < next.0) {
+            throw JSONFault(.mismatch, at: .root, "expected one action of a name")
+        }
+        (order, entries) = (PersistentMap(sorted: found), PersistentMap(sorted: named))
+        for (_, action) in found {
+            bytesCount += action.weight
+            if action.name.isPlace { placesCount += 1 }
+        }
     }
 }

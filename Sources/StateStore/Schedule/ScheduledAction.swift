@@ -135,26 +135,32 @@ extension ScheduledAction {
     /// - Parameter root: gives the ID of a commit its spelling.
     convenience init(_ node: JSONNode, root: (String) -> String = { $0 }) throws(JSONFault) {
         var (due, since): (Int64?, Int64?)
-        var (version, index, count): (Version?, Int, Int) = (nil, 0, 0)
-        var (action, rootID): (JSONNode?, String?)
-        try node.members?.visit { (key, value) throws(JSONFault) in
+        var (version, index, count): (Int64?, Int64, Int64) = (nil, 0, 0)
+        var (name, place, by, rootID): (String?, String?, String?, String?)
+        var action: JSONNode?
+        node.members?.visit { key, value in
             switch key {
-            case "due": due = try value.decode()
-            case "since": since = try value.decode()
-            case "version": version = try value.decode()
-            case "index": index = try value.decode()
-            case "chain": count = try value.decode()
+            case "name": name = value.string
+            case "place": place = value.string
+            case "by": by = value.string
+            case "due": due = value.integer
+            case "since": since = value.integer
+            case "version": version = value.integer
+            case "index": index = value.integer ?? 0
+            case "chain": count = value.integer ?? 0
             case "root": rootID = value.string
             case "action": action = value
             default: break
             }
         }
-        guard let action, let due, let version, let name = ScheduledName(node),
+        guard let action, let due, let version = version.flatMap(Version.init(exactly:)), let text = name ?? place,
             let type = ScheduledAction.member("type", of: action)
         else { throw JSONFault(.mismatch, at: node.pointer, "expected a scheduled action") }
         self.init(
-            name: name, due: Timestamp(milliseconds: due), version: version, index: index, root: rootID.map(root),
-            chain: Chain(count: count, since: Timestamp(milliseconds: since ?? due)), action: action.text, type: type,
+            name: ScheduledName(text, by: by, isPlace: name == nil), due: Timestamp(milliseconds: due),
+            version: version, index: Int(index), root: rootID.map(root),
+            chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: action.text,
+            type: type,
             id: ScheduledAction.member("id", of: action))
     }
 
@@ -174,4 +180,9 @@ extension ScheduledName {
         if isPlace { writer.member("place", text, &isFirst) } else { writer.member("name", text, &isFirst) }
         writer.member("by", by, &isFirst)
     }
+}
+
+extension JSONNode {
+    /// A whole number of 64 bits; nil for another value.
+    fileprivate var integer: Int64? { if case .integer(let number) = value { number } else { nil } }
 }
