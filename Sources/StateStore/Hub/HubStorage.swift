@@ -13,6 +13,9 @@ struct HubStorage: Sendable {
     private var versions = VersionIndex()
     private var watches: [Watch.ID: Watch] = [:]
     private var countByClient: [String: Int] = [:]
+    /// The client that has begun to watch each query and each view with arguments, and how many each client has begun.
+    private var firstWatchers: [Selection: String] = [:]
+    private var firstCounts: [String: Int] = [:]
     private var waits = CountByRoute()
     private var streams = CountByRoute()
     /// About how many bytes the values have that watches wait for, in all and by client.
@@ -187,10 +190,7 @@ struct HubStorage: Sendable {
     mutating func register(_ watch: Watch) -> WatchRefusal? {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
-        if case .value(let selection, _) = watch.subject, !index.isWatched(selection) {
-            if selection.isViewWithArguments, index.watchedViewsCount >= limits.viewsMax { return .views }
-            if selection.isQuery, index.watchedQueriesCount >= limits.queriesMax { return .queries }
-        }
+        if let refusal = refusal(ofComputed: watch) { return refusal }
         let bytes = watch.valueBytes
         if bytes > 0 {
             guard valuesBytes + bytes <= limits.valuesBytesMax else { return .all }
@@ -203,7 +203,37 @@ struct HubStorage: Sendable {
         if watch.isStream { streams[watch.route] += 1 } else { waits[watch.route] += 1 }
         if watch.wanted != nil { untilCount += 1 }
         countByClient[watch.client, default: 0] += 1
+        noteFirst(watch)
         return nil
+    }
+
+    /// The reason for which there is no room for another query, or for another view with arguments, or nil.
+    private func refusal(ofComputed watch: Watch) -> WatchRefusal? {
+        guard case .value(let selection, _) = watch.subject, selection.isComputed, !index.isWatched(selection) else {
+            return nil
+        }
+        let (count, most) =
+            selection.isQuery
+            ? (index.watchedQueriesCount, limits.queriesMax) : (index.watchedViewsCount, limits.viewsMax)
+        guard count < most else { return selection.isQuery ? .queries : .views }
+        // One more than half of them are of one client, so that there is room for another.
+        return firstCounts[watch.client, default: 0] > most / 2 ? .client : nil
+    }
+
+    /// Notes who has begun to watch a query, or a view with arguments, as the first.
+    private mutating func noteFirst(_ watch: Watch) {
+        guard case .value(let selection, _) = watch.subject, selection.isComputed, firstWatchers[selection] == nil
+        else { return }
+        firstWatchers[selection] = watch.client
+        firstCounts[watch.client, default: 0] += 1
+    }
+
+    private mutating func forgetFirst(_ selection: Selection) {
+        guard selection.isComputed, !index.isWatched(selection),
+            let client = firstWatchers.removeValue(forKey: selection)
+        else { return }
+        let left = firstCounts[client, default: 0] - 1
+        firstCounts[client] = left > 0 ? left : nil
     }
 
     mutating func registerAndPark(_ watch: Watch) -> Watching {
@@ -263,7 +293,9 @@ struct HubStorage: Sendable {
             valuesBytesByClient[watch.client] = left > 0 ? left : nil
         }
         switch watch.subject {
-        case .value(let selection, _): index.remove(id, at: selection)
+        case .value(let selection, _):
+            index.remove(id, at: selection)
+            forgetFirst(selection)
         case .version(let version): versions.remove(id, at: version)
         case .changes(let filter, let limit, let weightMax):
             let key = FollowerKey(filter: filter, limit: limit, weightMax: weightMax)

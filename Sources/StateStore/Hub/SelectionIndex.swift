@@ -39,6 +39,9 @@ extension IndexedSelection: Hashable {
 }
 
 extension Selection {
+    /// Whether its value is computed for those who ask for it: a query, or a view with arguments.
+    var isComputed: Bool { isQuery || isViewWithArguments }
+
     var isViewWithArguments: Bool { if case .view(_, let arguments) = self { !arguments.isEmpty } else { false } }
 }
 

@@ -61,10 +61,12 @@ private final class Least: MembersQuery, Sendable {
 
 @Suite("Watched queries")
 struct WatchedQueryTests {
-    private func watch(_ published: Published, _ number: Int, _ query: Least) throws -> String {
+    private func watch(
+        _ published: Published, _ number: Int, _ query: Least, client: String = "a"
+    ) throws -> String {
         let reading = try published.hub.read(query.selection(), keeps: true)
         return try published.watches.park(
-            number, client: "a", at: query.selection(),
+            number, client: client, at: query.selection(),
             until: .otherThan(.tags([try #require(reading.encoded).tag]))
         ).name
     }
@@ -171,6 +173,20 @@ struct WatchedQueryTests {
 
         #expect(names == ["parked", "parked", "refused(StateStore.WatchRefusal.queries)", "parked"])
         #expect(try watch(published, 5, Least(3)) == "parked")
+    }
+
+    @Test("one client has one more than half of the different queries, and another one the rest")
+    func share() throws {
+        let published = try Published(
+            watchLimits: WatchLimits(watchesMax: 100, watchesPerClientMax: 100, queriesMax: 4))
+
+        #expect(try (1...3).map { try watch(published, $0, Least($0)) } == ["parked", "parked", "parked"])
+        #expect(try watch(published, 4, Least(4)) == "refused(StateStore.WatchRefusal.client)")
+        #expect(try watch(published, 5, Least(3)) == "parked")
+        #expect(try watch(published, 6, Least(4), client: "b") == "parked")
+        _ = published.watches.leave(6)
+        _ = published.watches.leave(1)
+        #expect(try watch(published, 7, Least(5)) == "parked")
     }
 
     @Test("a query that would keep more than there is memory for is evaluated anew")
