@@ -63,6 +63,11 @@ struct PageTests {
         }
     }
 
+    @Test("a line of prose has at most 200 columns; a row of a table may have more", arguments: pages)
+    func widths(path: String) throws {
+        #expect(try Page(path).prose.filter { $0.count > 200 && !$0.hasPrefix("|") } == [])
+    }
+
     @Test("links lead from the README to every page")
     func reachable() throws {
         var reached: Set = ["README.md"]
