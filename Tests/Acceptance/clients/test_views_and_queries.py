@@ -58,10 +58,15 @@ def test_each_value_is_that_of_its_cursor_and_the_last_one_comes(workspace):
             states[put(client, f"r{number:02}", row["owner"], row["text"], token)] = dict(rows)
 
         def last():
-            return {name: value for name, _, value in printed(script, "value")}
+            found = {name: value for name, _, value in printed(script, "value")}
+            # There are more of them behind the first one; where they go on, the server knows.
+            found["of a view"].pop("next", None)
+            return found
 
         wait_until(lambda: last() == expected(rows), "the last values")
         for name, cursor, value in printed(script, "value"):
+            if name == "of a view":
+                value.pop("next", None)
             expect_equal(value, expected(states[version_of(cursor)])[name], f"{name} at {cursor}")
         for name in last():
             values = [value for each, _, value in printed(script, "value") if each == name]

@@ -60,7 +60,7 @@ def readme_session(address):
 
 def serve_and_stop(workspace, data):
     """Serves README's session, a token and a journal's tool to their end; returns the token."""
-    server = workspace.server(data=data)
+    server = workspace.server(data=data, domain=None)
     printed, answers = readme_session(f"{HOST}:{server.port}")
     for answer in answers:
         expect(normal(answer) in normal(printed), "the session has no", answer, printed)
@@ -69,10 +69,10 @@ def serve_and_stop(workspace, data):
         head = f"POST /v1/actions HTTP/1.1\r\nHost: {HOST}:{server.port}\r\nTransfer-Encoding: chunked\r\n\r\n"
         client.send(head.encode() + b"2\n[]\r\n0\r\n\r\n")
         expect_equal(client.receive().status, 400, "the status of a chunk without a carriage return")
-    token = make_token(workspace, data, "ci", "--read", "/counter")
+    token = make_token(workspace, data, "ci", "--read", "/flags")
     with server.client() as client:
-        wait_until(lambda: client.get("/v1/state/counter").status == 401, "the server asks for a token")
-        expect_equal(client.get("/v1/state/counter", **bearer(token)).json, {"value": 42}, "the state")
+        wait_until(lambda: client.get("/v1/state/flags").status == 401, "the server asks for a token")
+        expect_equal(client.get("/v1/state/flags", **bearer(token)).json, {"beta": True}, "the state")
     code, said = run(workspace.binary, "journal", "info", "--json", "--data", data)
     expect_equal((code, json.loads(said)["versions"]["latest"]), (0, 2), f"the version of the journal: {said}")
     server.stop()
@@ -268,9 +268,9 @@ def test_the_package_is_installed_upgraded_and_removed_and_the_data_stays(worksp
     expect_equal(status, f"{version} install ok installed", "the status of the package")
     said = system.run("storekeeper", "check", "--config", f"/{SETTINGS}")
     expect(re.search(r"^grace_seconds = 9 ", said, re.MULTILINE), "the operator's setting is gone:", said)
-    server = Server(workspace, DATA, {}).start()
+    server = Server(workspace, DATA, {"domain": None}).start()
     with server.client() as client:
-        expect_equal(client.get("/v1/state/counter", **bearer(token)).json, {"value": 42}, "the state")
+        expect_equal(client.get("/v1/state/flags", **bearer(token)).json, {"beta": True}, "the state")
     server.stop()
 
     journal = sorted(os.listdir(f"{system.folder}/{DATA}"))

@@ -34,7 +34,7 @@ def test_sigterm_under_load_answers_every_waiter_and_every_action_and_loses_noth
     signalled = time.monotonic()
     server.terminate()
     server.terminate()  # a second one must not lose anything either
-    time.sleep(0.05)
+    wait_until(lambda: '"stopping"' in server.log_text(), "the server begins to stop")
     problem = late.post(add(1))
     expect_equal((problem.status, problem.json["code"]), (503, "draining"), "an action while the server stops")
     expect("retry-after" in problem.fields and problem.closes, "no Retry-After and Connection: close:", problem)
