@@ -238,7 +238,7 @@ def test_an_import_into_etcd_is_there_whole_or_not_at_all_and_takes_no_name_that
     journal_output(workspace, "replay", etcds.address("replayed"), text=b"\n".join(lines))
     for name in ("imported", "replayed"):
         place = etcds.address(name)
-        journal_output(workspace, "verify", place)
+        journal_output(workspace, "verify", place, "--domain", "showcase")
         expect(epoch_of(workspace, place) != json.loads(lines[0])["epoch"], f"{name} has the epoch of the recording")
         keys = etcds.keys(name + "/")
         for command, arguments in [("import", ()), ("replay", ()), ("restore", ("--from", server.data))]:
@@ -388,7 +388,8 @@ def test_verify_names_the_version_of_a_turn_or_snapshot_in_etcd_that_is_damaged(
     lines[13] = lines[13].replace(b'"amount":7', b'"amount":8')
     tampered = etcds.address("tampered")
     journal_output(workspace, "import", tampered, text=b"\n".join(lines))
-    journal_refusal(workspace, "verify", tampered, "version 13 (counter/add): today's reducers make another state")
+    says = "version 13 (counter/add): today's reducers make another state"
+    journal_refusal(workspace, "verify", tampered, says, "--domain", "showcase")
 
 
 def test_a_history_that_has_lost_its_beginning_to_the_retention_moves_with_what_is_kept(workspace):
