@@ -23,9 +23,9 @@ package enum DueTime: Sendable {
         self = .after(milliseconds: Int64((seconds * 1000).rounded(.up)))
     }
 
-    /// Reads a time with its zone, as RFC 3339 has it; nil for other text.
+    /// Reads a time with its zone, as RFC 3339 has it; nil for other text, and for a time behind the year 9999.
     package init?(text: String) {
-        guard let time = RFC3339.milliseconds(text) else { return nil }
+        guard let time = RFC3339.milliseconds(text), time <= Self.latest.milliseconds else { return nil }
         self = .at(Timestamp(milliseconds: time))
     }
 }

@@ -1,6 +1,7 @@
 """The programs of the page for clients, as they stand there, through kill -9 and restarts of the server."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -198,7 +199,8 @@ def reset(server, waiting, following):
 def resume(server, following):
     """A follower that is started again goes on behind what it has processed."""
     known = following.printed()
-    time.sleep(0.2)  # until it has stored its cursor
+    stored = pathlib.Path(following.directory, "cursor")
+    wait_until(lambda: stored.read_text().strip() == known[-1]["cursor"], "the follower has stored its cursor", 20)
     following.start_again()
     with server.client() as client:
         cursor = client.commit(add(1))["cursor"]
