@@ -14,7 +14,7 @@ COPY Tests ./Tests
 # Debian 13's libmicrohttpd reads requests more strictly than Debian 12's, and takes chunked bodies.
 COPY .ci/debian-13 ./.ci/debian-13
 RUN install -D -t /staging "$(.ci/debian-13 /tmp/newer libmicrohttpd12t64)"/usr/lib/*/libmicrohttpd.so.12
-RUN swift build -c release --traits JWT --static-swift-stdlib -Xswiftc -cross-module-optimization --product storekeeper \
+RUN swift build -c release --traits JWT --static-swift-stdlib --product storekeeper \
     && install -D -s "$(swift build -c release --traits JWT --show-bin-path)/storekeeper" /staging/storekeeper
 
 FROM debian:bookworm-slim

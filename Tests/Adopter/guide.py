@@ -195,7 +195,7 @@ def judge_dockerfile(text, manifest, binary):
     # The stages and options are those of the Dockerfile beside the README, which is known to make an image.
     own = (ROOT / "Dockerfile").read_text()
     # The image of the server has a trait of its own between the two.
-    for line in ("FROM swift:6.3-bookworm AS build", "RUN swift build -c release ", " --static-swift-stdlib -Xswiftc -cross-module-optimization --product "):
+    for line in ("FROM swift:6.3-bookworm AS build", "RUN swift build -c release ", " --static-swift-stdlib --product "):
         assert line in own and line in text, line
     needed = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
     for library in re.findall(r"\(NEEDED\).*\[(.+)\]", needed):
