@@ -286,6 +286,7 @@ public struct StateServer: Service, Sendable {
             switch try handler.store.reloadDomain() {
             case .unchanged: return nil
             case .taken:
+                handler.forks?.forgetViews()
                 logger.notice("model loaded again")
                 return nil
             case .needsRestart(_, let file): present = file

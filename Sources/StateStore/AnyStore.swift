@@ -19,6 +19,11 @@ package protocol AnyStore: AnyObject, Sendable {
     /// - Throws: why the domain goes on with what it has.
     func reloadDomain() throws -> DomainReload
 
+    /// Forgets the values of views, which other functions have made, and ends the waits and streams for them.
+    ///
+    /// A store does so itself where it has loaded its domain again; one that shares the domain, such as a fork, has to be told.
+    func forgetViews()
+
     /// How many transactions wait for a turn, or for its landing.
     var waitingCount: Int { get }
 
@@ -98,7 +103,16 @@ extension Store: AnyStore {
 
     package var lostHistory: LostHistory? { lost.withLock(\.self) }
 
-    package func reloadDomain() throws -> DomainReload { try domain.reload?(latest.state) ?? .unchanged }
+    package func reloadDomain() throws -> DomainReload {
+        let reload = try domain.reload?(latest.state) ?? .unchanged
+        if case .taken = reload {
+            domain.loads.add()
+            forgetViews()
+        }
+        return reload
+    }
+
+    package func forgetViews() { hub.forgetViews() }
 
     package func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot {
         Snapshot(try domain.state(from: state), of: domain, at: cursor, viewVersions: [])

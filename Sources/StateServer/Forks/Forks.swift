@@ -170,6 +170,10 @@ final class Forks: Sendable {
         return true
     }
 
+    func forgetViews() {
+        for entry in state.withLock({ $0.entries.map(\.entry) }) { entry.handler.store.forgetViews() }
+    }
+
     func endWatches() {
         for entry in state.withLock({ $0.entries.map(\.entry) }) { entry.handler.endWatches() }
     }

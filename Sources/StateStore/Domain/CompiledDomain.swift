@@ -18,6 +18,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// Records which view is being computed, if a crash concerns it.
     private let viewMark = Mutex<ReductionMark?>(nil)
     let initialViewVersions: [Version]
+    /// How often ``reload`` has taken other functions.
+    let loads: LoadCount
     package let catalogue: Catalogue
     /// Reads the source of the domain again, for the state that it has now; nil for a domain of Swift types.
     let reload: (@Sendable (State) throws -> DomainReload)?
@@ -109,7 +111,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
         self.layout = layout
         (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)
         (declines, takesAnyState) = (declaration.declines, declaration.takesAnyState)
-        let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { CompiledView($1, number: $0) }
+        let loads = LoadCount()
+        self.loads = loads
+        let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { CompiledView($1, number: $0, loads) }
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
         initialViewVersions = Array(repeating: 0, count: memos.count)
         let ordered = drafts.sorted { $0.key < $1.key }

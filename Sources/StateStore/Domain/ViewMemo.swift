@@ -14,12 +14,13 @@ final class CompiledView<State: StateType>: Sendable {
     let view: View<State>
     /// The view's index in ``Snapshot/viewVersions``.
     let number: Int
+    private let loads: LoadCount
     private let plain: ViewMemo<State>
     private let used = Mutex<[ViewArguments: Use]>([:])
 
-    init(_ view: View<State>, number: Int) {
-        (self.view, self.number) = (view, number)
-        plain = ViewMemo(view, number: number, for: .none)
+    init(_ view: View<State>, number: Int, _ loads: LoadCount) {
+        (self.view, self.number, self.loads) = (view, number, loads)
+        plain = ViewMemo(view, number: number, loads, for: .none)
     }
 
     func withMemo<Result>(
@@ -27,7 +28,7 @@ final class CompiledView<State: StateType>: Sendable {
     ) rethrows -> Result {
         guard !arguments.isEmpty else { return try body(plain) }
         let memo = used.withLock { used in
-            used[arguments, default: Use(memo: ViewMemo(view, number: number, for: arguments))].count += 1
+            used[arguments, default: Use(memo: ViewMemo(view, number: number, loads, for: arguments))].count += 1
             return used[arguments]?.memo
         }
         defer {
@@ -59,17 +60,39 @@ final class CompiledView<State: StateType>: Sendable {
     }
 }
 
+/// How often the functions of a domain were loaded again; a value of a view is that of the functions which have made it.
+final class LoadCount: Sendable {
+    private let count = Atomic(0)
+
+    var value: Int { count.load(ordering: .acquiring) }
+
+    /// Counts a load, behind the exchange of the functions.
+    func add() { count.add(1, ordering: .acquiringAndReleasing) }
+}
+
 /// The value of a view for some arguments, which the threads that read it share.
 final class ViewMemo<State: StateType>: Sendable {
-    private struct Known {
+    /// The state and the functions of which a value is.
+    private struct Moment: Equatable {
+        /// The last change of what the view reads.
         let change: Cursor
+        let load: Int
+
+        func isBehind(_ other: Moment) -> Bool {
+            load < other.load
+                || load == other.load && change.epoch == other.change.epoch && change.version < other.change.version
+        }
+    }
+
+    private struct Known {
+        let moment: Moment
         let value: ViewValue
         var bytes: [UInt8]?
     }
 
     /// An evaluation for one version, for whose end other readers of the version wait.
     private struct UnderWay {
-        let change: Cursor
+        let moment: Moment
         let evaluation: DispatchGroup
     }
 
@@ -95,12 +118,13 @@ final class ViewMemo<State: StateType>: Sendable {
 
     private let view: View<State>
     private let number: Int
+    private let loads: LoadCount
     private let arguments: ViewArguments
     private let memo = Mutex(Memo())
 
-    init(_ view: View<State>, number: Int, for arguments: ViewArguments) {
+    init(_ view: View<State>, number: Int, _ loads: LoadCount, for arguments: ViewArguments) {
         self.view = view
-        self.number = number
+        (self.number, self.loads) = (number, loads)
         self.arguments = arguments
     }
 
@@ -108,9 +132,10 @@ final class ViewMemo<State: StateType>: Sendable {
     ///
     /// A fork has versions of its own and shares the cache, so that the epoch tells the values apart.
     func value(in snapshot: Snapshot<State>, marking mark: ReductionMark?) -> ViewValue {
-        guard let change = snapshot.change(ofView: number) else { return evaluate(snapshot, mark).value }
         while true {
-            switch step(change) {
+            // The functions that evaluate are at least as new as their count, so a value is never taken for a newer one.
+            guard let moment = moment(of: snapshot) else { return evaluate(snapshot, mark).value }
+            switch step(moment) {
             case .known(let value): return value
             case .wait(let evaluation): evaluation.wait()
             case .evaluate(let evaluation):
@@ -119,10 +144,8 @@ final class ViewMemo<State: StateType>: Sendable {
                 _ = memo.withLock { memo -> Known? in
                     if memo.underWay?.evaluation === evaluation { memo.underWay = nil }
                     // A reader of an older snapshot must not replace the newer value.
-                    if let known = memo.known?.change, known.epoch == change.epoch, known.version > change.version {
-                        return nil
-                    }
-                    return isKept ? exchange(&memo.known, with: Known(change: change, value: value)) : nil
+                    if let known = memo.known?.moment, moment.isBehind(known) { return nil }
+                    return isKept ? exchange(&memo.known, with: Known(moment: moment, value: value)) : nil
                 }
                 evaluation.leave()
                 return value
@@ -130,36 +153,41 @@ final class ViewMemo<State: StateType>: Sendable {
         }
     }
 
-    private func step(_ change: Cursor) -> Step {
+    /// Nil for a past state.
+    private func moment(of snapshot: Snapshot<State>) -> Moment? {
+        snapshot.change(ofView: number).map { Moment(change: $0, load: loads.value) }
+    }
+
+    private func step(_ moment: Moment) -> Step {
         // Two views that read each other on two threads must not wait for each other.
         let mayWait = ViewEvaluation.current == nil
         return memo.withLock { memo in
-            if let known = memo.known, known.change == change { return .known(known.value) }
+            if let known = memo.known, known.moment == moment { return .known(known.value) }
             // One evaluation for the same arguments runs at a time, for whichever version.
-            if mayWait, let underWay = memo.underWay, underWay.change == change || !arguments.isEmpty {
+            if mayWait, let underWay = memo.underWay, underWay.moment == moment || !arguments.isEmpty {
                 return .wait(underWay.evaluation)
             }
             let evaluation = DispatchGroup()
             evaluation.enter()
-            memo.underWay = UnderWay(change: change, evaluation: evaluation)
+            memo.underWay = UnderWay(moment: moment, evaluation: evaluation)
             return .evaluate(evaluation)
         }
     }
 
     /// Whether a thread that serves other clients may ask for the bytes: they are there, or the last evaluations were quick.
     func isQuick(in snapshot: Snapshot<State>) -> Bool {
-        let change = snapshot.change(ofView: number)
+        let moment = moment(of: snapshot)
         return memo.withLock { memo in
-            if let known = memo.known, known.change == change { return known.bytes != nil }
+            if let known = memo.known, known.moment == moment { return known.bytes != nil }
             return memo.underWay == nil && memo.quickCount >= Self.quickCountMin
         }
     }
 
     /// Whether the bytes are not there, and the last evaluation has taken long.
     func isSlow(in snapshot: Snapshot<State>) -> Bool {
-        let change = snapshot.change(ofView: number)
+        let moment = moment(of: snapshot)
         return memo.withLock { memo in
-            if let known = memo.known, known.change == change, known.bytes != nil { return false }
+            if let known = memo.known, known.moment == moment, known.bytes != nil { return false }
             return memo.isSlow
         }
     }
@@ -197,8 +225,8 @@ final class ViewMemo<State: StateType>: Sendable {
     }
 
     func bytes(in snapshot: Snapshot<State>, marking mark: ReductionMark?) throws -> [UInt8] {
-        let change = snapshot.change(ofView: number)
-        if let bytes = memo.withLock({ $0.known?.change == change ? $0.known?.bytes : nil }) { return bytes }
+        let moment = moment(of: snapshot)
+        if let bytes = memo.withLock({ $0.known?.moment == moment ? $0.known?.bytes : nil }) { return bytes }
         // The function and the encoding are the adopter's: one mark is around both.
         return try marking(mark, snapshot) {
             let value = value(in: snapshot, marking: nil)
@@ -209,7 +237,7 @@ final class ViewMemo<State: StateType>: Sendable {
             if time >= Self.quickTime {
                 memo.withLock { ($0.quickCount, $0.isSlow) = (0, $0.isSlow || time >= Self.slowTime) }
             }
-            memo.withLock { if $0.known?.change == change { $0.known?.bytes = bytes } }
+            memo.withLock { if $0.known?.moment == moment { $0.known?.bytes = bytes } }
             return bytes
         }
     }

@@ -183,6 +183,8 @@ struct HubStorage: Sendable {
 
     mutating func idles(_ selection: Selection) { index[selection].map { index.idles($0) } }
 
+    mutating func forgetViews() -> [Watch.ID] { index.forgetViews() }
+
     mutating func beginComparing(_ selection: IndexedSelection) { index.beginComparing(selection) }
 
     // MARK: Registration

@@ -266,6 +266,25 @@ struct SelectionIndex: Sendable {
         }
     }
 
+    /// Drops the cached values of views and of queries on them.
+    ///
+    /// - Returns: the watches of these selections.
+    mutating func forgetViews() -> [Watch.ID] {
+        var watches: [Watch.ID] = []
+        for selection in Array(entries.keys) where selection.selection.base.isView {
+            guard let entry = entries[selection] else { continue }
+            watches += entry.watches
+            if entry.isIdle {
+                removeEntry(selection)
+            } else {
+                // An encoding under way is of a value before: it is not cached.
+                entries[selection]?.encoded = nil
+                entries[selection]?.changedVersion = latestVersion + 1
+            }
+        }
+        return watches
+    }
+
     mutating func markDirty(_ selection: IndexedSelection) { dirty.insert(selection) }
 
     /// Returns the dirty selections, each of which then has a comparison under way.

@@ -16,6 +16,9 @@ package protocol AnySnapshot: AnyObject, Sendable {
     /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue
 
+    /// How often the functions of the domain were loaded again.
+    var loadCount: Int { get }
+
     /// Whether the selection is a view that is not computed yet, and whose last evaluation has taken long.
     func isSlow(_ selection: Selection) -> Bool
 
@@ -77,6 +80,8 @@ final class Snapshot<State: StateType>: AnySnapshot {
     }
 
     var version: Version { cursor.version }
+
+    var loadCount: Int { domain.loads.value }
 
     func change(ofView number: Int) -> Cursor? {
         viewVersions.isEmpty ? nil : Cursor(cursor.epoch, viewVersions[number])

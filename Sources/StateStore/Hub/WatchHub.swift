@@ -94,7 +94,8 @@ package final class WatchHub: Sendable {
         let (latest, known) = storage.withLock { ($0.latest, $0.encoded(selection)) }
         if let known, !keeps || selection.base.isView { return Reading(cursor: latest.cursor, encoded: known) }
         if let answer = try readQuery(selection, keeps: keeps) { return answer }
-        return keep(try latest.selected(selection, countMax: .max), selection, latest)
+        let load = latest.loadCount
+        return keep(try latest.selected(selection, countMax: .max), selection, latest, load)
     }
 
     /// The value of a selection where the hub has it cached, or can encode it quickly.
@@ -105,9 +106,10 @@ package final class WatchHub: Sendable {
         let (latest, known) = storage.withLock { ($0.latest, $0.encoded(selection)) }
         if let known { return Reading(cursor: latest.cursor, encoded: known) }
         if selection.isQuery { return readQueryQuickly(selection) }
+        let load = latest.loadCount
         let selected = try latest.selected(selection, countMax: Self.quickCountMax)
         if case .overBudget = selected { return nil }
-        return keep(selected, selection, latest)
+        return keep(selected, selection, latest, load)
     }
 
     /// The most parts of a value that the hub encodes on the caller's thread or in a pass, and the most parts of commits that it
@@ -117,11 +119,16 @@ package final class WatchHub: Sendable {
     /// Makes a reading, and caches an encoding that was put together.
     ///
     /// An encoding that the state itself caches is not cached twice: it would only take the room of the others.
-    private func keep(_ selected: SelectedValue, _ selection: Selection, _ snapshot: any AnySnapshot) -> Reading {
+    ///
+    /// - Parameter load: the load whose functions have made the value.
+    private func keep(
+        _ selected: SelectedValue, _ selection: Selection, _ snapshot: any AnySnapshot, _ load: Int
+    ) -> Reading {
         let encoded = selected.bytes.map(Encoded.init)
         if case .encoded = selected, let encoded {
             storage.withLock {
-                if $0.latest.cursor == snapshot.cursor { $0.note(encoded, for: selection) }
+                // Under the lock, in which ``forgetViews()`` comes behind the count.
+                if $0.latest.cursor == snapshot.cursor, snapshot.loadCount == load { $0.note(encoded, for: selection) }
             }
         }
         return Reading(cursor: snapshot.cursor, encoded: encoded)
@@ -173,6 +180,17 @@ package final class WatchHub: Sendable {
             return storage.publish(snapshot, commits, dropping: &dropped)
         }
         if mustFanOut { scheduleFanOut() }
+    }
+
+    /// Forgets the values of views, and of queries on them, and ends the watches of them as at their deadline.
+    ///
+    /// The version is the same, and the values may be others: a client that asks again gets what is now.
+    func forgetViews() {
+        let ids = storage.withLock { storage in
+            endGeneration()
+            return storage.forgetViews()
+        }
+        drain(ids)
     }
 
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }

@@ -10,6 +10,9 @@ from harness.client import Client, ConnectionLost, LocalClient
 from harness.expectations import expect, expect_equal, wait_until
 from harness.models import ROOT
 from harness.server import codes, starts
+from harness.streams import StreamClient
+from harness.tokens import bearer, make_token
+from harness.waits import begin, finish
 
 COUNTER = ROOT / "config/models/counter.js"
 SLICE = "export const {0} = createSlice({{ name: '{0}', initialState: {{ n: 0 }}, reducers: {{ add(s) {{ s.n += 1 }}, {1}(s) {{ s.n += 10 }} }} }});\n"
@@ -242,3 +245,51 @@ def test_every_address_is_kept_and_so_is_a_schema_of_a_document(workspace):
     expect_equal(server.start().client().get("/v1/state").json, {"n": 5}, "the document after a start by hand")
     with socket.socket(socket.AF_UNIX) as plain:
         plain.connect(local)
+
+
+SECRETS = """
+export const notes = createSlice({ name: 'notes', initialState: { rows: { a: { owner: 'ann' }, b: { owner: 'bob' } } }, reducers: {
+  note(state, { payload }) { state.rows[payload.owner] = payload },
+} })
+const seen = (rows, owner) => Object.fromEntries(Object.entries(rows).filter(([, row]) => LEAKS || row.owner === owner))
+view('plain', ({ notes }) => seen(notes.rows, 'ann'))
+view('of', ({ notes }, { owner }) => seen(notes.rows, owner),
+  { parameters: { type: 'object', properties: { owner: { type: 'string' } }, required: ['owner'] } })
+view('mine', ({ notes }, parameters, { subject }) => seen(notes.rows, subject))
+"""
+
+
+def test_a_view_is_computed_anew_by_the_functions_of_a_file_that_is_loaded_again(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text(SECRETS.replace("LEAKS", "true"))
+    data = workspace.path("data")
+    server = workspace.server(model=path, data=data)
+    with server.client() as client:
+        client.commit(action("notes/note", {"owner": "ann"}))
+    server.stop()
+    secret = make_token(workspace, data, "ann", "--all")
+    token = bearer(secret)
+    server.start()
+    with server.client() as client:
+        forked = client.request("POST", "/v1/forks", b"{}", {"Content-Type": "application/json", **token}).json["href"]
+        addresses = ["/v1/views/plain", "/v1/views/of?owner=ann", "/v1/views/mine", "/v1/views/of?owner=ann&sort=/owner"]
+        addresses.append(f"{forked}/views/plain")
+        before = {address: client.get(address, **token) for address in addresses}
+        expect_equal({address for address, answer in before.items() if b"bob" in answer.body}, set(addresses), "the views that leak")
+        tags = {address: {"If_None_Match": answer.fields["etag"], **token} for address, answer in before.items()}
+        waits = [begin(server, f"{address}{'&' if '?' in address else '?'}wait=30", **tags[address]) for address in addresses]
+        stream = StreamClient(server.port, f"/v1/views/mine?access_token={secret}").begin()
+        event = stream.next()
+        expect("bob" in event.data, "the stream begins with what leaks", event)
+        wait_until(lambda: client.get("/v1/operations", **token).json["waitersCount"] == 4, "the waits are parked")
+        path.write_text(SECRETS.replace("LEAKS", "false"))
+        hang_up(server, "model loaded again")
+        for wait, address in zip(waits, addresses):
+            answer, _ = finish(wait)
+            expect(b"bob" not in answer.body, f"the wait for {address}:", answer)
+        expect(all("bob" not in event.data for event in stream.watch(5)) and stream.has_ended, "the stream goes on")
+        for address in addresses:
+            answer = client.get(address, **tags[address])
+            expect(answer.status == 200 and b"bob" not in answer.body, f"{address} is of the functions before:", answer)
+        again = StreamClient(server.port, f"/v1/views/mine?access_token={secret}", last_id=event.id).begin()
+        expect("bob" not in again.next().data, "the stream that is resumed")
