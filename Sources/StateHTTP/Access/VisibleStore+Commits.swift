@@ -19,7 +19,7 @@ extension VisibleStore {
     }
 
     /// Whether the client gets commits as they are recorded: nothing has to be parsed to cut them.
-    package var copiesCommits: Bool { isWhole && access.isUnlimited }
+    private var copiesCommits: Bool { isWhole && access.isUnlimited }
 
     /// Cuts a commit to this store and to what its client may see; a commit of which nothing is left has an empty patch and
     /// no action.

@@ -35,7 +35,7 @@ extension RequestHandler {
             following = hub.following(query)
         }
         switch following {
-        case .page(let page) where request.needsState || page.weight > request.quickBytesMax:
+        case .page(let page) where request.needsState || page.weight > Self.quickBytesMax:
             return reading(exchange, request.requestID) { [self] in try response(to: request, page, since: since) }
         case .page(let page): return .now(quickResponse(to: request, page, since: since))
         case .nothing(let latest): return .now(response(to: request, emptyAt: latest))
@@ -135,14 +135,6 @@ extension RequestHandler {
         return contract.response(
             to: request, lost: code, bounds: HistoryBounds(latest: latest.cursor, oldest: oldest)
         ) { try request.store.state(in: latest) }
-    }
-}
-
-extension ChangesRequest {
-    /// About the most bytes of commits that a thread that serves others writes for one answer; it parses or compresses fewer.
-    var quickBytesMax: Int {
-        coding == nil && form == .patches && store.copiesCommits
-            ? RequestHandler.quickBytesMax : RequestHandler.quickCompressedBytesMax
     }
 }
 

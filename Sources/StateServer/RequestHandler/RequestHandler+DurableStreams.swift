@@ -45,9 +45,9 @@ extension RequestHandler {
     /// Whether the messages of a page take so long that a thread that serves others should not make them: the page is long,
     /// or the entities before it have to be made first.
     func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
-        guard let key = key(of: page, since: since, request) else { return page.weight > request.quickBytesMax }
+        guard let key = key(of: page, since: since, request) else { return page.weight > Self.quickBytesMax }
         if statePages.messages(of: key) != nil { return false }
-        return page.weight > request.quickBytesMax || statePages.entities(at: since, of: request.filter) == nil
+        return page.weight > Self.quickBytesMax || statePages.entities(at: since, of: request.filter) == nil
     }
 
     /// The key of the messages of a page, or nil for a stream of commits, whose messages need no state.

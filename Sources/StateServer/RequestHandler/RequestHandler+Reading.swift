@@ -35,7 +35,7 @@ extension RequestHandler {
                 let watch = watch(
                     exchange, .read(request), .value(request.selection, until: condition), debounce: request.debounce)
                 // A long value is parsed for `until` off the loop: the hub compares it on a queue of its own.
-                let seen = now.flatMap { request.isLongToCompare($0) ? nil : $0 }
+                let seen = now.flatMap { request.until != nil && Self.isLong($0) ? nil : $0 }
                 if let reply = reply(to: hub.watch(watch, seen: seen), watch, wait, request.requestID) { return reply }
             }
             guard let now else {
@@ -43,7 +43,7 @@ extension RequestHandler {
                     contract.response(to: request, try hub.read(request.selection))
                 }
             }
-            if isLongToWrite(request, now) {
+            if mustWriteSlowly(request, now) {
                 return reading(exchange, request.requestID) { [self] in contract.response(to: request, now) }
             }
             let response = contract.response(to: request, now)
@@ -97,9 +97,9 @@ extension RequestHandler {
             return notYet(request)
         }
         do {
-            guard let reading = try hub.readQuickly(request.selection), !request.isLongToCompare(reading),
-                !isLongToWrite(request, reading)
-            else { return nil }
+            guard let reading = try hub.readQuickly(request.selection), !mustWriteSlowly(request, reading) else {
+                return nil
+            }
             return contract.response(to: request, reading)
         } catch {
             return failedRead(request, error)
@@ -116,12 +116,15 @@ extension RequestHandler {
         }
     }
 
-    /// Whether the answer indents or compresses a value that is so long that a thread that serves others should not do it.
-    private func isLongToWrite(_ request: ReadRequest, _ reading: Reading) -> Bool {
-        request.isLongToIndent(reading)
-            || contract.mustCompress(request, reading)
-                && reading.encoded?.json.count ?? 0 > Self.quickCompressedBytesMax
+    /// Whether the answer compares, indents or compresses a long value, and does not only copy it.
+    private func mustWriteSlowly(_ request: ReadRequest, _ reading: Reading) -> Bool {
+        guard Self.isLong(reading) else { return false }
+        let isKnown = request.until == nil && request.known?.contains(reading.encoded?.tag) == true
+        return request.until != nil || contract.mustCompress(request, reading)
+            || request.style == .pretty && !isKnown && reading.encoded?.isIndented == false
     }
+
+    static func isLong(_ reading: Reading) -> Bool { reading.encoded?.json.count ?? 0 > quickBytesMax }
 
     func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
         if let problem = Problem.of(query: error) { return respond(problem, request.requestID) }
@@ -173,11 +176,9 @@ extension RequestHandler {
         return snapshot
     }
 
-    /// About the most bytes that the loop thread writes as JSON for one answer; a read queue writes what is longer.
+    /// About the most bytes that a thread that serves others parses, writes or compresses for one answer; ``SlowWork`` does
+    /// what is longer.
     static let quickBytesMax = 64 << 10
-
-    /// The most bytes that the loop thread compresses for one answer, in about 0.2 ms.
-    static let quickCompressedBytesMax = 16 << 10
 
     func reading(
         _ exchange: Exchange, _ requestID: RequestID, _ kind: SlowWork.Kind = .read,
@@ -214,22 +215,5 @@ extension Problem {
     static func of(reading error: any Error) -> Problem {
         if let fault = error as? ViewFault { return .viewFault(fault) }
         return (error as? Problem) ?? ((error as? JournalError)?.kind == .damage ? .journalDamaged : .ourFault)
-    }
-}
-
-extension ReadRequest {
-    /// Whether the value is so long that a thread that serves others should not parse it to compare it with `until`.
-    fileprivate func isLongToCompare(_ reading: Reading) -> Bool {
-        until != nil && isLong(reading)
-    }
-
-    /// Whether the answer indents a value that is so long that a thread that serves others should not do that.
-    fileprivate func isLongToIndent(_ reading: Reading) -> Bool {
-        let isKnown = until == nil && known?.contains(reading.encoded?.tag) == true
-        return style == .pretty && isLong(reading) && !isKnown && reading.encoded?.isIndented == false
-    }
-
-    private func isLong(_ reading: Reading) -> Bool {
-        (reading.encoded?.json.count ?? 0) > RequestHandler.quickBytesMax
     }
 }

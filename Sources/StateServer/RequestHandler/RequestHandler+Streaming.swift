@@ -84,7 +84,7 @@ extension RequestHandler {
             return
         }
         let streams = group.map(\.exchange)
-        guard isLong(change, for: request) else {
+        guard isLong(change) else {
             return Exchange.send(StreamChunk(bytes(chunk, change, of: request)), to: streams)
         }
         if let known = event(chunk, change, of: request) { return Exchange.send(known, to: streams) }
@@ -95,11 +95,11 @@ extension RequestHandler {
         }
     }
 
-    private func isLong(_ change: Delivery.Change, for request: StreamRequest) -> Bool {
-        switch (change, request.source) {
-        case (.value(let reading), _): reading.encoded?.json.count ?? 0 > Self.quickBytesMax
-        case (.changes(let page, _), .changes(let follow)): page.weight > follow.quickBytesMax
-        case (.changes, .value), (.latest, _), (.notInMemory, _), (.outcome, _): false
+    private func isLong(_ change: Delivery.Change) -> Bool {
+        switch change {
+        case .value(let reading): Self.isLong(reading)
+        case .changes(let page, _): page.weight > Self.quickBytesMax
+        case .latest, .notInMemory, .outcome: false
         }
     }
 

@@ -13,8 +13,8 @@ struct Schedule: Sendable {
 
     /// The queues of the store's hub.
     ///
-    /// After each encoding the encoding queue rests for four times as long as it took: a fifth of a processor is the most
-    /// that large values cost, whatever the number of streams and of changes. A stream of 5 MB that is encoded in 15 ms
+    /// After each encoding the encoding queue rests for four times the processor time that it took: a fifth of a processor is
+    /// the most that large values cost, whatever the number of streams and of changes. A stream of 5 MB that is encoded in 15 ms
     /// then shows a new value every 75 ms at most.
     ///
     /// Views with arguments have threads of their own, where each client waits for itself.
@@ -26,12 +26,11 @@ struct Schedule: Sendable {
             fanOut: { fanOut.async(execute: $0) },
             encoding: { encode in
                 encoding.async {
-                    let start = DispatchTime.now()
+                    let start = processorTime()
                     encode()
-                    let end = DispatchTime.now()
+                    let rest = (processorTime() - start) * 4
                     encoding.suspend()
-                    let rest = 4 * Int(end.uptimeNanoseconds - start.uptimeNanoseconds)
-                    fanOut.asyncAfter(deadline: end + .nanoseconds(rest)) { encoding.resume() }
+                    fanOut.asyncAfter(deadline: .now() + rest / .seconds(1)) { encoding.resume() }
                 }
             }, views: views.run)
     }

@@ -128,13 +128,10 @@ extension WatchHub {
         guard storage.withLock({ $0.beginQueuedEncoding(selection) }) else { return }
         let snapshot = latest
         // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
-        let encoded: Encoded?
-        if let kept = selection.kept {
-            encoded = try? kept.read(in: snapshot, keeps: true, changes(at: kept.place, in: snapshot))
-        } else {
-            encoded = try? snapshot.encoded(selection.selection)
-        }
-        woken(compare(selection, with: Reading(cursor: snapshot.cursor, encoded: encoded)))
+        let reading =
+            selection.kept.map { try? $0.read(in: snapshot, keeps: true, changes(at: $0.place, in: snapshot)) }
+            ?? Reading(cursor: snapshot.cursor, encoded: try? snapshot.encoded(selection.selection))
+        woken(compare(selection, with: reading ?? Reading(cursor: snapshot.cursor, encoded: nil)))
     }
 
     private func compare(_ selection: IndexedSelection, with reading: Reading) -> Int {

@@ -76,7 +76,7 @@ final class KeptQuery: Sendable {
         return isNew ? reading(epoch) : nil
     }
 
-    /// The answer for a state, or nil where nothing is at the place.
+    /// The answer for a state, or for a newer one that was published meanwhile.
     ///
     /// - Parameters:
     ///   - keeps: whether to keep the members, so that later states cost what changes.
@@ -84,22 +84,22 @@ final class KeptQuery: Sendable {
     /// - Throws: as ``MembersQuery/answered(to:_:)``.
     func read(
         in snapshot: any AnySnapshot, keeps: Bool, _ changes: (Version) -> MemberChanges?
-    ) throws -> Encoded? {
+    ) throws -> Reading {
         try work.withLock { work throws in
-            let version = snapshot.cursor.version
+            let (epoch, version) = (snapshot.cursor.epoch, snapshot.cursor.version)
             if let known = work.version, known > version {
-                // Another reader has a newer state.
-                return try snapshot.selected(.pointer(place), countMax: .max).bytes.map {
-                    Encoded(try query.answered(to: $0, snapshot.memberOrder(at: place)))
-                }
+                if let newer = reading(epoch), newer.encoded != nil { return newer }
+                let bytes = try snapshot.selected(.pointer(place), countMax: .max).bytes
+                let answer = try bytes.map { Encoded(try query.answered(to: $0, snapshot.memberOrder(at: place))) }
+                return Reading(cursor: snapshot.cursor, encoded: answer)
             }
             if let known = encoded(changed: version), !keeps || work.members != nil || work.keepsNothing {
-                return known
+                return Reading(cursor: snapshot.cursor, encoded: known)
             }
             do {
                 let result =
                     try advanced(&work, snapshot, changes) ?? .bytes(evaluated(&work, snapshot, keeps: keeps))
-                return stands(result, at: version, &work)
+                return Reading(cursor: snapshot.cursor, encoded: stands(result, at: version, &work))
             } catch {
                 work.members = nil
                 _ = stands(.bytes(nil), at: version, &work)

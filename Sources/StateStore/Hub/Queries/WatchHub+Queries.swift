@@ -10,8 +10,7 @@ extension WatchHub {
         let (latest, kept) = storage.withLock { ($0.latest, $0.keptQuery(selection)) }
         guard let kept else { return nil }
         defer { storage.withLock { $0.idles(selection) } }
-        let encoded = try kept.read(in: latest, keeps: keeps, changes(at: kept.place, in: latest))
-        return Reading(cursor: latest.cursor, encoded: encoded)
+        return try kept.read(in: latest, keeps: keeps, changes(at: kept.place, in: latest))
     }
 
     /// Whether the answer to a query, and later ones, can be had quickly.
