@@ -18,9 +18,9 @@ class Nodes:
     network is between them and the servers, and between these, too.
     """
 
-    def __init__(self, workspace, etcds, name, count=3, are_led=False, environment=None, is_far=False):
+    def __init__(self, workspace, etcds, name, count=3, are_led=False, environment=None, is_far=False, **settings):
         self.machines = etcds.machines
-        self.servers = [Server(workspace, etcds.address(name), {}) for _ in range(count)]
+        self.servers = [Server(workspace, etcds.address(name), dict(settings)) for _ in range(count)]
         for server in self.servers:
             server.environment = dict(environment or {})
             server.settings["cluster_directory"] = workspace.path(f"of-one{workspace.count()}")
