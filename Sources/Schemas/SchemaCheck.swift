@@ -71,7 +71,7 @@ struct SchemaCheck {
         case .reference(let number): fits(number, value)
         case .type(let types):
             document.types(value, among: types).isDisjoint(with: types)
-                ? fault("expected \(types.names.joined(separator: " or "))") : true
+                ? fault("expected \(types.text)") : true
         case .all(let list): allHold(list, value)
         case .any(let list): anyHolds(list, value)
         case .one(let list): oneHolds(list, value)

@@ -109,5 +109,10 @@ extension SchemaRules.Types {
         self = found.type
     }
 
-    var names: [String] { Self.all.filter { contains($0.type) }.map(\.name) }
+    /// The types in a sentence, as in `an integer or null`.
+    var text: String {
+        Self.all.filter { contains($0.type) }.map { type in
+            type.name == "null" ? type.name : ("aio".contains(type.name.prefix(1)) ? "an " : "a ") + type.name
+        }.joined(separator: " or ")
+    }
 }

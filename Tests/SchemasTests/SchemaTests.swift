@@ -14,15 +14,15 @@ struct SchemaTests {
         "a fault has the place in the value, and says what was expected",
         arguments: [
             (##"{"amount":1}"##, []), (##"{"amount":1.0}"##, []), (##"{"amount":9007199254740993}"##, []),
-            (##"{"amount":"x"}"##, ["/amount: expected integer"]),
-            (##"{"amount":1.5}"##, ["/amount: expected integer"]),
-            (##"{}"##, ["/amount: is missing"]), (##"[]"##, [": expected object"]),
+            (##"{"amount":"x"}"##, ["/amount: expected an integer"]),
+            (##"{"amount":1.5}"##, ["/amount: expected an integer"]),
+            (##"{}"##, ["/amount: is missing"]), (##"[]"##, [": expected an object"]),
             (##"{"amount":1,"z":1}"##, ["/z: the schema has no such member"]),
             (
                 ##"{"amount":1,"list":["ab",3,"c"]}"##,
-                ["/list/1: expected string", "/list/2: failed to match the pattern ^a"]
+                ["/list/1: expected a string", "/list/2: failed to match the pattern ^a"]
             ),
-            (##"{"amount":1,"~/]":1}"##, ["/~0~1]: expected string"]),
+            (##"{"amount":1,"~/]":1}"##, ["/~0~1]: expected a string"]),
         ])
     func faults(value: String, expected: [String]) throws {
         let schema = try schema(

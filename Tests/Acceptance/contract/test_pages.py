@@ -21,6 +21,7 @@ RUN_ELSEWHERE = {
     "Clients.md": "clients/test_guide.py, standard_streams/test_guide.py",
     "Adopting.md": "Tests/Adopter/guide.py",
     "WholeDomain.md": "Tests/Adopter/guide.py",
+    "Tutorial.md": "contract/test_tutorial.py",
 }
 # Blocks that need what a test has not; each is named by how it begins, with what is known about it all the same.
 NOT_RUN = {

@@ -71,7 +71,7 @@ export const items = createSlice({
         expect_equal(codes(answer), (422, "invalid-action"), "a payload with two faults")
         faults = {each["pointer"]: each["detail"] for each in answer.json["errors"]}
         expect_equal(sorted(faults), ["/payload/name", "/payload/size"], "their places")
-        expect_equal(faults["/payload/size"], "expected integer", "a sentence")
+        expect_equal(faults["/payload/size"], "expected an integer", "a sentence")
         missing = client.post(b'{"type":"items/add"}').json
         expect_equal(missing["errors"], [{"pointer": "/payload/name", "detail": "is missing"}], "no payload")
         lines = b'{"type":"items/add","payload":{"name":"a"}}\n{"type":"items/add","payload":{}}'
