@@ -24,6 +24,9 @@ static const char client_d_ts[] = {
 static const char client_js[] = {
 #embed "files/client.js"
 };
+static const char client_py[] = {
+#embed "files/client.py"
+};
 static const char commit_js[] = {
 #embed "files/commit.js"
 };
@@ -92,6 +95,7 @@ static const storekeeper_page_file files[] = {
     FILE_OF("chart.js", chart_js),
     FILE_OF("client.d.ts", client_d_ts),
     FILE_OF("client.js", client_js),
+    FILE_OF("client.py", client_py),
     FILE_OF("commit.js", commit_js),
     FILE_OF("compare.js", compare_js),
     FILE_OF("diff.js", diff_js),

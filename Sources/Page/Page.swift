@@ -3,7 +3,7 @@ internal import CXXHash
 package import HTTPMessages
 internal import HTTPTypes
 
-/// The page by which a server shows itself, and the client for JavaScript: files inside the program.
+/// The page by which a server shows itself, the clients, and the documentation: files inside the program.
 ///
 /// The page uses nothing but the public contract, so that whatever it does, another client can do.
 package enum Page {
@@ -20,17 +20,28 @@ package enum Page {
         var count = 0
         let first = storekeeper_page_files(&count)
         return UnsafeBufferPointer(start: first, count: count).map { file in
-            let name = String(cString: file.name)
             let bytes = [UInt8](UnsafeRawBufferPointer(start: file.bytes, count: file.length))
-            let hash = String(storekeeper_short_hash(bytes, bytes.count), radix: 36)
-            let coded = ContentCoding.allCases.compactMap { coding in coding.compressed(bytes).map { (coding, $0) } }
-            return File(
-                name: name, type: type(of: name), tag: hash, bytes: bytes,
-                coded: Dictionary(uniqueKeysWithValues: coded))
+            return Page.file(String(cString: file.name), bytes, in: ContentCoding.allCases)
         }
     }()
 
+    private static func file(_ name: String, _ bytes: [UInt8], in codings: [ContentCoding]) -> File {
+        let hash = String(storekeeper_short_hash(bytes, bytes.count), radix: 36)
+        let coded = codings.compactMap { coding in coding.compressed(bytes).map { (coding, $0) } }
+        return File(
+            name: name, type: type(of: name), tag: hash, bytes: bytes, coded: Dictionary(uniqueKeysWithValues: coded))
+    }
+
     private static func file(_ name: String) -> File? { files.first { $0.name.utf8.elementsEqual(name.utf8) } }
+
+    /// A page of the documentation. It is compressed for each answer: most servers are never asked for most pages.
+    private static func document(_ name: Substring, in coding: ContentCoding?) -> File? {
+        var count = 0
+        let documents = UnsafeBufferPointer(start: storekeeper_documents(&count), count: count)
+        return documents.first { String(cString: $0.name).utf8.elementsEqual(name.utf8) }.map { document in
+            file(String(name), Array(String(cString: document.text).utf8), in: coding.map { [$0] } ?? [])
+        }
+    }
 
     private static func type(of name: String) -> String {
         let type =
@@ -38,6 +49,8 @@ package enum Page {
             case "css": "text/css"
             case "html": "text/html"
             case "js": "text/javascript"
+            case "md": "text/markdown"
+            case "py": "text/x-python"
             case "svg": "image/svg+xml"
             default: "text/plain"
             }
@@ -55,13 +68,14 @@ package enum Page {
     /// The content of a file, empty for an unknown name.
     package static func bytes(of name: String) -> [UInt8] { file(name)?.bytes ?? [] }
 
-    /// The answer to a GET of a file, or nil for an unknown name.
+    /// The answer to a GET of a file, or of a page of the documentation below `docs/`; nil for an unknown name.
     ///
     /// A client that has the file gets 304. A file is the same for every client, and has nothing of the state.
     ///
     /// - Parameter coding: the content coding that the client prefers, if any.
     package static func response(to request: Request, file name: String, in coding: ContentCoding?) -> Response? {
-        guard let file = file(name) else { return nil }
+        let isDocument = name.hasPrefix("docs/")
+        guard let file = isDocument ? document(name.dropFirst(5), in: coding) : file(name) else { return nil }
         var (bytes, tag) = (file.bytes, file.tag)
         var fields: HTTPFields = [
             .contentType: file.type, .cacheControl: "no-cache", .xContentTypeOptions: "nosniff",

@@ -178,10 +178,11 @@ package struct Contract: Sendable {
         }
     }
 
-    /// The file of the page that a request asks for; nil for any other request.
+    /// The file of the program that a request asks for, which needs no credential; nil for any other request.
     private func file(_ request: Request, _ path: [String]) -> String? {
         switch (path.first, path.dropFirst().first) {
-        case ("v1", "client.js") where path.count == 2: "client.js"
+        case ("v1", let name?) where ["client.js", "client.py"].contains(name) && path.count == 2: name
+        case ("v1", "docs"): path.count == 2 ? "docs/StateServer.md" : path.dropFirst().joined(separator: "/")
         case ("page", let name?) where limits.hasPage && path.count == 2: name
         case (nil, _) where limits.hasPage && isNavigation(request): "index.html"
         case ("", nil) where limits.hasPage && isNavigation(request): "index.html"

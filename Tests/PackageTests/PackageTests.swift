@@ -335,4 +335,17 @@ struct PageFileTests {
         }
         #expect(source.components(separatedBy: "#embed").count - 1 == names.count + 1)
     }
+
+    @Test("every page of the documentation is in the program, under its path")
+    func documents() throws {
+        let source = try Tree.text("Sources/CPage/documents.c")
+        let folder = "Sources/StateServer/StateServer.docc/"
+        let pages = Tree.files(below: "Sources", suffix: ".md").filter { $0.hasPrefix(folder) }
+
+        for name in pages.map({ $0.dropFirst(folder.count) }) {
+            let entry = "    PAGE(\"\(name)\")\n#embed \"../StateServer/StateServer.docc/\(name)\"\n    END\n"
+            #expect(source.contains(entry), "\(name)")
+        }
+        #expect(source.components(separatedBy: "#embed").count - 1 == pages.count + 1)
+    }
 }

@@ -51,7 +51,7 @@ struct OpenAPIDocument {
     private static let pathsOfForks = ["/v1/state", "/v1/views", "/v1/actions", "/v1/changes", "/v1/schedule"]
     private static let pathsOfTheWholeStore = [
         "/v1/schedule", "/v1/forks", "/v1/bisect", "/v1/operations", "/v1/me", "/v1/stores", "/v1/client.js",
-        "/v1/journal", "/livez",
+        "/v1/client.py", "/v1/docs", "/v1/journal", "/livez",
         "/readyz", "/metrics",
     ]
 

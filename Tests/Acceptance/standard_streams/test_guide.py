@@ -4,6 +4,7 @@ harness/libraries.py tells what those in TypeScript, Swift and Go need to be run
 """
 
 import pathlib
+import re
 
 import pytest
 
@@ -22,8 +23,8 @@ every_language = pytest.mark.parametrize("language", list(MAKERS))
 
 def start(workspace, language, address, block=0, further=""):
     """Starts a program of the page, which asks the server at this address."""
-    # Tests/Adopter/guide.py compiles what has the library of this package.
-    text = [text for _, text in blocks(PAGE, language) if "StateClient" not in text][block]
+    # Other tests run what has a library of this package.
+    text = [text for _, text in blocks(PAGE, language) if not re.search("StateClient|from storekeeper", text)][block]
     expect(HERE in text, f"the program asks no server at {HERE}")
     directory = pathlib.Path(workspace.path("program"))
     directory.mkdir()
