@@ -62,8 +62,14 @@ static const storekeeper_document documents[] = {
     PAGE("Guides/Security.md")
 #embed "../StateServer/StateServer.docc/Guides/Security.md"
     END
+    PAGE("Guides/Sizing.md")
+#embed "../StateServer/StateServer.docc/Guides/Sizing.md"
+    END
     PAGE("Guides/Time.md")
 #embed "../StateServer/StateServer.docc/Guides/Time.md"
+    END
+    PAGE("Guides/Tutorial.md")
+#embed "../StateServer/StateServer.docc/Guides/Tutorial.md"
     END
     PAGE("Guides/WhatItIsFor.md")
 #embed "../StateServer/StateServer.docc/Guides/WhatItIsFor.md"
