@@ -86,6 +86,20 @@ struct OpenedJournal {
             server: settings.clusterAddress == "none" ? nil : settings.clusterAddress, logger: logger)
     }
 
+    /// The hooks: in files of the data directory, or beside the turns of a history in etcd.
+    func hooks(
+        _ settings: Settings, schedule: Schedule, metrics: ServerMetrics, _ logger: Logger
+    ) throws -> Hooks? {
+        guard let place = try JournalPlace(settings.data, settings) else { return nil }
+        var file = try place.document(HookFile.key, name: HookFile.name)
+        if let cluster, let address = try settings.etcdAddress() {
+            let document = try ServerFault.translating { try cluster.document(HookFile.key) }
+            file = ClusterFile(document, name: HookFile.name, at: address, HookFile.key)
+        }
+        let progress = try place.document(HookProgressFile.key, name: HookProgressFile.name)
+        return Hooks(file, progress: progress, settings, schedule: schedule, metrics: metrics, logger: logger)
+    }
+
     func newestCommit() throws -> Commit? {
         guard let cluster else { return try journal.commit(version: version) }
         return try cluster.whenReached { try cluster.commit(version: version) }

@@ -106,11 +106,20 @@ public struct StateServer: Service, Sendable {
             types: compiled.catalogue.types, settings: settings, journal: journal,
             version: version, sharedWith: MetricsSystem.factory)
         let schedule = Schedule.live()
+        let hooks = try opened?.hooks(settings, schedule: schedule, metrics: metrics, logger)
+        var observer = metrics.observer
+        if let hooks {
+            let landed = observer.landed
+            observer.landed = { count in
+                landed(count)
+                hooks.wake()
+            }
+        }
         let store = Store(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
             processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: Schedule.hubQueues(),
-            observer: metrics.observer, report: { logger.log($0) })
+            observer: observer, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
         let loops = settings.loops
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.memoryBytesMax)
@@ -128,6 +137,7 @@ public struct StateServer: Service, Sendable {
             forks: settings.forksMax == 0
                 ? nil
                 : Forks(settings, memory: gauges.memory, schedule: schedule),
+            hooks: hooks,
             schedule: schedule,
             heartbeat: .seconds(settings.heartbeatSeconds),
             streamLifetime: .seconds(settings.streamSecondsMax), gauges: gauges,
@@ -207,6 +217,7 @@ public struct StateServer: Service, Sendable {
         } judge: { [authenticator] action in
             action.name.isPlace ? nil : authenticator.rejection(of: action.type, by: action.name.by)
         }
+        handler.hooks?.start(at: .init(store: handler.store, contract: handler.contract, cluster: handler.cluster))
         watchFiles()
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
         shareMetrics()
@@ -277,6 +288,7 @@ public struct StateServer: Service, Sendable {
     private func readFiles() {
         refreshTokens()
         quarantine?.reload()
+        handler.hooks?.refresh()
     }
 
     /// Takes a model or a schema that has changed.
@@ -402,6 +414,7 @@ public struct StateServer: Service, Sendable {
         logger.info("stopping", metadata: ["waiters": .stringConvertible(handler.hub.watchesCount)])
         if startsAgain, !server.keepListening() { logger.warning("a listening socket is closed until the next start") }
         handler.beginDraining()
+        handler.hooks?.stop()
         server.stopAccepting()
         await handler.drain(over: .milliseconds(500))
         // The waits have used a part of the grace time.

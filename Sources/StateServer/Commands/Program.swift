@@ -64,9 +64,8 @@ struct Program: Sendable {
     /// The names of the options that are no settings, in any command.
     static let optionNames: Set<String> = [
         "accept-loss", "all", "at-least", "at-most", "chain", "change-domain", "config", "deep", "dispatch", "equals",
-        "fork", "from", "help",
-        "help-hidden", "json", "not", "open", "operate", "others", "path", "port-file", "read", "repeats", "same-epoch",
-        "since", "subject", "to", "version", "watch",
+        "finish", "fork", "from", "help", "help-hidden", "insecure", "json", "not", "open", "operate", "others", "path",
+        "port-file", "read", "repeats", "same-epoch", "since", "subject", "to", "types", "url", "version", "watch",
     ]
 
     func checkOptionNames() throws(SettingsFault) {

@@ -98,8 +98,9 @@ struct RootCommand: AsyncParsableCommand {
         CommandConfiguration(
             commandName: Program.current.name, abstract: "One authoritative state for many processes, over plain HTTP.",
             version: Program.current.version ?? "Storekeeper \(StateServer.version)",
-            subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self, TokenCommand.self]
-                + Program.current.commands,
+            subcommands: [
+                Serve.self, Check.self, Health.self, JournalCommand.self, TokenCommand.self, HookCommand.self,
+            ] + Program.current.commands,
             defaultSubcommand: Serve.self)
     }
 }

@@ -2,7 +2,7 @@ internal import MicroHTTP
 
 extension MetricDescription {
     static let all: [MetricDescription] =
-        build + actions + clients + journal + history
+        build + actions + clients + journal + hooks + history
 
     private static let build: [MetricDescription] = [
         .init("storekeeper_build_info", .gauge, "Always 1; the labels have the versions of program and Storekeeper."),
@@ -74,6 +74,16 @@ extension MetricDescription {
             buckets: [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10]),
         .init("storekeeper_journal_turns", .gauge, "Turns that are computed and not yet in the journal."),
         .init("storekeeper_journal_bytes", .gauge, "Bytes of the files of the journal."),
+    ]
+
+    private static let hooks: [MetricDescription] = [
+        .init("storekeeper_hooks", .gauge, "Hooks of this server."),
+        .init("storekeeper_hooks_failing", .gauge, "Hooks whose newest attempt has failed."),
+        .init("storekeeper_hooks_paused", .gauge, "Hooks that are paused."),
+        .init("storekeeper_hook_behind_versions", .gauge, "How many versions the last hook is behind the newest one."),
+        .init("storekeeper_hook_attempts_total", .counter, "Attempts to deliver to a hook, by outcome."),
+        .init("storekeeper_hook_refusals_total", .counter, "Answers of hooks whose actions were refused."),
+        .init("storekeeper_hook_resets_total", .counter, "Times that a hook was behind the history that is kept."),
     ]
 
     private static let history: [MetricDescription] = [

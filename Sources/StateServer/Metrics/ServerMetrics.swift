@@ -27,6 +27,7 @@ final class ServerMetrics: Sendable {
         /// Whether this server of a cluster writes by choice, and for how long it may have missed commits.
         var isWriter = false
         var staleSeconds = 0
+        var hooks = Hooks.Figures()
     }
 
     let settings: Settings
@@ -36,7 +37,7 @@ final class ServerMetrics: Sendable {
     let isShared: Bool
     private let journal: (any Journal)?
     private let commits, journalCommits, journalFailures, journalRefusals, requests,
-        transportRefusals: any CounterHandler
+        transportRefusals, hooksDelivered, hooksFailed, hookRefusals, hookResets: any CounterHandler
     /// By the number of the outcome of a request that was sent on.
     private let forwarded: [any CounterHandler]
     private let turnTime, appendTime, lateness: any TimerHandler
@@ -78,6 +79,10 @@ final class ServerMetrics: Sendable {
         forwarded = ["answered", "not-carried-out", "unknown"].map { counter("forwards_total", [("outcome", $0)]) }
         requests = counter("requests_total", [])
         transportRefusals = counter("transport_refusals_total", [])
+        hooksDelivered = counter("hook_attempts_total", [("outcome", "delivered")])
+        hooksFailed = counter("hook_attempts_total", [("outcome", "failed")])
+        hookRefusals = counter("hook_refusals_total", [])
+        hookResets = counter("hook_resets_total", [])
         turnTime = factory.makeTimer(label: "storekeeper_turn_seconds", dimensions: [])
         appendTime = factory.makeTimer(label: "storekeeper_journal_append_seconds", dimensions: [])
         lateness = factory.makeTimer(label: "storekeeper_scheduled_late_seconds", dimensions: [])
@@ -176,6 +181,16 @@ final class ServerMetrics: Sendable {
 
     func streamBegan(_ route: Watch.Route) { streams[route.rawValue].increment(by: 1) }
 
+    /// A delivery to a hook has ended; its answer may have had actions that were refused.
+    func hookDelivered(isRefused: Bool) {
+        hooksDelivered.increment(by: 1)
+        if isRefused { hookRefusals.increment(by: 1) }
+    }
+
+    func hookFailed() { hooksFailed.increment(by: 1) }
+
+    func hookReset() { hookResets.increment(by: 1) }
+
     @Sendable
     private static func now() -> Instant {
         var time = timespec()
@@ -212,6 +227,10 @@ final class ServerMetrics: Sendable {
         set("journal_turns", figures.turnsInFlight)
         set("cluster_writer", figures.isWriter ? 1 : 0)
         set("cluster_stale_seconds", figures.staleSeconds)
+        set("hooks", figures.hooks.hooks)
+        set("hooks_failing", figures.hooks.failing.count)
+        set("hooks_paused", figures.hooks.paused.count)
+        set("hook_behind_versions", figures.hooks.behind)
         if let bytes = journal?.bytesCount { set("journal_bytes", bytes) }
         var waiters = 0
         for route in Watch.Route.allCases {

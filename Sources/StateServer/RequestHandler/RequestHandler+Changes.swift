@@ -89,16 +89,7 @@ extension RequestHandler {
         return .waiting(atMost: time(of: wait))
     }
 
-    /// The commits after a version from memory or from the journal, however many have to be examined, or nil if they
-    /// are no longer kept.
-    func page(_ query: ChangesQuery) throws -> ChangesPage? {
-        switch hub.examined(query) {
-        case .page(let page): page
-        case .nothing(let latest), .aboveLatest(let latest): ChangesPage(emptyAt: latest)
-        case .inJournal(let latest), .long(let latest): try journal?.page(query, latest: latest)
-        case .expired: nil
-        }
-    }
+    func page(_ query: ChangesQuery) throws -> ChangesPage? { try store.page(query) }
 
     private func response(to request: ChangesRequest, after version: Version) throws -> Response {
         guard let page = try page(request.query(since: version)) else {
@@ -135,6 +126,19 @@ extension RequestHandler {
         return contract.response(
             to: request, lost: code, bounds: HistoryBounds(latest: latest.cursor, oldest: oldest)
         ) { try request.store.state(in: latest) }
+    }
+}
+
+extension AnyStore {
+    /// The commits after a version from memory or from the journal, however many have to be examined, or nil if they
+    /// are no longer kept.
+    func page(_ query: ChangesQuery) throws -> ChangesPage? {
+        switch hub.examined(query) {
+        case .page(let page): page
+        case .nothing(let latest), .aboveLatest(let latest): ChangesPage(emptyAt: latest)
+        case .inJournal(let latest), .long(let latest): try journal?.page(query, latest: latest)
+        case .expired: nil
+        }
     }
 }
 

@@ -41,6 +41,7 @@ extension RequestHandler {
             lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
         }
         if let quarantine { lines.append(Self.quarantineLine(quarantine.names)) }
+        if let hooks { lines.append(Self.hooksLine(hooks.figures, unreadable: hooks.unreadableReason)) }
         let settings = metrics.settings
         use("connections", gauges.statistics.connections, of: settings.connectionsLimit, "connections")
         use("memory", gauges.memory.bytes, of: gauges.memory.bytesMax, "bytes")
@@ -101,6 +102,15 @@ extension RequestHandler {
         return "[!]quarantine: \(names.count) \(names.count == 1 ? "action" : "actions"), \(newest)"
     }
 
+    /// The line about the hooks, which names those that do not go on.
+    static func hooksLine(_ figures: Hooks.Figures, unreadable: String?) -> String {
+        if let unreadable { return "[!]hooks: \(unreadable)" }
+        let stuck = [(figures.failing, "failing"), (figures.paused, "paused")].filter { !$0.0.isEmpty }.map {
+            "\($0.0.count) \($0.1): \($0.0.prefix(10).joined(separator: ", "))"
+        }
+        return (["[\(stuck.isEmpty ? "+" : "!")]hooks: \(figures.hooks)"] + stuck).joined(separator: ", ")
+    }
+
     func metricsText() -> Response {
         Response(
             status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
@@ -119,7 +129,8 @@ extension RequestHandler {
             memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,
             isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil,
             isWriter: cluster?.isWriter ?? false,
-            staleSeconds: staleness.map { Int($0.components.seconds) } ?? 0)
+            staleSeconds: staleness.map { Int($0.components.seconds) } ?? 0,
+            hooks: hooks?.figures ?? Hooks.Figures())
     }
 
     /// Begins to drain: not ready, no new waits, no new actions.

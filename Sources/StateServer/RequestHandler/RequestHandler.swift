@@ -22,6 +22,8 @@ final class RequestHandler: Sendable {
     /// Nil where there is no journal in a directory.
     let backups: Backups?
     let forks: Forks?
+    /// Nil without a journal.
+    let hooks: Hooks?
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
@@ -47,7 +49,8 @@ final class RequestHandler: Sendable {
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
         store: any AnyStore, journal: (any Journal)?, cluster: Cluster? = nil, quarantine: Quarantine? = nil,
-        backups: Backups? = nil, forks: Forks? = nil, schedule: Schedule, heartbeat: Duration, streamLifetime: Duration,
+        backups: Backups? = nil, forks: Forks? = nil, hooks: Hooks? = nil, schedule: Schedule, heartbeat: Duration,
+        streamLifetime: Duration,
         gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
         requestNumbers: RequestNumbers = .counting,
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
@@ -65,6 +68,7 @@ final class RequestHandler: Sendable {
         self.quarantine = quarantine
         self.backups = backups
         self.forks = forks
+        self.hooks = hooks
         self.schedule = schedule
         begun = schedule.now()
         self.heartbeat = heartbeat

@@ -168,6 +168,13 @@ public struct SettingKeys: Sendable {
     public let forkSecondsMax = Setting("fork_seconds_max", default: 900, in: 1...86_400, "how long a fork lives")
     public let forkCommitsMax = Setting(
         "fork_commits_max", default: 100_000, in: 1...10_000_000, "most commits that a fork runs again")
+    public let hookDeliveriesMax = Setting(
+        "hook_deliveries_max", default: 16, in: 1...1000, "most deliveries to hooks at once; more wait")
+    public let hookSecondsMax = Setting(
+        "hook_seconds_max", default: 30, in: 1...3600, "how long a receiver may take to answer a delivery")
+    public let hookAnswerBytesMax = Setting(
+        "hook_answer_bytes_max", default: 1 << 20, in: 0...(64 << 20),
+        "most bytes of the answer of a receiver; a longer one is a failure")
     public let clusterAddress = Setting(
         "cluster_address", default: "none",
         "how the other servers on a history in etcd reach this one, such as http://10.0.0.1:8080; none: it writes by itself",

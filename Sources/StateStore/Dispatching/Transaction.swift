@@ -160,14 +160,28 @@ package final class Transaction: Sendable {
             wantsRepresentation: wantsRepresentation)
     }
 
-    init(_ items: [Item], form: Form, causation: Causation, due: ScheduledAction? = nil) {
+    /// The same actions as the answer to a commit, which theirs names as its cause.
+    ///
+    /// The store commits one answer under a key, whatever its actions are.
+    package func answering(_ commit: Commit, once key: IdempotencyKey) -> Transaction {
+        let causation = Causation(
+            cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 0, subject: subject)
+        return Transaction(
+            items, form: form, expectations: expectations, idempotency: (key, "answer"), causation: causation)
+    }
+
+    init(
+        _ items: [Item], form: Form, expectations: [Expectation] = [],
+        idempotency: (key: IdempotencyKey, fingerprint: String)? = nil, causation: Causation,
+        due: ScheduledAction? = nil
+    ) {
         self.due = due
         self.items = items
         self.form = form
         purpose = .commit
-        expectations = []
+        self.expectations = expectations
         tagGuard = nil
-        idempotency = nil
+        self.idempotency = idempotency
         contentHash = nil
         subject = causation.subject
         trace = nil

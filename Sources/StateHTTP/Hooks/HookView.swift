@@ -1,0 +1,102 @@
+package import HTTPMessages
+internal import HTTPTypes
+package import StateJSON
+package import StateStore
+
+/// The commits that a hook is sent, and the part of each that it sees.
+package struct HookView: Sendable {
+    let store: VisibleStore
+    /// Passes the commits that the hook asks for, as far as its grant sees them.
+    package let filter: ChangesFilter
+    /// Whether the answers of the hook may dispatch actions.
+    package let dispatches: Bool
+}
+
+extension Contract {
+    /// Makes the view of a hook.
+    ///
+    /// - Parameters:
+    ///   - grant: what the hook sees, with the actions of all subjects, and what its answers may dispatch.
+    ///   - subject: the subject of the actions in its answers.
+    ///   - path: passes only commits that change this part of the state; nil for all.
+    ///   - types: passes only commits with an action of one of these types, where a `*` at the end stands for any ending;
+    ///     empty for all. A type that the hook may not see passes nothing.
+    package func hookView(_ grant: Grant, subject: String, path: JSONPointer?, types: [String]) -> HookView {
+        let access = Access(grant, subject: subject, in: catalogue)
+        let store = VisibleStore(scope: catalogue.whole, access: access)
+        let seen = Set(types.flatMap(store.typesSeen)).sorted()
+        var filter = store.filter(path: path, types: seen, by: nil)
+        if seen.isEmpty, !types.isEmpty { filter.paths = .nothing }
+        return HookView(store: store, filter: filter, dispatches: !grant.dispatch.isEmpty)
+    }
+
+    /// The body of a delivery: the commit with the bytes that `/v1/changes` shows a client with the hook's grant; nil for a
+    /// commit of which that client sees nothing.
+    package func delivery(of commit: Commit, to hook: HookView, epoch: Epoch) -> [UInt8]? {
+        if !hook.store.copiesCommits {
+            let visible = hook.store.visible(commit, epoch: epoch)
+            if visible.action.elementsEqual("null".utf8), visible.patch.elementsEqual("[]".utf8) { return nil }
+        }
+        var writer = JSONWriter(capacity: commit.action.count + commit.patch.count + 256)
+        write(commit, of: hook.store, as: .patches, epoch: epoch, to: &writer)
+        return writer.bytes
+    }
+
+    /// The body of the delivery that tells a hook that it has missed commits.
+    package func resetDelivery(_ reason: LostCursor, at latest: Cursor) -> [UInt8] {
+        var writer = JSONWriter()
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        writer.member("type", "storekeeper.reset", &isFirst)
+        writer.member("reason", reason.rawValue, &isFirst)
+        writer.member("cursor", latest.description, &isFirst)
+        writer.byte(UInt8(ascii: "}"))
+        return writer.bytes
+    }
+
+    /// Reads the actions in the answer to a delivery, as one transaction that the store commits once.
+    ///
+    /// - Parameter id: the ID of the delivery. The actions that have none get it, with their number where there are several.
+    /// - Returns: nil for an answer without actions, which need not be JSON.
+    /// - Throws: the problem that a client of the hook's grant would get for the actions.
+    package func transaction(
+        inAnswer body: [UInt8], of hook: HookView, to commit: Commit, delivery id: String
+    ) throws(Problem) -> Transaction? {
+        guard hook.dispatches, let actions = Self.actions(inAnswer: body) else { return nil }
+        let options = DispatchOptions(
+            form: .one, store: hook.store, style: .compact, returning: nil, wait: nil, tagGuard: nil, key: nil,
+            purpose: .commit, trace: nil)
+        let spans = actions.first == UInt8(ascii: "[") ? JSONText.elements(of: actions) : []
+        guard !spans.isEmpty || actions.first != UInt8(ascii: "[") else { return nil }
+        var named = spans.enumerated().map { index, span in
+            Self.naming(Array(actions[span]), spans.count == 1 ? id : "\(id)/\(index + 1)")
+        }
+        if named.count > 1 {
+            named = [[UInt8(ascii: "[")] + named.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")]]
+        }
+        // An answer whose `actions` is not an array is refused as one action that is none.
+        guard case .one(let transaction) = try dispatch(named.first ?? actions, options).content else { return nil }
+        guard transaction.restoration == nil else {
+            throw Problem(.unprocessableContent, "invalid-action", "the answer of a hook restores no state")
+        }
+        return transaction.answering(commit, once: IdempotencyKey(id, of: hook.store.access.subject))
+    }
+
+    /// The value of the member `actions` in minified JSON.
+    private static func actions(inAnswer body: [UInt8]) -> [UInt8]? {
+        let body = JSONText.withoutByteOrderMark(body)
+        // An answer that is not JSON has no actions.
+        guard let document = try? JSONDocument(body, depthMax: 1000), JSONNode(document).members != nil else {
+            return nil
+        }
+        return JSONText.select(["actions"], in: JSONText.minified(body))
+    }
+
+    /// An action in minified JSON, with an ID where it has none.
+    private static func naming(_ action: [UInt8], _ id: String) -> [UInt8] {
+        guard action.first == UInt8(ascii: "{"), action.count > 2,
+            !JSONText.members(of: action, in: 0..<action.count).contains(where: { $0.key == "id" })
+        else { return action }
+        return Array("{\"id\":\"\(id)\",".utf8) + action.dropFirst()
+    }
+}

@@ -1,0 +1,280 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+internal import StateHTTP
+internal import StateStore
+
+struct HookCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hook", abstract: "Make, list or change the hooks of a server, also while it is running.",
+        subcommands: [
+            HookCreate.self, HookList.self, HookPause.self, HookResume.self, HookSkip.self, HookRotate.self,
+            HookDelete.self,
+        ])
+}
+
+struct HookCreate: SettingsCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "create", abstract: "Make a hook and print its secret, which is shown only now.",
+            discussion: """
+                The server POSTs to the address each commit behind the present one that the hook sees. For example:
+                \(Program.current.name) hook create --url https://example.org/hook --types 'deploys/*' --read '*'
+                """)
+    }
+
+    @OptionGroup var place: TokenFileOptions
+
+    @Option(help: "The address of the receiver, with https; http for one on this machine.")
+    var url: String
+
+    @Option(help: "Only commits with an action of this type, once for each; a * at the end stands for any ending.")
+    var types: [String] = []
+
+    @Option(help: "Only commits that change this part of the state: a JSON Pointer.")
+    var path: String?
+
+    @Option(
+        help:
+            "What it may see, once for each: a JSON Pointer into the state, actions:TYPE, or * for everything; the actions are those of all subjects."
+    )
+    var read: [String] = []
+
+    @Option(help: "An action type that its answers may dispatch, once for each; a * at the end stands for any ending.")
+    var dispatch: [String] = []
+
+    @Flag(help: "Take an address of http on another machine: everybody on the way reads and changes what is sent.")
+    var insecure = false
+
+    var options: SettingsOptions { place.options }
+
+    func run(_ reading: SettingsReading) async throws {
+        let settings = reading.settings
+        let grant = Grant(read: read, dispatch: dispatch, others: true)
+        let types = types.flatMap { $0.split(separator: ",").map(String.init) }
+        // Without a journal the hook begins where the history does.
+        let history = try? JournalPlace(settings.data, settings)?.history()
+        let entry = HookFile.Entry(
+            url: url, types: types, path: path, grant,
+            since: history.map { Cursor($0.epoch, $0.latest).description })
+        if let fault = entry.fault { throw SettingsFault(description: fault) }
+        guard insecure || !HookURL.isInsecure(url) else {
+            throw SettingsFault(
+                description:
+                    "\(url) is not https, and everybody on the way could read and change what is sent there; --insecure takes it all the same"
+            )
+        }
+        // A hook needs no domain. Where that cannot be made, the start of the server says why.
+        let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
+        try settings.hookFile().add(entry)
+        print(entry.id)
+        print(entry.secrets[0])
+        Failure.say("The receiver checks the signatures with this secret, which is shown only now.")
+        if let catalogue { Failure.warn(entry.warnings(in: catalogue)) }
+    }
+}
+
+struct HookList: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Print a line for each hook: name, address, how far it has come, what stops it.")
+
+    @OptionGroup var place: TokenFileOptions
+
+    var options: SettingsOptions { place.options }
+
+    func run(_ reading: SettingsReading) async throws {
+        let settings = reading.settings
+        let entries = try settings.hookFile().read()
+        guard !entries.isEmpty else { return Failure.say("There are no hooks.") }
+        let progress = try settings.hookProgressFile().read().hooks
+        let history = try? JournalPlace(settings.data, settings)?.history()
+        let latest = history.map { Cursor($0.epoch, $0.latest) }
+        for entry in entries {
+            let known = progress.first { $0.id == entry.id }
+            let words =
+                entry.types.map { "type=\($0)" } + (entry.path.map { ["path=\($0)"] } ?? [])
+                + entry.grant.read.map { "read=\($0)" } + entry.grant.dispatch.map { "dispatch=\($0)" }
+                + (entry.secrets.count > 1 ? ["secrets=2"] : [])
+            let condition = entry.condition(known, latest)
+            print(entry.id, entry.url, condition, words.joined(separator: " "), separator: "  ")
+        }
+    }
+}
+
+/// The hook that a command names.
+struct NamedHook: ParsableArguments {
+    @Argument(help: "The name of the hook, as hook list prints it.")
+    var id: String
+}
+
+struct HookPause: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pause", abstract: "Stop a hook, or all; its commits wait, as long as they are kept.")
+
+    @OptionGroup var place: TokenFileOptions
+
+    @Argument(help: "The name of the hook, as hook list prints it.")
+    var id: String?
+
+    @Flag(help: "All hooks.")
+    var all = false
+
+    var options: SettingsOptions { place.options }
+
+    func validate() throws { try HookResume.check(id, all) }
+
+    func run(_ reading: SettingsReading) async throws {
+        let file = try reading.settings.hookFile()
+        try file.change(id) { $0.paused = $0.paused ?? "by hand" }
+        print("paused: \(id ?? "all")")
+    }
+}
+
+struct HookResume: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume", abstract: "Let a hook that is paused go on where it stopped, or all.")
+
+    @OptionGroup var place: TokenFileOptions
+
+    @Argument(help: "The name of the hook, as hook list prints it.")
+    var id: String?
+
+    @Flag(help: "All hooks.")
+    var all = false
+
+    var options: SettingsOptions { place.options }
+
+    func validate() throws { try Self.check(id, all) }
+
+    static func check(_ id: String?, _ all: Bool) throws {
+        guard (id != nil) != all else { throw ValidationError("name a hook, or --all") }
+    }
+
+    func run(_ reading: SettingsReading) async throws {
+        try reading.settings.hookFile().change(id) { $0.paused = nil }
+        print("resumed: \(id ?? "all")")
+    }
+}
+
+struct HookSkip: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "skip", abstract: "Pass over the commit that a hook fails to deliver.")
+
+    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var hook: NamedHook
+
+    var options: SettingsOptions { place.options }
+
+    func run(_ reading: SettingsReading) async throws {
+        let (id, settings) = (hook.id, reading.settings)
+        let failing = try settings.hookProgressFile().read().hooks.first { $0.id == id }?.failing
+        var skipped: String?
+        try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
+            guard let failing, failing.cursor != entry.skipped else {
+                throw SettingsFault(description: "the hook \(id) fails to deliver nothing; there is nothing to skip")
+            }
+            entry.skipped = failing.cursor
+            skipped = failing.cursor
+        }
+        print("skipped: \(skipped ?? "")")
+    }
+}
+
+struct HookRotate: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rotate",
+        abstract: "Give a hook a second secret and print it; with --finish, drop the older one.",
+        discussion: "In between, each delivery has a signature by each of the two.")
+
+    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var hook: NamedHook
+
+    @Flag(help: "Drop the older secret: the receiver knows the new one.")
+    var finish = false
+
+    var options: SettingsOptions { place.options }
+
+    func run(_ reading: SettingsReading) async throws {
+        let (id, finish, secret) = (hook.id, finish, HookSecret().text)
+        try reading.settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
+            guard (entry.secrets.count == 2) == finish else {
+                throw SettingsFault(
+                    description: finish
+                        ? "the hook \(id) has one secret; `hook rotate \(id)` gives it a second one"
+                        : "the hook \(id) has two secrets; `hook rotate \(id) --finish` drops the older one")
+            }
+            entry.secrets = finish ? [entry.secrets[0]] : [secret, entry.secrets[0]]
+        }
+        print(finish ? "rotated: \(id)" : secret)
+    }
+}
+
+struct HookDelete: SettingsCommand {
+    static let configuration = CommandConfiguration(commandName: "delete", abstract: "Delete a hook with its secret.")
+
+    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var hook: NamedHook
+
+    var options: SettingsOptions { place.options }
+
+    func run(_ reading: SettingsReading) async throws {
+        try reading.settings.hookFile().remove(hook.id)
+        print("deleted: \(hook.id)")
+    }
+}
+
+extension Settings {
+    fileprivate func hookFile() throws(SettingsFault) -> HookFile {
+        HookFile(try hookDocument(HookFile.key, name: HookFile.name))
+    }
+
+    fileprivate func hookProgressFile() throws(SettingsFault) -> HookProgressFile {
+        HookProgressFile(try hookDocument(HookProgressFile.key, name: HookProgressFile.name))
+    }
+
+    /// A document beside the journal; a server notices a change within a second.
+    private func hookDocument(_ key: String, name: String) throws(SettingsFault) -> any SharedDocument {
+        guard let place = try JournalPlace(self.data, self) else {
+            throw SettingsFault(
+                description: "hooks go on where they have stopped, so they need a journal: name a directory with --data"
+            )
+        }
+        return try place.document(key, name: name)
+    }
+}
+
+extension HookFile {
+    /// Changes a hook, or all of them.
+    fileprivate func change(_ id: String?, _ body: (inout Entry) -> Void) throws(SettingsFault) {
+        guard let id else { return try changeAll(body) }
+        try change(id) { (entry: inout Entry) throws(SettingsFault) in body(&entry) }
+    }
+}
+
+extension HookFile.Entry {
+    /// How far the hook has come, and what stops it, as a phrase for an operator.
+    func condition(_ progress: HookProgress?, _ latest: Cursor?) -> String {
+        let position = (progress?.cursor ?? since).flatMap { Cursor(text: $0) }
+        var words: [String] = []
+        if let paused { words.append("paused: \(paused)") }
+        if let failing = progress?.failing, failing.cursor != skipped {
+            words.append(
+                "failing at \(failing.cursor): \(failing.reason), \(failing.attempts) attempts since \(failing.since), next at \(failing.next)"
+            )
+        }
+        if let refused = progress?.refused { words.append("newest actions refused: \(refused)") }
+        guard let latest, let position, position.epoch == latest.epoch else {
+            return (words + ["not begun"]).joined(separator: "; ")
+        }
+        let behind = latest.version > position.version ? latest.version - position.version : 0
+        words.append(behind == 0 ? "up to date" : "\(behind) behind")
+        return words.joined(separator: "; ")
+    }
+
+    /// A sentence for each thing that it asks for and does not get in a domain.
+    func warnings(in catalogue: Catalogue) -> [String] {
+        let view = Contract(catalogue: catalogue).hookView(grant, subject: subject, path: pointer, types: types)
+        let sees = types.isEmpty || view.filter.paths != .nothing
+        return grant.warnings(in: catalogue)
+            + (sees ? [] : ["the hook sees no action of the types; name them with --read, such as actions:\(types[0])"])
+    }
+}

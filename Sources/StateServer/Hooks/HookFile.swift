@@ -1,0 +1,148 @@
+internal import FoundationEssentials
+internal import StateHTTP
+internal import StateJSON
+internal import StateStore
+
+/// The file of a server's hooks, with their secrets, which commands change while the server runs.
+struct HookFile: Sendable {
+    struct Entry: Sendable, Codable, Equatable {
+        /// The name by which an operator knows it.
+        var id: String
+        var url: String
+        /// The action types to which it is limited, with `*` at the end for any ending; empty for all.
+        var types: [String] = []
+        /// The part of the state to which it is limited; nil for all.
+        var path: String?
+        var grant: Grant
+        /// The secrets, each of which signs: one, or during a rotation the new one and the old one.
+        var secrets: [String]
+        var created: String
+        /// The cursor behind which it begins.
+        var since: String?
+        /// Why it is paused; nil for a hook that is not.
+        var paused: String?
+        /// The cursor of a commit that an operator has passed over.
+        var skipped: String?
+
+        /// The subject of the actions in its answers.
+        var subject: String { "hook:\(id)" }
+        var pointer: JSONPointer? { path.flatMap { JSONPointer(text: $0) } }
+    }
+
+    private struct Content: Codable {
+        var hooks: [Entry]
+    }
+
+    static let name = "file of the hooks"
+    static let key = "hooks"
+    /// Each hook looks at every commit.
+    static let hooksMax = 100
+
+    let file: any SharedDocument
+
+    init(_ file: any SharedDocument) { self.file = file }
+
+    func read() throws(SettingsFault) -> [Entry] { try entries(in: try file.bytes()) }
+
+    /// The entries in the bytes of the file; none where there is no file.
+    func entries(in bytes: Data?) throws(SettingsFault) -> [Entry] {
+        guard let bytes else { return [] }
+        let hooks = try file.decode(bytes, as: Content.self).hooks
+        for entry in hooks {
+            if let fault = entry.fault {
+                throw SettingsFault(description: "the \(file.name) \(file.path) has a fault in \(entry.id): \(fault)")
+            }
+        }
+        return hooks
+    }
+
+    func add(_ entry: Entry) throws(SettingsFault) {
+        try change { (entries) throws(SettingsFault) in
+            guard entries.count < Self.hooksMax else {
+                throw SettingsFault(description: "a server has at most \(Self.hooksMax) hooks; delete one first")
+            }
+            entries.append(entry)
+        }
+    }
+
+    func remove(_ id: String) throws(SettingsFault) {
+        try change { (entries) throws(SettingsFault) in entries.remove(at: try index(of: id, in: entries)) }
+    }
+
+    func change(_ id: String, _ body: (inout Entry) throws(SettingsFault) -> Void) throws(SettingsFault) {
+        try change { (entries) throws(SettingsFault) in try body(&entries[try index(of: id, in: entries)]) }
+    }
+
+    func changeAll(_ body: (inout Entry) -> Void) throws(SettingsFault) {
+        try change { entries in for index in entries.indices { body(&entries[index]) } }
+    }
+
+    private func index(of id: String, in entries: [Entry]) throws(SettingsFault) -> Int {
+        guard let index = entries.firstIndex(where: { $0.id == id }) else {
+            throw SettingsFault(description: "there is no hook \(id) in \(file.path); `hook list` shows them")
+        }
+        return index
+    }
+
+    private func change(_ body: (inout [Entry]) throws(SettingsFault) -> Void) throws(SettingsFault) {
+        try file.change { (bytes) throws(SettingsFault) in
+            let old = try self.entries(in: bytes)
+            var entries = old
+            try body(&entries)
+            return entries == old ? nil : try file.encode(Content(hooks: entries))
+        }
+    }
+}
+
+extension HookFile.Entry {
+    /// Makes a hook with a new name and a new secret.
+    init(url: String, types: [String], path: String?, _ grant: Grant, since: String?) {
+        id = "h" + (0..<5).map { _ in TokenFile.hexadecimal(.random(in: .min ... .max)) }.joined()
+        (self.url, self.types, self.path, self.grant, self.since) = (url, types, path, grant, since)
+        secrets = [HookSecret().text]
+        created = Date().formatted(.iso8601)
+    }
+
+    /// The first fault, as a sentence, or nil.
+    var fault: String? {
+        if let fault = grant.fault ?? HookURL.fault(in: url) { return fault }
+        if grant.read.isEmpty { return "it sees nothing: name with --read what it may see, or * for everything" }
+        if let path, pointer == nil { return "path \(path): \(JSONPointer.expectation(of: path))" }
+        if let type = types.first(where: { $0.isEmpty || $0.dropLast().contains("*") }) {
+            return "\"\(type)\" is no action type: it must be one such as tasks/add, or begin one and end with *"
+        }
+        if Access.fault(inSubject: subject) != nil || id.contains("/") { return "its id is no name" }
+        return (1...2).contains(secrets.count) && secrets.allSatisfy { HookSecret($0) != nil }
+            ? nil : "it needs one or two secrets: whsec_ and the base64 of 24 to 64 bytes"
+    }
+}
+
+/// The address of a receiver.
+enum HookURL {
+    /// The fault in an address, as a sentence, or nil.
+    static func fault(in url: String) -> String? {
+        guard url.utf8.count <= 2048, url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), host(of: url) != nil else {
+            return "\"\(url)\" is no address of a receiver: it must be one such as https://example.org/hook"
+        }
+        return nil
+    }
+
+    /// Whether what is sent there can be read or changed on its way: http to another machine.
+    static func isInsecure(_ url: String) -> Bool {
+        let host = host(of: url) ?? ""
+        // 127.example.org is a name like any other.
+        let isName = host.hasPrefix("127.") && !host.allSatisfy { $0 == "." || $0.isNumber }
+        return !url.hasPrefix("https://") && (isName || !AllowedHosts.isLoopback(host))
+    }
+
+    /// The host; nil for an address that is not one of http or https, or has a name and a password in it.
+    private static func host(of url: String) -> String? {
+        guard let scheme = ["https://", "http://"].first(where: url.hasPrefix) else { return nil }
+        let authority = url.dropFirst(scheme.count).prefix { !"/?#".contains($0) }
+        let host =
+            authority.hasPrefix("[") ? authority.prefix { $0 != "]" }.dropFirst() : authority.prefix { $0 != ":" }
+        let rest = authority.hasPrefix("[") ? authority.dropFirst(host.count + 2) : authority.dropFirst(host.count)
+        let hasPort = rest.isEmpty || rest.first == ":" && UInt16(rest.dropFirst()) != nil
+        return host.isEmpty || authority.contains("@") || !hasPort ? nil : String(host)
+    }
+}

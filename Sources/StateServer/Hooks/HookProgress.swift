@@ -1,0 +1,91 @@
+internal import FoundationEssentials
+internal import StateStore
+
+/// How far a hook has come, as it survives a restart.
+struct HookProgress: Sendable, Codable, Equatable {
+    /// A delivery that has failed and is tried again.
+    struct Failing: Sendable, Codable, Equatable {
+        /// The cursor of the commit.
+        var cursor: String
+        var attempts: Int
+        /// When the first attempt has failed, and when the next one is made; in RFC 3339.
+        var since: String
+        var next: String
+        /// What the newest attempt has come to.
+        var reason: String
+    }
+
+    var id: String
+    /// The cursor through which every commit is delivered, or does not concern the hook.
+    var cursor: String
+    var failing: Failing?
+    /// Why the actions in the newest answer that had any were not committed; nil where they were.
+    var refused: String?
+
+    /// How long to wait behind so many failed attempts: a second, then twice as long each time, up to an hour.
+    static func pause(after attempts: Int) -> Duration { .seconds(min(3600, 1 << min(max(0, attempts - 1), 12))) }
+}
+
+/// The file of how far the hooks have come, which the server writes some times a second at most.
+struct HookProgressFile: Sendable {
+    struct Content: Sendable, Codable, Equatable {
+        var hooks: [HookProgress] = []
+        /// How many actions the answers of hooks have dispatched, by the ID of the commit that began it all.
+        var roots: [String: Int] = [:]
+    }
+
+    static let name = "file of the hooks' progress"
+    static let key = "hooks-progress"
+
+    let file: any SharedDocument
+
+    init(_ file: any SharedDocument) { self.file = file }
+
+    func read() throws(SettingsFault) -> Content { try content(in: try file.bytes()) }
+
+    /// Writes how far the hooks have come; one that another server has brought further stays there.
+    func write(_ content: Content) throws(SettingsFault) {
+        try file.change { (bytes) throws(SettingsFault) in
+            // A file that cannot be read is replaced: it would hold every hook up.
+            let old = (try? self.content(in: bytes)) ?? Content()
+            var merged = content
+            for index in merged.hooks.indices {
+                guard let known = old.hooks.first(where: { $0.id == merged.hooks[index].id }),
+                    let there = Cursor(text: known.cursor), let here = Cursor(text: merged.hooks[index].cursor),
+                    there.epoch == here.epoch, there.version > here.version
+                else { continue }
+                merged.hooks[index] = known
+            }
+            return merged == old ? nil : try file.encode(merged)
+        }
+    }
+
+    private func content(in bytes: Data?) throws(SettingsFault) -> Content {
+        guard let bytes else { return Content() }
+        return try file.decode(bytes, as: Content.self)
+    }
+}
+
+/// How many actions the answers of hooks have dispatched because of a commit, so that a hook that wakes itself ends.
+struct HookBudget: Sendable {
+    private var counts: [String: Int] = [:]
+    /// The commits whose count has risen, the newest last.
+    private var order: [String] = []
+    private static let rootsMax = 1000
+
+    init(_ counts: [String: Int] = [:]) { (self.counts, order) = (counts, Array(counts.keys)) }
+
+    /// Counts actions, unless they are more than are left.
+    mutating func spend(_ actions: Int, of root: String, max: Int) -> Bool {
+        let spent = counts[root] ?? 0
+        guard spent + actions <= max else { return false }
+        counts[root] = spent + actions
+        order.removeAll { $0 == root }
+        order.append(root)
+        if order.count > Self.rootsMax { counts[order.removeFirst()] = nil }
+        return true
+    }
+
+    /// The counts that rise again and again, which are worth a place in a file.
+    var lasting: [String: Int] { counts.filter { $0.value > 10 } }
+}

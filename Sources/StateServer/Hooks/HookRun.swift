@@ -1,0 +1,130 @@
+internal import StateHTTP
+internal import StateJSON
+internal import StateStore
+
+/// A hook of a running server: what it is sent next, and whether that is under way.
+///
+/// It decides and does not act; the time comes in as an argument.
+struct HookRun: Sendable {
+    /// What is sent next.
+    struct Delivery: Sendable {
+        enum Content: Sendable {
+            case commit(Commit)
+            /// The hook is behind the history that is kept.
+            case reset
+        }
+
+        var content: Content
+        /// The cursor of the commit, or the one from which the hook goes on.
+        var cursor: Cursor
+        var body: [UInt8]
+        /// The ID by which the receiver knows a repeated delivery.
+        var id: String
+    }
+
+    private(set) var entry: HookFile.Entry
+    private(set) var view: HookView
+    private(set) var progress: HookProgress
+    /// The commits behind the progress that are read and not yet looked at, and the version up to which they are all.
+    private var commits: ArraySlice<Commit> = []
+    private var commitsEnd: Version = 0
+    private(set) var delivery: Delivery?
+    /// The number of the attempt under way; nil while none is.
+    private(set) var attempt: Int?
+    private var attemptsCount = 0
+    private var notBefore: Instant?
+
+    init(_ entry: HookFile.Entry, _ view: HookView, _ progress: HookProgress) {
+        (self.entry, self.view, self.progress) = (entry, view, progress)
+    }
+
+    /// The cursor through which everything is delivered; nil where the file has a misspelled one.
+    var cursor: Cursor? { Cursor(text: progress.cursor) }
+
+    /// Whether it may begin an attempt.
+    func isDue(at now: Instant) -> Bool {
+        attempt == nil && entry.paused == nil && notBefore.map { $0 <= now } ?? true
+    }
+
+    /// Takes the entry of a file that has changed; what is read for the old one is read again.
+    mutating func replace(by entry: HookFile.Entry, _ view: HookView) {
+        let isOther = (entry.types, entry.path, entry.grant) != (self.entry.types, self.entry.path, self.entry.grant)
+        // One that goes on again, or elsewhere, does so at once.
+        if entry.paused == nil, self.entry.paused != nil || entry.url != self.entry.url { notBefore = nil }
+        (self.entry, self.view) = (entry, view)
+        if entry.paused != nil || isOther { attempt = nil }
+        if isOther { (commits, commitsEnd, delivery) = ([], 0, nil) }
+        if let delivery, entry.skipped == delivery.cursor.description { finish(delivery) }
+    }
+
+    // MARK: The next delivery
+
+    /// The version behind which commits are to be read; nil where some are in hand.
+    var needsCommits: Version? { delivery == nil && commits.isEmpty ? cursor?.version : nil }
+
+    mutating func take(_ page: ChangesPage) {
+        (commits, commitsEnd) = (page.commits[...], page.next)
+        if page.commits.isEmpty { move(to: Cursor(page.latest.epoch, page.next)) }
+    }
+
+    /// Makes the delivery of the next commit of those in hand of which the hook sees anything.
+    ///
+    /// - Parameter body: the body of the delivery of a commit; nil for one of which the hook sees nothing.
+    mutating func advance(in epoch: Epoch, _ body: (Commit) -> [UInt8]?) {
+        while delivery == nil, let commit = commits.popFirst() {
+            let cursor = Cursor(epoch, commit.version)
+            if entry.skipped != cursor.description, let body = body(commit) {
+                delivery = Delivery(content: .commit(commit), cursor: cursor, body: body, id: id(of: cursor))
+            } else {
+                move(to: cursor)
+            }
+        }
+        if delivery == nil, let version = cursor?.version, version < commitsEnd { move(to: Cursor(epoch, commitsEnd)) }
+    }
+
+    mutating func reset(to latest: Cursor, _ body: [UInt8]) {
+        (commits, commitsEnd) = ([], 0)
+        delivery = Delivery(content: .reset, cursor: latest, body: body, id: "\(id(of: latest))_reset")
+    }
+
+    // No dot: the signature has one behind the ID.
+    private func id(of cursor: Cursor) -> String { "\(entry.id)_\(cursor.epoch)_\(cursor.version)" }
+
+    private mutating func move(to cursor: Cursor) { progress.cursor = cursor.description }
+
+    // MARK: Attempts
+
+    /// Begins an attempt, and returns its number.
+    mutating func begin() -> Int {
+        attemptsCount += 1
+        attempt = attemptsCount
+        return attemptsCount
+    }
+
+    /// Ends the attempt under way without an outcome: it is made again.
+    mutating func abandon() { attempt = nil }
+
+    /// Goes on behind a delivery that the receiver has taken, or an operator has passed over.
+    mutating func finish(_ delivery: Delivery) {
+        (self.delivery, attempt, notBefore, progress.failing) = (nil, nil, nil, nil)
+        move(to: delivery.cursor)
+    }
+
+    mutating func note(refused: String?) { progress.refused = refused }
+
+    /// Ends an attempt that has failed, or the reading of the next commits; the next one is made behind a pause.
+    ///
+    /// - Returns: whether it is the first failure there.
+    mutating func fail(_ reason: String, at now: Instant, date: Timestamp, random: Double) -> Bool {
+        attempt = nil
+        let cursor = delivery?.cursor.description ?? progress.cursor
+        let known = progress.failing.flatMap { $0.cursor == cursor ? $0 : nil }
+        let attempts = (known?.attempts ?? 0) + 1
+        let pause = HookProgress.pause(after: attempts) * random
+        notBefore = now + pause
+        progress.failing = .init(
+            cursor: cursor, attempts: attempts, since: known?.since ?? RFC3339.text(milliseconds: date.milliseconds),
+            next: RFC3339.text(milliseconds: date.advanced(by: pause).milliseconds), reason: reason)
+        return known == nil
+    }
+}

@@ -1,0 +1,40 @@
+internal import CCrypto
+internal import FoundationEssentials
+
+/// A secret with which deliveries are signed, as the specification Standard Webhooks has it.
+struct HookSecret: Sendable {
+    /// `whsec_` and the base64 of the key.
+    let text: String
+    private let key: [UInt8]
+
+    private static let prefix = "whsec_"
+
+    /// Makes a secret of 256 random bits.
+    init() {
+        var generator = SystemRandomNumberGenerator()
+        key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        text = Self.prefix + Data(key).base64EncodedString()
+    }
+
+    /// Reads a secret of 24 to 64 bytes, as the specification allows; nil for any other text.
+    init?(_ text: String) {
+        guard text.hasPrefix(Self.prefix), let data = Data(base64Encoded: String(text.dropFirst(Self.prefix.count))),
+            (24...64).contains(data.count)
+        else { return nil }
+        (self.text, key) = (text, Array(data))
+    }
+
+    /// The signature of a delivery: `v1,` and the base64 of the HMAC-SHA256.
+    ///
+    /// - Parameter seconds: the time of this attempt, since 1970.
+    func signature(of body: [UInt8], id: String, at seconds: Int64) -> String {
+        let signed = Array("\(id).\(seconds).".utf8) + body
+        var digest = [UInt8](repeating: 0, count: 32)
+        var count: UInt32 = 0
+        guard HMAC(EVP_sha256(), key, Int32(key.count), signed, signed.count, &digest, &count) != nil, count == 32
+        else {
+            preconditionFailure("libcrypto has no HMAC-SHA256")
+        }
+        return "v1," + Data(digest).base64EncodedString()
+    }
+}

@@ -1,0 +1,455 @@
+internal import Dispatch
+internal import HTTPClient
+internal import HTTPMessages
+internal import Logging
+internal import StateCluster
+internal import StateHTTP
+internal import StateStore
+internal import Synchronization
+
+/// The hooks of a server: it POSTs to each receiver the commits that its hook sees, in order, one at a time, and dispatches
+/// the actions in the answers.
+///
+/// Threads: any may call any method, and none waits. One queue decides what is sent next; one thread carries the requests
+/// out; a second queue writes how far the hooks have come.
+final class Hooks: Sendable {
+    /// The parts of the server that hooks look at and dispatch to.
+    struct Site: Sendable {
+        let store: any AnyStore
+        let contract: Contract
+        /// The cluster, of whose servers the one that writes delivers; nil for a server of its own.
+        let cluster: Cluster?
+    }
+
+    struct Figures: Sendable {
+        var hooks = 0
+        var failing: [String] = []
+        var paused: [String] = []
+        /// How many versions the last hook is behind the newest one.
+        var behind = 0
+    }
+
+    fileprivate struct State {
+        var site: Site?
+        var entries: [HookFile.Entry] = []
+        /// The hooks by their names, while this server delivers.
+        var runs: [String: HookRun] = [:]
+        var budget = HookBudget()
+        /// What the progress file has; nil while this server does not deliver.
+        var written: HookProgressFile.Content?
+        /// Whether a delivery has ended since the file was written.
+        var mustWrite = false
+        var looks = 0
+        var unreadable: String?
+    }
+
+    private let file: HookFile
+    private let progressFile: HookProgressFile
+    private let watched: WatchedFile<[HookFile.Entry]>
+    private let settings: Settings
+    private let schedule: Schedule
+    private let metrics: ServerMetrics
+    private let logger: Logger
+    private let state = Mutex(State())
+    private let pool = Mutex<HTTPPool?>(nil)
+    private let queue = DispatchQueue(label: "storekeeper.hooks", qos: .utility)
+    private let writing = DispatchQueue(label: "storekeeper.hooks.progress", qos: .utility)
+    private let hasHooks = Atomic(false)
+    private let isWoken = Atomic(false)
+    private let isStopped = Atomic(false)
+
+    init(
+        _ file: any SharedDocument, progress: any SharedDocument, _ settings: Settings, schedule: Schedule,
+        metrics: ServerMetrics, logger: Logger
+    ) {
+        let hooks = HookFile(file)
+        self.file = hooks
+        progressFile = HookProgressFile(progress)
+        watched = WatchedFile(file) { (bytes) throws(SettingsFault) in try hooks.entries(in: bytes) }
+        (self.settings, self.schedule, self.metrics, self.logger) = (settings, schedule, metrics, logger)
+    }
+
+    // MARK: The server calls
+
+    func start(at site: Site) {
+        state.withLock { $0.site = site }
+        queue.async { [self] in
+            do throws(SettingsFault) {
+                take(try watched.content())
+            } catch { report(unreadable: error.description) }
+            look()
+        }
+    }
+
+    /// Commits have landed.
+    func wake() {
+        guard hasHooks.load(ordering: .relaxed), !isWoken.exchange(true, ordering: .acquiringAndReleasing) else {
+            return
+        }
+        // The commits of some turns are looked at together.
+        queue.asyncAfter(deadline: .now() + .milliseconds(1)) { [self] in
+            isWoken.store(false, ordering: .releasing)
+            look()
+        }
+    }
+
+    /// Reads the file again if it has changed, tries again what has failed, and writes how far the hooks have come; the
+    /// server calls it some times a second.
+    func refresh() {
+        queue.async { [self] in
+            switch watched.news() {
+            case .content(let entries): take(entries)
+            case .fault(let reason): report(unreadable: reason)
+            case nil: break
+            }
+            guard hasHooks.load(ordering: .relaxed) else { return }
+            look()
+            let content = state.withLock { state -> HookProgressFile.Content? in
+                state.looks += 1
+                // What only passes over commits that concern no hook can be passed over again.
+                guard state.mustWrite || state.looks.isMultiple(of: 10) else { return nil }
+                return state.contentToWrite()
+            }
+            if let content { writing.async { self.write(content) } }
+        }
+    }
+
+    /// Ends the deliveries; those under way are made again by the next start.
+    func stop() {
+        isStopped.store(true, ordering: .releasing)
+        pool.withLock { $0 }?.stop()
+        queue.sync {}
+        let content = state.withLock { $0.contentToWrite() }
+        writing.sync { if let content { write(content) } }
+    }
+
+    var figures: Figures {
+        state.withLock { state in
+            var figures = Figures(hooks: state.entries.count)
+            figures.paused = state.entries.filter { $0.paused != nil }.map(\.id)
+            let latest = state.site?.store.hub.latest.cursor
+            for (id, run) in state.runs {
+                if run.progress.failing != nil, run.entry.paused == nil { figures.failing.append(id) }
+                guard let latest, let cursor = run.cursor, cursor.epoch == latest.epoch else { continue }
+                figures.behind = max(figures.behind, Int(latest.version) - Int(cursor.version))
+            }
+            figures.failing.sort()
+            return figures
+        }
+    }
+
+    /// The reason for which the file of the hooks cannot be read, or nil.
+    var unreadableReason: String? { state.withLock { $0.unreadable } }
+
+    // MARK: On the queue
+
+    private func take(_ entries: [HookFile.Entry]) {
+        let isFirst = state.withLock { state in
+            defer { (state.entries, state.unreadable) = (entries, nil) }
+            return state.entries.isEmpty
+        }
+        hasHooks.store(!entries.isEmpty, ordering: .relaxed)
+        if !entries.isEmpty || !isFirst {
+            logger.notice("hooks read", metadata: ["hooks": .stringConvertible(entries.count)])
+        }
+        if isFirst, !entries.isEmpty, ClusterAddress.isMeant(by: settings.data), settings.clusterAddress == "none" {
+            logger.warning(
+                "this server delivers to no hook: without cluster_address it never has the part of the writer")
+        }
+        guard let site = state.withLock({ $0.site }) else { return }
+        state.withLock { $0.update(site) }
+    }
+
+    private func report(unreadable reason: String) {
+        state.withLock { $0.unreadable = reason }
+        logger.error("hooks not read", metadata: ["reason": .string(reason)])
+    }
+
+    private func look() {
+        guard hasHooks.load(ordering: .relaxed), !isStopped.load(ordering: .acquiring),
+            let site = state.withLock({ $0.site })
+        else { return }
+        guard site.cluster?.isWriter ?? true, site.cluster?.staleness == nil else {
+            // The server that writes goes on from the file.
+            return state.withLock { ($0.runs, $0.written) = ([:], nil) }
+        }
+        if state.withLock({ $0.written == nil }) {
+            do throws(SettingsFault) {
+                let read = try progressFile.read()
+                state.withLock { state in
+                    (state.written, state.budget) = (read, HookBudget(read.roots))
+                    state.update(site)
+                }
+            } catch { return report(unreadable: error.description) }
+        }
+        for id in state.withLock({ Array($0.runs.keys) }) { step(id, site) }
+    }
+
+    /// Sends what a hook is sent next, if it may be sent something.
+    private func step(_ id: String, _ site: Site) {
+        guard !isStopped.load(ordering: .acquiring), var run = state.withLock({ $0.runs[id] }),
+            run.isDue(at: schedule.now())
+        else { return }
+        do {
+            let isMore = try read(&run, site)
+            if let delivery = run.delivery {
+                let pool = try runningPool()
+                let number = run.begin()
+                // The pool asks at once whether the attempt is wanted.
+                state.withLock { $0.runs[id] = run }
+                send(delivery, of: run.entry, number, in: pool)
+            } else {
+                state.withLock { $0.runs[id] = run }
+                if isMore { queue.async { self.step(id, site) } }
+            }
+        } catch {
+            state.withLock { $0.runs[id] = run }
+            fail(id, "\(error)")
+        }
+    }
+
+    /// Makes the next delivery of a hook that has none.
+    ///
+    /// - Returns: whether there are further commits, of which none yet concerns the hook.
+    private func read(_ run: inout HookRun, _ site: Site) throws -> Bool {
+        guard run.delivery == nil else { return false }
+        let latest = site.store.hub.bounds.latest
+        guard let cursor = run.cursor, cursor.epoch == latest.epoch else { return reset(&run, .lost, site) }
+        guard cursor.version <= latest.version else {
+            // Another server of the history has brought the hook further than this one has come.
+            return site.store.journal?.isShared == true ? false : reset(&run, .lost, site)
+        }
+        let body = { @Sendable [view = run.view] in site.contract.delivery(of: $0, to: view, epoch: latest.epoch) }
+        run.advance(in: latest.epoch, body)
+        guard let since = run.needsCommits, since < latest.version else { return false }
+        let query = ChangesQuery(since: since, limit: 100, weightMax: 256 << 10, filter: run.view.filter)
+        guard let page = try site.store.page(query) else { return reset(&run, .expired, site) }
+        run.take(page)
+        run.advance(in: latest.epoch, body)
+        return page.isMore && run.delivery == nil
+    }
+
+    private func reset(_ run: inout HookRun, _ reason: LostCursor, _ site: Site) -> Bool {
+        let latest = site.store.hub.latest.cursor
+        logger.warning(
+            "hook has missed commits",
+            metadata: [
+                "hook": .string(run.entry.id), "reason": .string(reason.rawValue),
+                "cursor": .string(run.progress.cursor), "goes_on_from": .string(latest.description),
+            ])
+        metrics.hookReset()
+        run.reset(to: latest, site.contract.resetDelivery(reason, at: latest))
+        return false
+    }
+
+    private func send(_ delivery: HookRun.Delivery, of entry: HookFile.Entry, _ number: Int, in pool: HTTPPool) {
+        let seconds = schedule.time().milliseconds / 1000
+        let signatures = entry.secrets.compactMap { HookSecret($0) }.map {
+            $0.signature(of: delivery.body, id: delivery.id, at: seconds)
+        }
+        var request = HTTPConnection.Request(
+            entry.url, within: .seconds(settings.hookSecondsMax), bodyBytesMax: settings.hookAnswerBytesMax)
+        (request.method, request.body) = ("POST", delivery.body)
+        request.fields = [
+            "Content-Type: application/json", "User-Agent: storekeeper/\(StateServer.version)",
+            "webhook-id: \(delivery.id)", "webhook-timestamp: \(seconds)",
+            "webhook-signature: \(signatures.joined(separator: " "))",
+        ]
+        pool.send(request) { [self] in
+            !isStopped.load(ordering: .relaxed) && state.withLock { $0.runs[entry.id]?.attempt == number }
+        } then: { [self] outcome in
+            queue.async { self.end(entry.id, number, outcome) }
+        }
+    }
+
+    /// The pool, which the first delivery makes: a server without hooks needs no libcurl.
+    private func runningPool() throws -> HTTPPool {
+        if let made = pool.withLock({ $0 }) { return made }
+        let made = try HTTPPool(requestsMax: settings.hookDeliveriesMax)
+        pool.withLock { $0 = made }
+        DispatchQueue(label: "storekeeper.hooks.deliveries").async { made.run() }
+        return made
+    }
+
+    // MARK: The end of an attempt
+
+    private func end(_ id: String, _ number: Int, _ outcome: HTTPPool.Outcome) {
+        guard let (run, site) = underWay(id, number), let delivery = run.delivery else { return }
+        switch outcome {
+        case .success(let answer) where 200..<300 ~= answer.status:
+            dispatch(answer.body, of: run, delivery, number, site)
+        case .success(let answer) where answer.status == 410: pause(id, "the receiver has answered 410 (Gone)")
+        case .success(let answer): fail(id, "the receiver has answered \(answer.status)")
+        case .failure(.cancelled): change(id) { $0.abandon() }
+        case .failure(let failure): fail(id, failure.sentence(settings))
+        }
+    }
+
+    /// Dispatches the actions in an answer, if there are any, and ends the delivery when they are decided.
+    private func dispatch(
+        _ answer: [UInt8], of run: HookRun, _ delivery: HookRun.Delivery, _ number: Int, _ site: Site
+    ) {
+        let id = run.entry.id
+        guard case .commit(let commit) = delivery.content else { return finish(id, delivery, site) }
+        do throws(Problem) {
+            guard
+                let transaction = try site.contract.transaction(
+                    inAnswer: answer, of: run.view, to: commit, delivery: delivery.id)
+            else { return finish(id, delivery, site) }
+            let root = commit.root ?? commit.id
+            let hasLeft = state.withLock {
+                $0.budget.spend(transaction.items.count, of: root, max: settings.cascadeDepthMax)
+            }
+            guard hasLeft else {
+                return finish(
+                    id, delivery, site,
+                    refused:
+                        "cascade-over-budget: hooks have answered the cascade of \(root) with \(settings.cascadeDepthMax) actions, which is its budget: a hook wakes itself"
+                )
+            }
+            site.store.enqueue(
+                PendingTransaction(transaction, client: run.entry.subject) { [self] outcome in
+                    queue.async { self.end(id, number, delivery, outcome, site) }
+                })
+            site.store.flush()
+        } catch { finish(id, delivery, site, refused: "\(error.code): \(error.detail)") }
+    }
+
+    private func end(
+        _ id: String, _ number: Int, _ delivery: HookRun.Delivery, _ outcome: Outcome, _ site: Site
+    ) {
+        guard underWay(id, number) != nil else { return }
+        switch outcome {
+        // The receiver is asked again, and its actions are committed once.
+        case .full, .notRecorded, .unknown, .draining:
+            fail(id, "the actions in the answer are not recorded: \(outcome.sentence)")
+        case .committed: finish(id, delivery, site)
+        case .rejected, .preconditionFailed, .failed, .nothingCommitted, .keyReused, .wouldCommit:
+            finish(id, delivery, site, refused: outcome.sentence)
+        }
+    }
+
+    private func underWay(_ id: String, _ number: Int) -> (HookRun, Site)? {
+        state.withLock { state in
+            guard let run = state.runs[id], run.attempt == number, let site = state.site else { return nil }
+            return (run, site)
+        }
+    }
+
+    private func change(_ id: String, _ body: (inout HookRun) -> Void) {
+        state.withLock { state in
+            guard var run = state.runs[id] else { return }
+            body(&run)
+            (state.runs[id], state.mustWrite) = (run, true)
+        }
+    }
+
+    private func finish(_ id: String, _ delivery: HookRun.Delivery, _ site: Site, refused: String? = nil) {
+        metrics.hookDelivered(isRefused: refused != nil)
+        if let refused {
+            logger.warning(
+                "actions of a hook refused",
+                metadata: [
+                    "hook": .string(id), "cause": .string(delivery.cursor.description), "reason": .string(refused),
+                ])
+        }
+        change(id) { run in
+            run.finish(delivery)
+            run.note(refused: refused)
+        }
+        step(id, site)
+    }
+
+    private func fail(_ id: String, _ reason: String) {
+        metrics.hookFailed()
+        var isFirst = false
+        change(id) { run in
+            isFirst = run.fail(
+                reason, at: schedule.now(), date: schedule.time(), random: schedule.random(0.75...1))
+        }
+        logger.log(
+            level: isFirst ? .warning : .debug, "hook failed",
+            metadata: ["hook": .string(id), "reason": .string(reason)])
+    }
+
+    private func pause(_ id: String, _ reason: String) {
+        fail(id, reason)
+        logger.warning("hook paused", metadata: ["hook": .string(id), "reason": .string(reason)])
+        do throws(SettingsFault) {
+            try file.change(id) { (entry) throws(SettingsFault) in entry.paused = reason }
+        } catch {
+            logger.error("hook not paused", metadata: ["hook": .string(id), "reason": .string(error.description)])
+        }
+    }
+
+    private func write(_ content: HookProgressFile.Content) {
+        do throws(SettingsFault) {
+            try progressFile.write(content)
+        } catch {
+            // It is written again with the next delivery; what is not written is delivered again by the next start.
+            state.withLock { $0.mustWrite = true }
+            logger.error("progress of hooks not written", metadata: ["reason": .string(error.description)])
+        }
+    }
+}
+
+extension Hooks.State {
+    /// Makes the hooks those of the file, while this server delivers.
+    fileprivate mutating func update(_ site: Hooks.Site) {
+        guard let written else { return }
+        let before = runs
+        runs = [:]
+        for entry in entries {
+            let view = site.contract.hookView(
+                entry.grant, subject: entry.subject, path: entry.pointer, types: entry.types)
+            if var run = before[entry.id] {
+                if run.entry != entry { run.replace(by: entry, view) }
+                runs[entry.id] = run
+            } else {
+                let bounds = site.store.hub.bounds
+                let begin = entry.since ?? Cursor(bounds.latest.epoch, bounds.oldest).description
+                let known = written.hooks.first { $0.id == entry.id } ?? HookProgress(id: entry.id, cursor: begin)
+                runs[entry.id] = HookRun(entry, view, known)
+            }
+        }
+    }
+
+    /// How far the hooks have come, where the file does not have it.
+    fileprivate mutating func contentToWrite() -> HookProgressFile.Content? {
+        guard let written else { return nil }
+        mustWrite = false
+        let content = HookProgressFile.Content(
+            hooks: entries.compactMap { runs[$0.id]?.progress }, roots: budget.lasting)
+        guard content != written else { return nil }
+        self.written = content
+        return content
+    }
+}
+
+extension HTTPConnection.Failure {
+    fileprivate func sentence(_ settings: Settings) -> String {
+        switch self {
+        case .cancelled: "the delivery has been ended"
+        case .timedOut: "the receiver has not answered within \(settings.hookSecondsMax) s"
+        case .tooLong: "the answer has more than \(settings.hookAnswerBytesMax) bytes"
+        case .unreachable(let reason): "the receiver cannot be reached: \(reason)"
+        case .disconnected(let reason): "the receiver has not answered: \(reason)"
+        }
+    }
+}
+
+extension Outcome {
+    /// Why nothing is committed, for an operator.
+    fileprivate var sentence: String {
+        switch self {
+        case .rejected(let rejection, _): "\(rejection.code): \(rejection.detail)"
+        case .preconditionFailed(let failure): "precondition-failed: \(failure.pointer) is not as expected"
+        case .keyReused: "key-reused: another answer is committed"
+        case .full: "as many actions wait, or idempotency keys are kept, as this server allows"
+        case .notRecorded, .unknown: "the journal has failed"
+        case .failed(let detail): "internal: \(detail)"
+        case .draining: "the server is stopping"
+        case .committed, .wouldCommit, .nothingCommitted: "there was nothing to commit"
+        }
+    }
+}
