@@ -214,8 +214,10 @@ public struct StateServer: Service, Sendable {
         handler.store.beginFiring { [handler] in
             (handler.cluster?.mayDispatchScheduled ?? true) && handler.authenticator.canJudge
                 && !handler.isDraining.load(ordering: .relaxed)
-        } judge: { [authenticator] action in
-            action.name.isPlace ? nil : authenticator.rejection(of: action.type, by: action.name.by)
+        } judge: { [authenticator, hooks = handler.hooks] action in
+            if action.name.isPlace { return nil }
+            if hooks?.mayDispatch(action.type, by: action.name.by) ?? false { return nil }
+            return authenticator.rejection(of: action.type, by: action.name.by)
         }
         handler.hooks?.start(at: .init(store: handler.store, contract: handler.contract, cluster: handler.cluster))
         watchFiles()

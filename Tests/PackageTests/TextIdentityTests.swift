@@ -29,6 +29,7 @@ struct TextIdentityTests {
         ("StateServer/Cluster/Cluster.swift", "names of header fields"),
         ("StateServer/Commands/Program.swift", "names of options"),
         ("StateServer/Commands/SettingsOptions.swift", "names of settings"),
+        ("StateServer/Hooks/Hooks.swift", "names that the server has made"),
         ("StateServer/Metrics/MetricsExporter.swift", "names of metrics"),
         ("StateServer/Metrics/ServerMetrics.swift", "names of metrics and codes of problems"),
         ("StateServer/RequestHandler/RequestHandler.swift", "allowed origins, found by value(named:)"),

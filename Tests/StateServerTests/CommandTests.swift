@@ -24,7 +24,9 @@ struct CommandTests {
         JournalRestore.self, JournalCompact.self, JournalExport.self, JournalImport.self, JournalReplay.self,
         JournalBisect.self,
         QuarantineList.self, QuarantineDrop.self, QuarantineRetry.self, TokenCreate.self, TokenList.self,
-        TokenRevoke.self,
+        TokenRevoke.self, HookCreate.self, HookList.self, HookPause.self, HookResume.self, HookSkip.self,
+        HookRotate.self,
+        HookDelete.self,
     ]
 
     @Test("every setting is an option, and a program's own settings are options beside those of the package")

@@ -10,6 +10,9 @@ package struct HookView: Sendable {
     package let filter: ChangesFilter
     /// Whether the answers of the hook may dispatch actions.
     package let dispatches: Bool
+
+    /// Whether the answers of the hook may dispatch actions of a type.
+    package func mayDispatch(_ type: String) -> Bool { store.access.dispatches(type) }
 }
 
 extension Contract {

@@ -25,7 +25,8 @@ struct HookFile: Sendable {
         var skipped: String?
 
         /// The subject of the actions in its answers.
-        var subject: String { "hook:\(id)" }
+        var subject: String { Self.subjectPrefix + id }
+        static let subjectPrefix = "hook:"
         var pointer: JSONPointer? { path.flatMap { JSONPointer(text: $0) } }
     }
 

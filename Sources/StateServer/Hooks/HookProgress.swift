@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import StateJSON
 internal import StateStore
 
 /// How far a hook has come, as it survives a restart.
@@ -11,7 +12,7 @@ struct HookProgress: Sendable, Codable, Equatable {
         /// When the first attempt has failed, and when the next one is made; in RFC 3339.
         var since: String
         var next: String
-        /// What the newest attempt has come to.
+        /// The outcome of the newest attempt, as a sentence.
         var reason: String
     }
 
@@ -30,8 +31,14 @@ struct HookProgress: Sendable, Codable, Equatable {
 struct HookProgressFile: Sendable {
     struct Content: Sendable, Codable, Equatable {
         var hooks: [HookProgress] = []
-        /// How many actions the answers of hooks have dispatched, by the ID of the commit that began it all.
-        var roots: [String: Int] = [:]
+        /// The cascades that the answers of hooks have prolonged more than some times.
+        var roots: [Root] = []
+    }
+
+    /// How many actions the answers of hooks have dispatched because of a commit.
+    struct Root: Sendable, Codable, Equatable {
+        var id: String
+        var actions: Int
     }
 
     static let name = "file of the hooks' progress"
@@ -68,17 +75,22 @@ struct HookProgressFile: Sendable {
 
 /// How many actions the answers of hooks have dispatched because of a commit, so that a hook that wakes itself ends.
 struct HookBudget: Sendable {
-    private var counts: [String: Int] = [:]
+    private var counts: [ExactText: Int] = [:]
     /// The commits whose count has risen, the newest last.
-    private var order: [String] = []
+    private var order: [ExactText] = []
     private static let rootsMax = 1000
+    /// A count up to here is not worth a place in a file.
+    private static let passingMax = 10
 
-    init(_ counts: [String: Int] = [:]) { (self.counts, order) = (counts, Array(counts.keys)) }
+    init(_ roots: [HookProgressFile.Root] = []) {
+        for root in roots { _ = spend(root.actions, of: root.id, max: .max) }
+    }
 
     /// Counts actions, unless they are more than are left.
     mutating func spend(_ actions: Int, of root: String, max: Int) -> Bool {
+        let root = ExactText(root)
         let spent = counts[root] ?? 0
-        guard spent + actions <= max else { return false }
+        guard actions <= max - spent else { return false }
         counts[root] = spent + actions
         order.removeAll { $0 == root }
         order.append(root)
@@ -86,6 +98,10 @@ struct HookBudget: Sendable {
         return true
     }
 
-    /// The counts that rise again and again, which are worth a place in a file.
-    var lasting: [String: Int] { counts.filter { $0.value > 10 } }
+    /// The cascades that a server goes on to count behind a restart.
+    var lasting: [HookProgressFile.Root] {
+        order.compactMap { root in
+            counts[root].flatMap { $0 > Self.passingMax ? .init(id: root.text, actions: $0) : nil }
+        }
+    }
 }

@@ -6,7 +6,7 @@ internal import StateStore
 ///
 /// It decides and does not act; the time comes in as an argument.
 struct HookRun: Sendable {
-    /// What is sent next.
+    /// A commit, or a reset, that is sent to the receiver.
     struct Delivery: Sendable {
         enum Content: Sendable {
             case commit(Commit)

@@ -35,7 +35,7 @@ final class Hooks: Sendable {
         /// The hooks by their names, while this server delivers.
         var runs: [String: HookRun] = [:]
         var budget = HookBudget()
-        /// What the progress file has; nil while this server does not deliver.
+        /// The content of the progress file; nil while this server does not deliver.
         var written: HookProgressFile.Content?
         /// Whether a delivery has ended since the file was written.
         var mustWrite = false
@@ -138,7 +138,14 @@ final class Hooks: Sendable {
         }
     }
 
-    /// The reason for which the file of the hooks cannot be read, or nil.
+    /// Whether a subject is one of a hook whose answers may dispatch actions of a type.
+    func mayDispatch(_ type: String, by subject: String?) -> Bool {
+        guard let subject, subject.hasPrefix(HookFile.Entry.subjectPrefix) else { return false }
+        let id = String(subject.dropFirst(HookFile.Entry.subjectPrefix.count))
+        return state.withLock { $0.runs[id]?.view.mayDispatch(type) } ?? false
+    }
+
+    /// The reason for which the files of the hooks cannot be read, or nil.
     var unreadableReason: String? { state.withLock { $0.unreadable } }
 
     // MARK: On the queue
@@ -161,7 +168,7 @@ final class Hooks: Sendable {
     }
 
     private func report(unreadable reason: String) {
-        state.withLock { $0.unreadable = reason }
+        guard state.withLock({ exchange(&$0.unreadable, with: reason) }) != reason else { return }
         logger.error("hooks not read", metadata: ["reason": .string(reason)])
     }
 
@@ -177,6 +184,7 @@ final class Hooks: Sendable {
             do throws(SettingsFault) {
                 let read = try progressFile.read()
                 state.withLock { state in
+                    state.unreadable = nil
                     (state.written, state.budget) = (read, HookBudget(read.roots))
                     state.update(site)
                 }

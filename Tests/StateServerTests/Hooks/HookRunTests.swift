@@ -1,0 +1,243 @@
+import Foundation
+import StateHTTP
+import StateJSON
+import Testing
+
+@testable import StateServer
+@testable import StateStore
+@testable import TestSupport
+
+@Suite("A hook's deliveries")
+struct HookRunTests {
+    private let epoch = Epoch("storekeeperdemoa") ?? .random()
+    private let now = Instant(nanoseconds: 0)
+    private let view: HookView
+    private var entry = HookFile.Entry(
+        url: "https://example.org/", types: [], path: nil, Grant(read: ["*"], others: true), since: nil)
+    private var run: HookRun
+
+    init() throws {
+        view = Contract(catalogue: try CompiledDomain(Demo()).catalogue).hookView(
+            entry.grant, subject: entry.subject, path: nil, types: [])
+        run = HookRun(entry, view, HookProgress(id: entry.id, cursor: Cursor(epoch, 0).description))
+    }
+
+    private func commit(_ version: Version) -> Commit {
+        Commit(
+            version: version, time: Timestamp(milliseconds: 0), id: "a\(version)", types: ["counter/add"], action: [],
+            patch: [])
+    }
+
+    private mutating func read(_ versions: [Version], through end: Version) {
+        let page = ChangesPage(
+            commits: versions.map(commit), next: end, isMore: false, latest: Cursor(epoch, end))
+        run.take(page)
+        advance()
+    }
+
+    /// The hook sees the commits of odd versions.
+    private mutating func advance() {
+        run.advance(in: epoch) { $0.version.isMultiple(of: 2) ? nil : Array("\($0.version)".utf8) }
+    }
+
+    private mutating func fail() -> Bool {
+        run.fail("500", at: now, date: Timestamp(milliseconds: 1_767_323_045_678), random: 1)
+    }
+
+    @Test("commits are delivered in order, one at a time, without those of which nothing is seen")
+    mutating func order() throws {
+        read([1, 2, 3, 4], through: 9)
+        var delivered: [Version] = []
+
+        while let delivery = run.delivery {
+            _ = run.begin()
+            #expect(!run.isDue(at: now) && run.needsCommits == nil)
+            delivered.append(delivery.cursor.version)
+            run.finish(delivery)
+            advance()
+        }
+
+        #expect(delivered == [1, 3])
+        #expect(run.cursor == Cursor(epoch, 9))
+        #expect(run.needsCommits == 9)
+    }
+
+    @Test("the ID of a delivery stays the same, and has no dot")
+    mutating func id() throws {
+        read([1], through: 1)
+        let id = try #require(run.delivery?.id)
+        _ = run.begin()
+        _ = fail()
+
+        #expect(run.delivery?.id == id)
+        #expect(id == "\(entry.id)_storekeeperdemoa_1" && !id.contains("."))
+    }
+
+    @Test("a failure is tried again behind pauses that double up to an hour, and the progress stays")
+    mutating func failures() throws {
+        read([1, 3], through: 3)
+
+        for (attempt, seconds) in [1, 2, 4, 8].enumerated() {
+            _ = run.begin()
+            let isFirst = fail()
+            #expect(isFirst == (attempt == 0))
+            #expect(!run.isDue(at: now + (.seconds(seconds) - .milliseconds(1))))
+            #expect(run.isDue(at: now + .seconds(seconds)))
+        }
+
+        #expect(run.progress.failing?.attempts == 4)
+        #expect(run.progress.failing?.next == "2026-01-02T03:04:13.678Z")
+        #expect(run.cursor == Cursor(epoch, 0))
+        #expect(HookProgress.pause(after: 12) == .seconds(2048))
+        #expect(HookProgress.pause(after: 13) == .seconds(3600) && HookProgress.pause(after: 10_000) == .seconds(3600))
+        let delivery = try #require(run.delivery)
+        run.finish(delivery)
+        #expect(run.progress.failing == nil && run.isDue(at: now))
+    }
+
+    @Test("a commit that an operator skips is not sent again, under way or not, and no other is passed over")
+    mutating func skip() throws {
+        read([1, 3], through: 3)
+        _ = run.begin()
+        entry.skipped = Cursor(epoch, 1).description
+
+        run.replace(by: entry, view)
+        advance()
+
+        #expect(run.attempt == nil && run.cursor == Cursor(epoch, 1))
+        #expect(run.delivery?.cursor.version == 3)
+        run.replace(by: entry, view)
+        #expect(run.delivery?.cursor.version == 3)
+    }
+
+    @Test("a pause ends the attempt under way, and what it was of is sent first afterwards")
+    mutating func pause() {
+        read([1, 3], through: 3)
+        _ = run.begin()
+        _ = fail()
+        entry.paused = "by hand"
+        run.replace(by: entry, view)
+        #expect(!run.isDue(at: now + .seconds(3600)))
+
+        entry.paused = nil
+        run.replace(by: entry, view)
+
+        #expect(run.isDue(at: now))
+        #expect(run.delivery?.cursor.version == 1)
+    }
+
+    @Test("commits that were read for other types are read again")
+    mutating func change() {
+        read([1, 3], through: 9)
+        entry.types = ["tasks/*"]
+
+        run.replace(by: entry, view)
+        advance()
+
+        #expect(run.delivery == nil && run.needsCommits == 0)
+    }
+
+    @Test("behind a reset the hook goes on from the present")
+    mutating func reset() throws {
+        read([1, 3], through: 9)
+        let other = Cursor(.random(), 4)
+
+        run.reset(to: other, [])
+        let delivery = try #require(run.delivery)
+        #expect(delivery.id.hasSuffix("_reset"))
+        run.finish(delivery)
+        advance()
+
+        #expect(run.cursor == other && run.needsCommits == 4)
+    }
+}
+
+@Suite("The files of hooks")
+struct HookFileTests {
+    private final class Place {
+        let path = FileManager.default.temporaryDirectory.appending(path: "hooks-\(UUID().uuidString)").path
+        var file: HookFile { HookFile(SharedFile(path: path + "/hooks.json", name: HookFile.name)) }
+        var progress: HookProgressFile {
+            HookProgressFile(SharedFile(path: path + "/hooks-progress.json", name: HookProgressFile.name))
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+    }
+
+    private func entry(_ url: String = "https://example.org/") -> HookFile.Entry {
+        HookFile.Entry(url: url, types: [], path: nil, Grant(read: ["*"], others: true), since: nil)
+    }
+
+    @Test("a hook is kept with its secret in a file of its owner alone, changed and deleted")
+    func kept() throws {
+        let (place, entry) = (Place(), entry())
+
+        try place.file.add(entry)
+        try place.file.change(entry.id) { (entry: inout HookFile.Entry) throws(SettingsFault) in entry.paused = "410" }
+
+        let mode = try FileManager.default.attributesOfItem(atPath: place.path + "/hooks.json")[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+        #expect(try place.file.read().map(\.paused) == ["410"])
+        try place.file.remove(entry.id)
+        #expect(try place.file.read() == [])
+        #expect(throws: SettingsFault.self) { try place.file.remove(entry.id) }
+    }
+
+    @Test(
+        "a hook with a fault is refused",
+        arguments: [
+            { $0.url = "example.org" }, { $0.url = "ftp://example.org/" }, { $0.url = "https:///hook" },
+            { $0.url = "https://kim:secret@example.org/" }, { $0.url = "https://example.org:x/" },
+            { $0.url = "https://example.org/a b" }, { $0.grant.read = [] }, { $0.grant.read = ["tasks"] },
+            { $0.path = "tasks" }, { $0.types = ["a*b"] }, { $0.secrets = [] }, { $0.secrets = ["secret"] },
+            { $0.id = "a/b" },
+        ] as [@Sendable (inout HookFile.Entry) -> Void])
+    func faults(change: @Sendable (inout HookFile.Entry) -> Void) {
+        var changed = entry()
+        #expect(changed.fault == nil)
+
+        change(&changed)
+
+        #expect(changed.fault != nil)
+    }
+
+    @Test("http is insecure but for an address of this machine")
+    func insecure() {
+        for url in ["http://127.0.0.1:1/", "http://localhost/x", "http://[::1]:8080/", "https://example.org"] {
+            #expect(!HookURL.isInsecure(url), "\(url)")
+        }
+        for url in ["http://example.org/", "http://127.example.org/", "http://10.0.0.1:80", "http://[fe80::1]/"] {
+            #expect(HookURL.isInsecure(url), "\(url)")
+        }
+    }
+
+    @Test("a hook that another server has brought further does not go back")
+    func progress() throws {
+        let place = Place()
+        let epoch = Epoch.random()
+        func content(_ version: Version) -> HookProgressFile.Content {
+            .init(
+                hooks: [HookProgress(id: "h1", cursor: Cursor(epoch, version).description)],
+                roots: [.init(id: "r", actions: 11)])
+        }
+
+        try place.progress.write(content(7))
+        try place.progress.write(content(5))
+        #expect(try place.progress.read() == content(7))
+        try place.progress.write(content(8))
+        #expect(try place.progress.read() == content(8))
+    }
+
+    @Test("the answers to one cascade have a budget, which survives a restart")
+    func budget() {
+        var budget = HookBudget()
+        for _ in 0..<19 { _ = budget.spend(1, of: "a", max: 20) }
+        let all = budget.spend(20, of: "b", max: 20)
+        #expect(all)
+
+        budget = HookBudget(budget.lasting)
+
+        let spent = [(2, "a"), (1, "a"), (1, "a"), (1, "b"), (1, "c")].map { budget.spend($0, of: $1, max: 20) }
+        #expect(spent == [false, true, false, false, true])
+    }
+}
