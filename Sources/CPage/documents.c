@@ -35,6 +35,9 @@ static const storekeeper_document documents[] = {
     PAGE("Guides/Following.md")
 #embed "../StateServer/StateServer.docc/Guides/Following.md"
     END
+    PAGE("Guides/Hooks.md")
+#embed "../StateServer/StateServer.docc/Guides/Hooks.md"
+    END
     PAGE("Guides/Models.md")
 #embed "../StateServer/StateServer.docc/Guides/Models.md"
     END

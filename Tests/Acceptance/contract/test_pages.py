@@ -22,6 +22,7 @@ RUN_ELSEWHERE = {
     "Adopting.md": "Tests/Adopter/guide.py",
     "WholeDomain.md": "Tests/Adopter/guide.py",
     "Tutorial.md": "contract/test_tutorial.py",
+    "Hooks.md": "hooks/test_guide.py",
 }
 # Blocks that need what a test has not; each is named by how it begins, with what is known about it all the same.
 NOT_RUN = {
