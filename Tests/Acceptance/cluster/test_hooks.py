@@ -1,0 +1,58 @@
+"""Hooks of three servers on one history, of which the one that writes delivers, and is killed."""
+
+import random
+import time
+
+import pytest
+
+from harness.actions import add
+from harness.etcd import Etcds
+from harness.expectations import expect, expect_equal, wait_until
+from harness.hooks import Receiver
+from harness.programs import free_port
+from harness.server import Server
+
+
+def led(workspace, address):
+    servers = []
+    for _ in range(3):
+        port = free_port()
+        server = Server(workspace, address, {"cluster_address": f"http://127.0.0.1:{port}"})
+        server.fixed_port = port
+        servers.append(server.start())
+    return servers
+
+
+def writer_of(servers):
+    for server in servers:
+        with server.client() as client:
+            if server.metric(client, "cluster_writer") == 1:
+                return server
+    return None
+
+
+@pytest.mark.rounds(2, long=10)
+@pytest.mark.seconds(long=900)
+def test_each_commit_comes_in_order_through_kills_of_the_writer(workspace, figures, rounds):
+    chance = random.Random(workspace.seed)
+    address = Etcds(workspace, 1).address("hooks")
+    servers = led(workspace, address)
+    receiver = Receiver(workspace, address, "--read", "*")
+    sent = 0
+    for _ in range(rounds):
+        wait_until(lambda: writer_of(servers) is not None, "one writes", 20)
+        writer = writer_of(servers)
+        other = next(server for server in servers if server is not writer)
+        with other.client() as client:
+            for _ in range(100):
+                client.commit(add(1))
+                sent += 1
+        time.sleep(chance.uniform(0, 1))
+        writer.kill()
+        writer.start()
+    receiver.wait_for(sent, 40)
+    versions = [commit["version"] for commit in receiver.commits]
+    expect_equal(versions, list(range(1, sent + 1)), "the versions")
+    expect("up to date" in wait_until(lambda: receiver.listed(), "the list"), receiver.listed())
+    again = len(receiver.taken) - sent
+    figures(f"{sent} commits through {rounds} kills of the writer; {again} came again")
