@@ -521,8 +521,8 @@ def test_the_page_of_errors_and_the_document_have_the_same_codes_and_meanings(wh
 
 
 ROUTES = {
-    "all but the probes, the backup, the client and the two streams": lambda path: (
-        path.startswith("/v1") and "/streams/" not in path and "backup" not in path and "/client." not in path
+    "all but the probes, the backup, the clients, the documentation and the two streams": lambda path: (
+        path.startswith("/v1") and not re.search("/streams/|backup|/client[.]|/docs", path)
     ),
     "the stream of commits": lambda path: path == "/v1/streams/commits",
     "the state stream": lambda path: path == "/v1/streams/state",
@@ -582,7 +582,7 @@ def test_the_page_of_the_contract_and_the_document_have_the_same_routes(whole):
     document = set()
     for path, method, _ in whole.operations():
         path = re.sub(r"/views/.+", "/views/<name>", re.sub(r"/state/.+", "/state/<json-pointer>", path))
-        path = re.sub(r"\{(fork|name)\}", "<name>", path.replace("{id}", "<id>"))
+        path = re.sub(r"\{(fork|name)\}", "<name>", path.replace("{id}", "<id>").replace("{page}", "<page>"))
         document.add((method.upper(), path))
     # The page is for people.
     page -= {("GET", "/"), ("GET", "/page/<file>")}
