@@ -39,6 +39,9 @@ static const char diff_js[] = {
 static const char dispatch_js[] = {
 #embed "files/dispatch.js"
 };
+static const char docs_js[] = {
+#embed "files/docs.js"
+};
 static const char dom_js[] = {
 #embed "files/dom.js"
 };
@@ -72,6 +75,12 @@ static const char list_js[] = {
 static const char live_js[] = {
 #embed "files/live.js"
 };
+static const char markdown_js[] = {
+#embed "files/markdown.js"
+};
+static const char operations_js[] = {
+#embed "files/operations.js"
+};
 static const char room_js[] = {
 #embed "files/room.js"
 };
@@ -100,6 +109,7 @@ static const storekeeper_page_file files[] = {
     FILE_OF("compare.js", compare_js),
     FILE_OF("diff.js", diff_js),
     FILE_OF("dispatch.js", dispatch_js),
+    FILE_OF("docs.js", docs_js),
     FILE_OF("dom.js", dom_js),
     FILE_OF("export.js", export_js),
     FILE_OF("follow.js", follow_js),
@@ -111,6 +121,8 @@ static const storekeeper_page_file files[] = {
     FILE_OF("json.js", json_js),
     FILE_OF("list.js", list_js),
     FILE_OF("live.js", live_js),
+    FILE_OF("markdown.js", markdown_js),
+    FILE_OF("operations.js", operations_js),
     FILE_OF("room.js", room_js),
     FILE_OF("state.js", state_js),
     FILE_OF("style.css", style_css),

@@ -4,8 +4,8 @@ import { button, fill, h, link, copy, save } from "./dom.js"
 import { Follower } from "./follow.js"
 import { count } from "./json.js"
 
-// A view is there where the OpenAPI document, which has what its client may do, has its route. The last two are of the server and not of a store:
-// they lead out of a fork.
+// A view is there where the OpenAPI document, which has what its client may do, has its route. Those outside forks
+// are of the server and not of a store.
 const views = [
     { name: "live", title: "Live" },
     { name: "state", title: "State" },
@@ -14,6 +14,8 @@ const views = [
     { name: "compare", title: "Compare", needs: "fork", isHidden: true },
     { name: "bisect", title: "Bisect", needs: "bisect", isOutsideForks: true },
     { name: "room", title: "Room", needs: "operate", isOutsideForks: true },
+    { name: "docs", title: "Docs", isOutsideForks: true },
+    { name: "operations", title: "API" },
 ]
 
 const main = document.getElementById("main")

@@ -22,6 +22,8 @@ VIEWS = {
     "forks": ("forks", {}, "Make a fork"),
     "bisect": ("bisect", {"path": "/navigation/route", "test": "repeats"}, "It holds since"),
     "room": ("room", {}, "Who waits where"),
+    "docs": ("docs", {"page": "Reference/Contract/Contract.md", "q": "cursor"}, "Query parameters"),
+    "operations": ("operations", {"id": "getState"}, "Problems"),
 }
 
 

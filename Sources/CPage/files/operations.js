@@ -1,0 +1,154 @@
+// The operations of the OpenAPI document: parameters, answers, problems, the curl line, and the answer to a GET.
+import { curl, get, request } from "./api.js"
+import { button, copyable, fill, h, labelled, link, quote } from "./dom.js"
+import { cut } from "./json.js"
+import { parse, render } from "./markdown.js"
+
+const largest = 4_000_000, longest = 20_000
+
+export async function open(main, parameters, context) {
+    const { value: document } = await get(`${context.base}/openapi.json`)
+    const found = value => value?.$ref
+        ? found(value.$ref.split("/").slice(1).reduce((part, name) => part[name], document)) : value
+    const text = value => render(parse(value ?? ""))
+    const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+        Object.entries(item).filter(([method]) => method !== "head").map(([method, operation]) => ({
+            ...operation, path, methods: [method.toUpperCase(), ...method === "get" && item.head ? ["HEAD"] : []],
+            parameters: (operation.parameters ?? []).map(found),
+        })))
+    let control = null, current = null
+    const filter = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => draw(),
+        onkeydown: event => {
+            if (event.key === "Enter") list.querySelector("a")?.click()
+            else if (event.key === "ArrowDown") list.querySelector("a")?.focus()
+            else return
+            event.preventDefault()
+        } })
+    const list = h("ul", { class: "types", onkeydown: event => {
+        const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key]
+        if (!way) return
+        const next = event.target.closest("li")[way]?.querySelector("a")
+        if (next) next.focus()
+        else if (event.key === "ArrowUp") filter.focus()
+        event.preventDefault()
+    } })
+    const side = h("section", { class: "side docs", "aria-label": "The operation" })
+    const split = h("div", { class: "split narrow" }, h("section", { class: "column", "aria-label": "Operations" },
+        h("div", { class: "bar" }, labelled("Find an operation", filter)), list), side)
+
+    function draw() {
+        const words = filter.value.toLowerCase().split(/\s+/)
+        const hits = operations.filter(({ methods, path, summary }) =>
+            words.every(word => `${methods} ${path} ${summary}`.toLowerCase().includes(word)))
+        fill(list, hits.map(({ operationId, methods, path, summary }) => h("li", {},
+            link([h("span", { class: "path" }, `${methods[0]} ${path}`), h("span", { class: "hint" }, summary)],
+                context.address("operations", { id: operationId }),
+                operationId === current ? { "aria-current": "true" } : {}))),
+        hits.length === 0 && h("li", { class: "hint" }, "No operation has all these words."))
+    }
+
+    /** A parameter with its field; an empty field sends nothing. */
+    function field(parameter, changed) {
+        const { name, in: place, required, description, example } = parameter
+        const schema = found(parameter.schema) ?? {}, isFlag = schema.type === "boolean"
+        const input = isFlag ? h("select", { onchange: changed }, h("option", { value: "" }, "no"),
+            h("option", { value: "true" }, "yes"))
+            : h("input", { type: "text", autocomplete: "off", spellcheck: "false", oninput: changed,
+                value: place === "path" ? example ?? schema.example ?? "" : "" })
+        const about = [place, required && "required", schema.enum?.join(", ")].filter(Boolean).join("; ")
+        return { parameter, input, element: h("div", {}, labelled(name, input, about), text(description)) }
+    }
+
+    const example = media => media?.example ?? Object.values(media?.examples ?? {}).map(found)[0]?.value
+
+    function show(next) {
+        control?.abort()
+        split.classList.toggle("has-detail", Boolean(next.id))
+        const operation = operations.find(({ operationId }) => operationId === (next.id ?? operations[0].operationId))
+        current = operation?.operationId
+        draw()
+        if (!operation) {
+            fill(side, h("div", { class: "detail" },
+                h("p", { class: "error", role: "alert" }, "This client has no such operation.")))
+            return
+        }
+        const { methods, path, summary, description, responses } = operation
+        const all = Object.entries(responses).map(([status, response]) => [status, found(response)])
+        const answers = all.filter(([status]) => /^[123]/.test(status))
+        const problems = all.filter(([status]) => !/^[123]/.test(status))
+        const types = Object.keys(found(responses["200"])?.content ?? {})
+        const isText = types.length === 0 || types.some(type => /json|^text\//.test(type))
+        const isRead = methods[0] === "GET", canSend = isRead && isText
+        const line = h("div"), answer = h("div", { class: "outcome", role: "status" })
+        const fields = operation.parameters.map(parameter => field(parameter, () => drawLine()))
+        const body = found(operation.requestBody)
+
+        /** The path with its query, and the header fields. */
+        function asked() {
+            const given = fields.map(({ parameter, input }) => [parameter, input.value])
+                .filter(([, value]) => value !== "")
+            const query = given.filter(([each]) => each.in === "query")
+                .map(([{ name }, value]) => `${name}=${encodeURIComponent(value)}`).join("&")
+            const target = given.filter(([each]) => each.in === "path").reduce((path, [{ name }, value]) =>
+                path.replace(`{${name}}`, value.split("/").map(encodeURIComponent).join("/")), path)
+            const headers = Object.fromEntries(given.filter(([each]) => each.in === "header")
+                .map(([{ name }, value]) => [name, value]))
+            return { target: target + (query && `?${query}`), headers }
+        }
+
+        function drawLine() {
+            const { target, headers } = asked()
+            const options = Object.entries(headers).map(([name, value]) => ` -H ${quote(`${name}: ${value}`)}`).join("")
+            const data = body ? ` --json ${quote(JSON.stringify(example(body.content["application/json"]) ?? {}))}` : ""
+            const method = isRead || body ? "" : ` -X ${methods[0]}`
+            fill(line, copyable("This request", curl(target, method + (isText ? "" : " -OJ") + options + data)))
+        }
+
+        async function send() {
+            if (control && !control.signal.aborted) return control.abort()
+            const mine = control = new AbortController(), { target, headers } = asked(), { signal } = mine
+            sender.textContent = "Stop"
+            fill(answer, h("p", { class: "hint" }, "Waiting for the answer…"))
+            let lines, content
+            try {
+                const { status, cursor, etag, blob, isTooLarge } = await request(target,
+                    { headers, signal, blob: true, largest })
+                lines = [`${status}`, cursor && `State-Cursor: ${cursor}`, etag && `ETag: ${etag}`]
+                content = isTooLarge ? "The answer is too large to be shown." : blob ? await blob.text() : ""
+            } catch (error) {
+                if (signal.aborted) lines = ["Stopped"]
+                else if (error.body) [lines, content] = [[`${error.status}`], JSON.stringify(error.body, null, 2)]
+                else lines = [error.message]
+            }
+            if (mine === control) control = null
+            if (!sender.isConnected) return
+            sender.textContent = "Send"
+            fill(answer, h("p", { class: "path" }, lines.filter(Boolean).join(", ")),
+                content && h("pre", { class: "json", tabindex: "0" }, cut(content, longest)))
+        }
+
+        const sender = h("button", { class: "primary" }, "Send")
+        fill(side, h("div", { class: "detail" },
+            h("a", { class: "back", href: context.address("operations") }, "To the operations"),
+            h("h2", { tabindex: "-1" }, `${methods.join(", ")} ${path}`),
+            h("p", {}, h("strong", {}, summary)), text(description),
+            h("form", { novalidate: true, onsubmit: event => { event.preventDefault(); if (canSend) send() } },
+                line, canSend && h("div", { class: "buttons" }, sender), answer,
+                fields.length > 0 && [h("h3", {}, "Parameters"), h("div", { class: "rows" },
+                    fields.map(({ element }) => element))]),
+            h("h3", {}, "Answers"), answers.map(([status, { description, content }]) =>
+                [h("h4", {}, `${status} ${Object.keys(content ?? {}).join(", ")}`), text(description)]),
+            h("h3", {}, "Problems"), problems.map(([status, { description }]) =>
+                [h("h4", {}, status), text(description)])))
+        drawLine()
+    }
+
+    fill(main, split)
+    show(parameters)
+    return { update(next) { show(next); side.querySelector("h2")?.focus() }, close: () => control?.abort(),
+        keys(event) {
+            if (event.key !== "/") return false
+            filter.focus()
+            return true
+        } }
+}
