@@ -24,6 +24,10 @@ package struct ContractLimits: Sendable {
     package var debounceMax = Duration.seconds(10)
     /// Whether the server has the page.
     package var hasPage = true
+    /// The name of the installation, if it has one.
+    package var name: String?
+    /// Whether the page asks once a session before it dispatches to the present.
+    package var pageConfirms = false
     /// The limits that other parts of the server enforce, by the names of their settings.
     package var transport: [(name: String, value: Int)] = []
 

@@ -12,6 +12,11 @@ extension Contract {
         writer.integer(bounds.latest.version)
         writer.member("cursor", bounds.latest.description, &isFirst)
         writer.member("oldest", Cursor(bounds.latest.epoch, bounds.oldest).description, &isFirst)
+        if store.isWhole, let name = limits.name { writer.member("name", name, &isFirst) }
+        if store.isWhole, limits.pageConfirms {
+            writer.key("page_confirm", &isFirst)
+            writer.raw("true")
+        }
         writer.key("limits", &isFirst)
         var isFirstLimit = true
         writer.byte(UInt8(ascii: "{"))

@@ -43,6 +43,14 @@ public struct SettingKeys: Sendable {
     public let page = Setting(
         "page", default: "on", "on: the server shows itself to a browser at /; off: it does not", "on or off"
     ) { ["on", "off"].contains($0) }
+    public let pageConfirm = Setting(
+        "page_confirm", default: "off", "on: the page asks once a session before it dispatches to the present",
+        "on or off"
+    ) { ["on", "off"].contains($0) }
+    public let name = Setting(
+        "name", default: "none", "name of this installation, which the page and GET /v1 show; none: it has none",
+        "1 to 80 characters"
+    ) { 1...80 ~= $0.count }
     public let access = Setting(
         "access", default: AccessPolicy.auto,
         "open: no client needs a token; tokens: each does; auto: each does on any address but loopback, behind a proxy that the settings name, or once there is a token file or jwt_keys"

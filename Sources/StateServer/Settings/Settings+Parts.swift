@@ -39,6 +39,8 @@ extension Settings {
         limits.bulkFaultsMax = self.bulkFaultsMax
         limits.idempotencyLifetime = .seconds(self.idempotencySeconds)
         limits.hasPage = self.page == "on"
+        limits.name = self.name == "none" ? nil : self.name
+        limits.pageConfirms = self.pageConfirm == "on"
         let transport = ServerConfiguration()
         limits.transport = [
             ("batch_milliseconds_max", self.batchMillisecondsMax),
