@@ -45,6 +45,9 @@ static const char docs_js[] = {
 static const char dom_js[] = {
 #embed "files/dom.js"
 };
+static const char edit_js[] = {
+#embed "files/edit.js"
+};
 static const char export_js[] = {
 #embed "files/export.js"
 };
@@ -81,17 +84,29 @@ static const char markdown_js[] = {
 static const char operations_js[] = {
 #embed "files/operations.js"
 };
-static const char room_js[] = {
-#embed "files/room.js"
+static const char pending_js[] = {
+#embed "files/pending.js"
+};
+static const char restore_js[] = {
+#embed "files/restore.js"
 };
 static const char state_js[] = {
 #embed "files/state.js"
 };
+static const char status_js[] = {
+#embed "files/status.js"
+};
 static const char style_css[] = {
 #embed "files/style.css"
 };
+static const char table_js[] = {
+#embed "files/table.js"
+};
 static const char tree_js[] = {
 #embed "files/tree.js"
+};
+static const char welcome_js[] = {
+#embed "files/welcome.js"
 };
 
 #define FILE_OF(name, bytes) {name, bytes, sizeof bytes}
@@ -111,6 +126,7 @@ static const storekeeper_page_file files[] = {
     FILE_OF("dispatch.js", dispatch_js),
     FILE_OF("docs.js", docs_js),
     FILE_OF("dom.js", dom_js),
+    FILE_OF("edit.js", edit_js),
     FILE_OF("export.js", export_js),
     FILE_OF("follow.js", follow_js),
     FILE_OF("forks.js", forks_js),
@@ -123,10 +139,14 @@ static const storekeeper_page_file files[] = {
     FILE_OF("live.js", live_js),
     FILE_OF("markdown.js", markdown_js),
     FILE_OF("operations.js", operations_js),
-    FILE_OF("room.js", room_js),
+    FILE_OF("pending.js", pending_js),
+    FILE_OF("restore.js", restore_js),
     FILE_OF("state.js", state_js),
+    FILE_OF("status.js", status_js),
     FILE_OF("style.css", style_css),
+    FILE_OF("table.js", table_js),
     FILE_OF("tree.js", tree_js),
+    FILE_OF("welcome.js", welcome_js),
 };
 
 const storekeeper_page_file *storekeeper_page_files(size_t *count) {

@@ -117,11 +117,11 @@ export async function get(path, options = {}) {
 // this module reads by itself keeps the digits of large numbers, and is bounded in size.
 export const client = base => connect(location.origin + base, { token: () => token ?? undefined, onConnection: tell })
 
-export async function post(base, body, { headers, signal }) {
+export async function post(base, body, { headers, signal, query = "" } = {}) {
     const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-")
     const fields = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"`, ...headers }
     try {
-        return (await client(base).request("/actions",
+        return (await client(base).request("/actions" + query,
             { method: "POST", body, headers: fields, signal, seconds: Infinity })).json
     } catch (error) {
         throw error.document ? new Problem(error.status, error.document) : error

@@ -1,22 +1,27 @@
 // The page: which view is shown, what this client may see, and what the server is doing.
 import * as api from "./api.js"
-import { button, fill, h, link, copy, save } from "./dom.js"
+import { button, fill, foreign, h, link, copy, save } from "./dom.js"
 import { Follower } from "./follow.js"
 import { count } from "./json.js"
 
 // A view is there where the OpenAPI document, which has what its client may do, has its route. Those outside forks
-// are of the server and not of a store.
+// are of the server and not of a store. One that is part of another one has no name of its own there.
 const views = [
     { name: "live", title: "Live" },
     { name: "state", title: "State" },
+    { name: "table", title: "Table", isPartOf: "state" },
     { name: "dispatch", title: "Dispatch", needs: "dispatch" },
+    { name: "pending", title: "Pending" },
     { name: "forks", title: "Forks", needs: "fork" },
-    { name: "compare", title: "Compare", needs: "fork", isHidden: true },
+    { name: "compare", title: "Compare", needs: "fork", isPartOf: "forks" },
     { name: "bisect", title: "Bisect", needs: "bisect", isOutsideForks: true },
-    { name: "room", title: "Room", needs: "operate", isOutsideForks: true },
+    { name: "status", title: "Status", needs: "operate", isOutsideForks: true },
     { name: "docs", title: "Docs", isOutsideForks: true },
     { name: "operations", title: "API" },
 ]
+
+// The views with a name that this client may use.
+const named = () => views.filter(({ isPartOf, needs }) => !isPartOf && (!needs || model?.can[needs]))
 
 const main = document.getElementById("main")
 const status = document.getElementById("status")
@@ -53,14 +58,19 @@ const remember = (view, parameters) => history.replaceState(null, "", address(vi
 async function learn() {
     const identity = (await api.get("/v1")).value
     const document = (await api.get(identity.links.openapi)).value
-    const { grant } = (await api.get("/v1/me")).value
+    const { grant, subject } = (await api.get("/v1/me")).value
     const seeState = grant.read.includes("*")
     const seeEverything = seeState && grant.others
     const schemas = document.components?.schemas ?? {}
+    // The document has the actions that this client may dispatch; a place is set in a domain that has these members.
+    const members = type => schemas[`${type.replace("/", "-")}-payload`]?.properties ?? {}
+    const set = members("document/set")
     model = {
-        identity, state: schemas.State ?? {}, schemas,
+        identity, subject, state: schemas.State ?? {}, schemas,
         can: {
             dispatch: schemas.Action?.oneOf?.length > 0 || Boolean(schemas.Action?.$ref),
+            set: "path" in set && "value" in set, expire: "ttl" in set, remove: "path" in members("document/remove"),
+            restore: "version" in members("storekeeper/restore"),
             seeState, seeEverything, bisect: seeEverything, fork: grant.fork && seeEverything,
             operate: grant.operate, backup: grant.operate && seeEverything,
         },
@@ -81,6 +91,11 @@ const context = {
         location.hash = address("compare", {}, value.name)
         return value
     },
+    // Commits to the store in sight; undefined where the question of page_confirm was answered with no.
+    async dispatch(body, { base = context.base, ...options } = {}) {
+        return await confirmed(base) ? api.post(base, body, options) : undefined
+    },
+    confirmed,
     // The same history without this one action, beside the present.
     async undo(commit, control) {
         control.disabled = true
@@ -102,6 +117,22 @@ const context = {
     say,
 }
 
+// Where the installation wants it, the first dispatch to the present asks.
+let hasConfirmed = false
+async function confirmed(base = context.base) {
+    if (hasConfirmed || base !== "/v1" || !model.identity.page_confirm) return true
+    const dialog = document.getElementById("confirm")
+    fill(dialog, h("h2", { id: "confirm-title" }, "Change the present?"),
+        h("p", {}, "This is ", h("strong", {}, foreign(model.identity.name ?? "a Storekeeper server", 80)), " at ",
+            location.host, ". What is dispatched is seen by everyone. The page asks once for this session."),
+        h("form", { method: "dialog", class: "buttons" }, h("button", { value: "no" }, "Not now"),
+            h("button", { value: "yes", class: "primary" }, "Change it")))
+    dialog.returnValue = ""
+    dialog.showModal()
+    await new Promise(resolve => dialog.addEventListener("close", resolve, { once: true }))
+    return hasConfirmed = dialog.returnValue === "yes"
+}
+
 let silence
 function say(text, seconds = 8) {
     notice.textContent = text
@@ -113,9 +144,10 @@ function say(text, seconds = 8) {
 function drawHeader() {
     const parts = document.getElementById("views")
     const hadFocus = parts.contains(document.activeElement)
-    fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs]))
-        .map(({ name, title, isOutsideForks }) => link(title, address(name, {}, isOutsideForks ? null : shown.fork),
-            name === shown.view || (name === "forks" && shown.view === "compare") ? { "aria-current": "page" } : {})))
+    const current = views.find(({ name }) => name === shown.view)
+    fill(parts, named().map(({ name, title, isOutsideForks }) => link(title,
+        address(name, {}, isOutsideForks ? null : shown.fork),
+        name === (current.isPartOf ?? current.name) ? { "aria-current": "page" } : {})))
     if (hadFocus) parts.querySelector("[aria-current]")?.focus()
     fill(document.getElementById("tools"),
         shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ",
@@ -123,7 +155,9 @@ function drawHeader() {
         button("Copy address", event => copy(location.href, event.currentTarget), { class: "small" }),
         button("?", () => help(), { class: "small", "aria-label": "Keys" }),
         api.hasToken() && button("Sign out", () => { api.setToken(null); begin() }, { class: "small" }))
-    document.title = `${views.find(({ name }) => name === shown.view).title} · Storekeeper`
+    fill(document.getElementById("place"), h("strong", {}, foreign(model.identity.name ?? "Storekeeper", 80)),
+        h("span", { class: "hint" }, location.host))
+    document.title = `${current.title} · ${model.identity.name ?? "Storekeeper"}`
 }
 
 // A module that is fetched when it is needed; where the server is away, when it is back.
@@ -186,6 +220,7 @@ function clear() {
     current = model = null
     turn++
     for (const id of ["views", "tools", "status"]) fill(document.getElementById(id))
+    fill(document.getElementById("place"), "Storekeeper")
     document.title = "Storekeeper"
 }
 
@@ -251,13 +286,13 @@ follower.addEventListener("lost", () => {
 
 async function help() {
     const { showHelp } = await load("help")
-    showHelp(views.filter(({ isHidden, needs }) => !isHidden && (!needs || model?.can[needs])))
+    showHelp(named())
 }
 
 document.addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || !model || localStorage.getItem("keys") === "off") return
     if (event.target.closest("input, textarea, select, dialog")) return
-    const shortcuts = views.filter(({ isHidden, needs }) => !isHidden && (!needs || model.can[needs]))
+    const shortcuts = named()
     const index = Number(event.key) - 1
     if (event.key === "?") help()
     else if (shortcuts[index]) go(shortcuts[index].name, {})

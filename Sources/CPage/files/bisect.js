@@ -22,7 +22,7 @@ export async function open(main, parameters, context) {
     const from = h("input", { type: "text", inputmode: "numeric", autocomplete: "off" }),
         to = h("input", { type: "text", inputmode: "numeric", autocomplete: "off" })
     const outcome = h("section", { role: "status", "aria-label": "What was found" })
-    fill(main, h("div", { class: "page" }, h("h2", {}, "Find when it happened"),
+    fill(main, h("div", { class: "page" }, h("h2", {}, "When did this happen"),
         h("p", { class: "hint" },
             "Names the first commit after which the test holds. It must not hold at the first version and hold at the last."),
         h("form",
@@ -83,7 +83,7 @@ export async function open(main, parameters, context) {
             h("div", { class: "buttons" }, link("The commit", context.address("live", { commit: commit.cursor }),
                 { class: "button" }),
                 context.can.fork && commit.action !== null && !commit.cause
-                    && button("Undo in a fork", event => context.undo(commit, event.currentTarget))),
+                    && button("See it without this", event => context.undo(commit, event.currentTarget))),
             h("h3", {}, "What it changed"),
             patchView("/v1", commit.patch, commit.version - 1,
                 pointer => link(foreign(pointer || "the whole state"),

@@ -44,9 +44,9 @@ function content(context, commit, signal) {
     const actions = h("div", { class: "buttons" },
         link("State at this version", context.address("state", { at: cursor }), { class: "button" }),
         context.can.fork && !context.fork && isDispatchable && !commit.cause
-            && button("Undo in a fork", event => context.undo(commit, event.currentTarget)),
+            && button("See it without this", event => context.undo(commit, event.currentTarget)),
         context.can.dispatch && isDispatchable && !Array.isArray(commit.action)
-            && link("Use as a draft", context.address("dispatch",
+            && link("Edit and send again", context.address("dispatch",
                 { type: commit.action.type, payload: stringify(commit.action.payload ?? {}) }), { class: "button" }))
     return [
         h("h2", {}, types.length ? types.slice(0, 5).map((type, index) => [index > 0 && ", ", foreign(type)])

@@ -3,6 +3,7 @@ import { curl, get, request, versionOf } from "./api.js"
 import { button, copyable, fill, foreign, h, link } from "./dom.js"
 import { differences, differenceView } from "./diff.js"
 import { forkFacts } from "./forks.js"
+import { restoreForm } from "./restore.js"
 import { child, count, path, plural } from "./json.js"
 
 const DIFFERENCES_MAX = 500
@@ -21,7 +22,8 @@ export async function open(main, parameters, context) {
             link("Dispatch in it", context.address("dispatch"), { class: "button" })),
         h("div", { class: "bar flush" }, h("div", { class: "field" }, h("label", { for: "beside" }, "Compare with"),
             beside), button("Compare again", () => compare())),
-        result, copyable("The state of the fork", curl(`${context.base}/state`))))
+        result, context.can.restore && restoreForm(context, { fork: fork.name },
+            { version: versionOf(fork.to), title: "Make the fork the present" }), copyable("The state of the fork", curl(`${context.base}/state`))))
 
     let turn = 0
     async function compare() {

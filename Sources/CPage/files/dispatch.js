@@ -83,7 +83,7 @@ export async function open(main, parameters, context) {
             link("← Actions", context.address("dispatch"), { class: "back" }),
             h("h2", {}, foreign(entry.type)),
             context.fork && h("p", { class: "hint" }, "In a fork: the present is not touched."),
-            form.element, h("div", { class: "buttons" }, submit, preview), outcome, rawPlace)
+            form.element, h("div", { class: "buttons" }, preview, submit), outcome, rawPlace)
         fill(side, element)
         // A keyboard goes on in the form; on a phone that would cover it.
         const first = form.element.querySelector("input, select, textarea") ?? submit
@@ -98,6 +98,7 @@ export async function open(main, parameters, context) {
         function forget() { form.refuse(null, null) }
 
         async function run(isDry) {
+            if (!isDry && !await context.confirmed()) return
             forget()
             control?.abort()
             const mine = control = new AbortController()

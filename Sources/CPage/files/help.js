@@ -6,6 +6,7 @@ const keys = [
     ["Enter", "open what has the focus"],
     ["→ ←", "open and close a part of the state"],
     ["w", "who changed this part of the state last"],
+    ["e, a, Delete", "edit a part of the document, add to it, remove it"],
     ["Space", "select a commit for the export"],
     ["p", "pause or go on"],
     ["/", "to the filter"],

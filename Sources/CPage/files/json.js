@@ -51,6 +51,19 @@ const number = new Intl.NumberFormat("en")
 export const count = value => number.format(value)
 export const plural = (value, one, many = one + "s") => `${count(value)} ${value === 1 ? one : many}`
 
+// A time as its two largest parts.
+export function duration(seconds) {
+    const parts = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]]
+    const index = Math.max(0, parts.findIndex(([length]) => seconds >= length))
+    const found = seconds < 1 ? ["0 seconds"] : []
+    for (const [length, name] of parts.slice(index, index + 2)) {
+        const many = Math.floor(seconds / length)
+        seconds -= many * length
+        if (many) found.push(plural(many, name))
+    }
+    return found.join(", ")
+}
+
 // A text of at most so many characters; a longer one is cut and says how long it is.
 export function cut(text, most = 160) {
     return text.length <= most ? visible(text) : `${visible(text.slice(0, most))}… (${count(text.length)} characters)`

@@ -26,7 +26,8 @@ export async function open(main, parameters, context) {
     const pauseButton = button("Pause", () => setPaused(!isPaused), { "aria-pressed": "false", title: "Key p" })
     const exportMenu = h("details", { class: "menu" }, h("summary", { class: "button" }, "Export"))
     const total = h("p", { class: "hint total" })
-    const empty = h("p", { class: "empty", hidden: true })
+    const empty = h("div", { class: "empty", hidden: true })
+    let shownEmpty
     const side = h("section", { class: "side", "aria-label": "Commit" })
     const listPlace = h("div", { class: "whole" })
     const left = h("section", { class: "column", "aria-labelledby": "live-title" },
@@ -37,7 +38,8 @@ export async function open(main, parameters, context) {
                 && h("label", { for: "only-seen" }, onlySeen, " Hide what is not visible"),
             h("div", { class: "buttons" }, pauseButton, exportMenu), types),
         total, h("div", { class: "list-place" }, empty, listPlace))
-    fill(main, h("div", { class: "split" }, left, side))
+    const split = h("div", { class: "split" }, left, side)
+    fill(main, split)
 
     context.catalogue().then(actions => fill(types, actions.map(({ type }) => h("option", { value: type }))), () => {})
 
@@ -77,7 +79,18 @@ export async function open(main, parameters, context) {
                     : `${plural(source.length, "commit")} back to version ${count(source.reached)}`
         total.textContent = chosen.size ? `${text}, ${count(chosen.size)} selected` : text
         empty.hidden = source.length > 0 || (isFiltered && !source.isComplete)
-        empty.textContent = isFiltered ? "No commit is like this." : "No commit yet. What is dispatched appears here."
+        if (!empty.hidden && shownEmpty !== source) drawEmpty(isFiltered)
+        split.classList.toggle("is-empty", !empty.hidden && !isFiltered)
+    }
+
+    // What has been typed into the form of an empty server stays.
+    function drawEmpty(isFiltered) {
+        shownEmpty = source
+        fill(empty, h("p", {}, isFiltered ? "No commit is like this."
+            : "No commit yet. What is dispatched appears here."),
+        isFiltered && button("Show all commits", () => context.go("live", {})))
+        if (isFiltered || context.fork || source.head > 0) return
+        import("./welcome.js").then(({ welcome }) => { if (source.length === 0) empty.append(welcome(context)) }, () => {})
     }
 
     // Reads the filters from the address, and begins the list again where they differ.
@@ -189,7 +202,7 @@ export async function open(main, parameters, context) {
                 return fill(side, h("p", { class: "error" }, error.message))
             }
         }
-        left.parentNode.classList.toggle("has-detail", Boolean(next.commit))
+        split.classList.toggle("has-detail", Boolean(next.commit))
         if (next.commit) {
             const back = link("← Commits", context.address("live", { ...now(), commit: undefined }), { class: "back" })
             detail = commitView(context, next.commit, { back })

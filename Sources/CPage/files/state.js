@@ -2,11 +2,16 @@
 import { curl, epochOf, get, query, request, versionOf } from "./api.js"
 import { button, copyable, fact, fill, foreign, h, link } from "./dom.js"
 import { fetchCommit, typesOf } from "./commit.js"
+import { canEdit, editor } from "./edit.js"
 import { brief, bytes, count, isTree, parent, path, plural, pretty, stringify } from "./json.js"
+import { restoreForm } from "./restore.js"
+import { isTabular } from "./table.js"
 import { StateTree, VISIBLE } from "./tree.js"
 import { VirtualList } from "./list.js"
 
 const ROW = 28
+const editTitles = { change: "Edit", add: "Add a member", append: "Add an element", remove: "Remove" }
+const editKeys = { e: ["change"], a: ["add", "append"], Delete: ["remove"] }
 
 // Since when a plain value is what it is; of a list or an object one asks other things.
 function plainTest(part) {
@@ -18,6 +23,7 @@ function plainTest(part) {
 export async function open(main, parameters, context) {
     const follower = context.follower
     let tree, list, lines = { length: 0 }, selected = null, panelTurn = 0, panelPart, isClosed = false
+    let editing = null
     const slider = h("input", { type: "range", id: "slider", "aria-label": "Version", min: 0, max: 0 })
     const field = h("input", { type: "text", inputmode: "numeric", id: "version", "aria-label": "Version",
         autocomplete: "off" })
@@ -221,6 +227,11 @@ export async function open(main, parameters, context) {
                 if (lines.at(above).pointer === parent(pointer)) return list.move(above), true
             }
         } else if (event.key === " ") choose(pointer)
+        else if (event.key in editKeys) {
+            if (pointer !== selected) choose(pointer)
+            const kind = editKeys[event.key].find(kind => editsOf(pointer).includes(kind))
+            if (kind) edit(kind)
+        }
         else if (event.key === "w") {
             choose(pointer)
             panel.querySelector(".who")?.click()
@@ -264,10 +275,41 @@ export async function open(main, parameters, context) {
         drawPanel()
     }
 
+    // How this client may change the place where it is seen.
+    function editsOf(pointer) {
+        const part = tree.known(pointer), value = part?.value, { can } = context
+        if (!can.set || tree.version !== null || part?.isCut) return []
+        const isObject = part?.kind === "table" || part?.kind === "shape" || isTree(value) && !Array.isArray(value)
+        return [part?.kind === "value" && canEdit(stringify(value)) && "change", isObject && "add",
+            Array.isArray(value) && "append",
+            can.remove && pointer !== "" && part?.kind === "value" && canEdit(stringify(value)) && "remove"].filter(Boolean)
+    }
+
+    function edit(kind) {
+        const pointer = selected
+        editing = editor(context, { kind, pointer, seen: tree.known(pointer)?.value, done(changed, receipt) {
+            editing = null
+            if (receipt) context.say(receipt.changed ? `Saved as version ${count(receipt.version)}.` : "Nothing has changed.")
+            if (receipt && kind === "remove") choose(parent(pointer))
+            else drawPanel()
+            list.element.focus()
+        } })
+        drawPanel()
+        editing?.focus()
+    }
+
     async function drawPanel() {
         if (selected === null) return
         const pointer = selected, mine = ++panelTurn
         const part = panelPart = tree.known(pointer)
+        // What is being typed stays; the form says what has changed below it.
+        if (editing?.pointer !== pointer || tree.version !== null) {
+            editing?.close()
+            editing = null
+        } else if (panel.contains(editing.element)) {
+            if (part?.kind === "value" || part?.kind === "absent") editing.told(part.value)
+            return
+        }
         let address
         try {
             address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}`
@@ -279,17 +321,23 @@ export async function open(main, parameters, context) {
             h("h2", {}, pointer === "" ? "The whole state" : h("bdi", { class: "mono" }, foreign(pointer, 300))),
             tree.version !== null && h("p", { class: "hint" }, `As it was at version ${count(tree.version)}. `,
                 link("Now", context.address("state", { path: pointer || undefined }))),
+            isTabular(part) && tree.version === null && h("div", { class: "buttons" },
+                link("As a table", context.address("table", { path: pointer || undefined }), { class: "button" })),
+            editing ? editing.element : editsOf(pointer).length > 0 && h("div", { class: "buttons" },
+                editsOf(pointer).map(kind => button(editTitles[kind], () => edit(kind)))),
             facts,
             h("div", { class: "buttons" },
                 button("Who changed this last?", event => whoDid(pointer, who, event.currentTarget), { class: "who" }),
                 link("All commits of it", context.address("live", { path: pointer || undefined }), { class: "button" }),
-                context.can.bisect && !context.fork && link("Find when…", context.address("bisect",
+                context.can.bisect && !context.fork && link("When did this happen", context.address("bisect",
                     { path: pointer, to: tree.version ?? undefined, ...plainTest(part) }), { class: "button" })),
             who,
             part?.kind === "large" && button(`Fetch ${bytes(part.bytes)}`, () => tree.want(pointer, true)),
-            part?.kind === "value" && [h("h3", {}, "Value"),
+            part?.kind === "value" && !editing && [h("h3", {}, "Value"),
                 h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(part.value)))],
             part?.kind === "absent" && h("p", { class: "hint" }, "Nothing is here at this version."),
+            tree.version !== null && context.can.restore && !context.fork && restoreForm(context,
+                { version: tree.version }, { version: tree.version, title: `Make version ${count(tree.version)} the present` }),
             h("h3", {}, "To copy"),
             copyable("Pointer", pointer === "" ? '""' : pointer), copyable("Cursor", cursor),
             part?.isCut ? tree.version === null && copyable("All that this token sees", curl(context.base + VISIBLE))

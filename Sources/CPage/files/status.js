@@ -1,7 +1,7 @@
 // What the server is doing: who waits, what is queued, how fast, in how much memory.
 import { copyable, fact, fill, foreign, h, link } from "./dom.js"
 import { curl, get, pause } from "./api.js"
-import { bytes, count, plural } from "./json.js"
+import { bytes, count, duration } from "./json.js"
 import { Chart } from "./chart.js"
 
 const SECONDS = 2
@@ -22,7 +22,7 @@ export async function open(main, parameters, context) {
     }
     const ready = h("div", { role: "status" }), facts = h("dl", { class: "facts" }), waiters = h("div", {}),
         grants = h("div", {})
-    fill(main, h("div", { class: "page" }, h("h2", {}, "The room"), ready, facts,
+    fill(main, h("div", { class: "page" }, h("h2", {}, "Status"), ready, facts,
         h("div", { class: "columns charts" }, Object.values(charts).filter(Boolean).map(chart => chart.element)),
         h("section", {}, waiters), h("section", {}, grants),
         context.can.backup && first.journal && h("section", {}, h("h3", {}, "Backup"),
@@ -94,16 +94,4 @@ export async function open(main, parameters, context) {
         }
     })()
     return { update() {}, close() { control.abort() } }
-}
-
-function duration(seconds) {
-    const parts = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]]
-    const index = Math.max(0, parts.findIndex(([length]) => seconds >= length))
-    const found = seconds < 1 ? ["0 seconds"] : []
-    for (const [length, name] of parts.slice(index, index + 2)) {
-        const many = Math.floor(seconds / length)
-        seconds -= many * length
-        if (many) found.push(plural(many, name))
-    }
-    return found.join(", ")
 }

@@ -34,7 +34,7 @@ def test_a_view_whose_file_has_not_come_opens_when_the_server_is_back(server, op
     start = restart(server)
     tab.expect_text("The server does not answer", "#notice")
 
-    tab.link("Room").click()
+    tab.link("Status").click()
     tab.expect_text("The view opens when it does.")
     tab.link("Bisect").click()
     tab.button("Keys").click()

@@ -20,7 +20,7 @@ def test_what_one_action_did_is_undone_in_a_fork_and_compared(server, open_tab):
     tab = open_tab().open("live")
     tab.find(".line", has_text="tasks/rename").click()
 
-    tab.button("Undo in a fork").click()
+    tab.button("See it without this").click()
 
     tab.expect_text("1 difference")
     tab.expect_text("/tasks/entities/2/title")
@@ -32,7 +32,7 @@ def test_what_one_action_did_is_undone_in_a_fork_and_compared(server, open_tab):
     tab.expect_text("In fork", "header")
     tab.expect_text("counter")
     tab.link("Bisect").click()
-    tab.expect_text("Find when it happened")
+    tab.expect_text("When did this happen")
     expect("In fork" not in tab.text("header"), "bisect, which looks at the present, is shown as if it were of the fork")
 
 
@@ -135,7 +135,7 @@ def test_an_export_of_a_selection_has_only_the_selected_commits(server, open_tab
 def test_the_backup_is_a_button(server, open_tab):
     with server.client() as client:
         client.commit(add(1))
-    tab = open_tab().open("room")
+    tab = open_tab().open("status")
 
     with tab.page.expect_download() as found:
         tab.button("Download a backup").click()

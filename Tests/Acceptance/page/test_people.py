@@ -21,9 +21,9 @@ VIEWS = {
     "dispatch": ("dispatch", {"type": "canvas/addObject"}, "Dispatch"),
     "forks": ("forks", {}, "Make a fork"),
     "bisect": ("bisect", {"path": "/navigation/route", "test": "repeats"}, "It holds since"),
-    "room": ("room", {}, "Who waits where"),
     "docs": ("docs", {"page": "Reference/Contract/Contract.md", "q": "cursor"}, "Query parameters"),
     "operations": ("operations", {"id": "getState"}, "Problems"),
+    "status": ("status", {}, "Who waits where"),
 }
 
 
@@ -80,7 +80,7 @@ def test_the_refused_form_the_compared_fork_the_token_and_the_keys_are_without_a
     tab.keep("refused")
     expect_equal(findings(tab), [], "the findings at a refused form")
     tab.open("live", id="rename-1")
-    tab.button("Undo in a fork").click()
+    tab.button("See it without this").click()
     tab.expect_text("1 difference")
     tab.keep("compare")
     expect_equal(findings(tab), [], "the findings at a fork")

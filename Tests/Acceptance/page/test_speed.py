@@ -116,7 +116,7 @@ def test_the_first_paint_is_within_300_ms(server, open_tab, figures):
 
 def test_all_of_the_page_with_its_client_comes_in_less_than_150_kB(server, open_tab, figures):
     tab = open_tab().open("live")
-    for view in ["state", "dispatch", "forks", "bisect", "room", "live"]:
+    for view in ["state", "dispatch", "forks", "bisect", "pending", "status", "live"]:
         tab.open(view)
         tab.expect_text(view.capitalize(), "nav [aria-current]")
         tab.page.wait_for_timeout(300)
@@ -136,5 +136,5 @@ def test_the_page_loads_no_more_than_it_shows(server, open_tab):
 
     loaded = {url.rpartition("/")[2] for url in tab.requests if "/page/" in url}
 
-    expect(not loaded & {"room.js", "chart.js", "form.js", "dispatch.js", "tree.js", "bisect.js", "compare.js"}, sorted(loaded))
+    expect(not loaded & {"status.js", "chart.js", "table.js", "form.js", "dispatch.js", "tree.js", "bisect.js", "compare.js"}, sorted(loaded))
     expect_equal(len(loaded), len([url for url in tab.requests if "/page/" in url]), "files that are loaded once")

@@ -90,7 +90,7 @@ def test_a_number_beyond_2_to_the_53_keeps_its_digits_also_where_a_commit_brings
     tab.open("live")
     tab.find(".line", has_text="counter/add").last.click()
     tab.expect_text('{"amount":9007199254740993}', ".side")
-    tab.link("Use as a draft").click()
+    tab.link("Edit and send again").click()
     tab.button("Dispatch").click()
     tab.expect_text("Committed as version 3")
     with server.client() as client:

@@ -7,13 +7,13 @@ from harness.expectations import expect, expect_equal
 def test_the_link_to_the_content_moves_the_focus_and_keeps_the_view(server, open_tab):
     tab = open_tab()
     tab.open("bisect", path="/counter/value")
-    tab.expect_text("Find when it happened")
+    tab.expect_text("When did this happen")
     address = tab.page.url
     tab.page.locator(".skip").focus()
     tab.page.keyboard.press("Enter")
     expect_equal(tab.page.url, address, "the address")
     expect_equal(tab.page.evaluate("document.activeElement.id"), "main", "what has the focus")
-    tab.expect_text("Find when it happened")
+    tab.expect_text("When did this happen")
 
 
 def test_an_action_is_chosen_and_refused_by_the_keyboard_alone(server, open_tab):
@@ -48,7 +48,7 @@ def test_since_when_a_value_is_what_it_is_takes_one_click(server, open_tab):
     tab = open_tab()
     tab.open("state", path="/counter/value", at=f"{cursor}.5")
     tab.expect_text("As it was at version 5.")
-    tab.page.get_by_text("Find when…").click()
+    tab.page.get_by_text("When did this happen").click()
     tab.expect_text("It holds since version 5")
     for test, value, version in (("minimum", "3.5", 4), ("maximum", "9", None)):
         tab.open("bisect", path="/counter/value", test=test, value=value)

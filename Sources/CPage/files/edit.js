@@ -1,0 +1,149 @@
+// A place of the document is changed where it is seen: its value, a new member of it, or its removal. What is saved
+// holds only where the place still is as it was seen; a change of another client meanwhile is told.
+import { curl, get, request } from "./api.js"
+import { button, copyable, fill, foreign, h, labelled, name, quote } from "./dom.js"
+import { patchView } from "./diff.js"
+import { byteCount, child, parse, path, pretty, stringify, visible } from "./json.js"
+
+const BYTES_MAX = 256_000
+export const canEdit = text => byteCount(text) <= BYTES_MAX
+
+const titles = { change: "Edit the value", add: "Add a member", append: "Add an element", remove: "Remove it" }
+const verbs = { change: "Save", add: "Add", append: "Add", remove: "Remove" }
+
+// A value as JSON or as plain text; `text()` is its JSON, or undefined with the fault at the field.
+function valueField(value, onSave) {
+    const area = h("textarea", { class: "mono", rows: 3, spellcheck: "false", autocomplete: "off", id: name("value"),
+        onkeydown: event => { if (event.key === "Enter" && event.ctrlKey) { event.preventDefault(); onSave() } } })
+    const fault = h("p", { class: "error", id: `${area.id}-error`, role: "alert", hidden: true })
+    area.setAttribute("aria-describedby", fault.id)
+    const kind = h("select", { onchange: () => {
+        // A text keeps what it says when it is written the other way.
+        try {
+            if (kind.value === "json") area.value = stringify(area.value)
+            else if (typeof parse(area.value) === "string") area.value = parse(area.value)
+        } catch { /* What is not JSON is a text already. */ }
+        refuse("")
+    } }, h("option", { value: "json" }, "JSON"), h("option", { value: "text" }, "Text"))
+    const refuse = sentence => {
+        area.toggleAttribute("aria-invalid", false)
+        if (sentence) area.setAttribute("aria-invalid", "true")
+        fault.textContent = sentence
+        fault.hidden = !sentence
+    }
+    function set(value) {
+        kind.value = typeof value === "string" ? "text" : "json"
+        area.value = typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? ""
+        refuse("")
+    }
+    set(value)
+    return {
+        set, control: area,
+        element: h("div", { class: "written" }, labelled("Value", area), labelled("Written as", kind), fault),
+        text() {
+            refuse("")
+            if (kind.value === "text") return stringify(area.value)
+            try {
+                parse(area.value)
+                return area.value.trim()
+            } catch (error) {
+                refuse(area.value.trim() === "" ? "A value is missing. An empty text is \"\" as JSON."
+                    : `This is not JSON: ${visible(error.message)}. Choose Text for a text without quotes.`)
+                area.focus()
+            }
+        },
+    }
+}
+
+// A form for one change of the place. `seen` is the value there (of `add`: around the new member); `done` is called with
+// the pointer that has changed and the receipt, or with nothing where the form is given up.
+export function editor(context, { kind, pointer, seen, done, member = "", initial, isAlone = false }) {
+    let before = stringify(seen), control
+    const isNew = kind === "add" || kind === "append"
+    const key = kind === "add" && h("input", { type: "text", autocomplete: "off", spellcheck: "false",
+        value: member })
+    const value = kind !== "remove" && valueField(isNew ? initial : seen, () => run(false))
+    const seconds = kind !== "remove" && kind !== "append" && context.can.expire
+        && h("input", { type: "text", inputmode: "decimal", autocomplete: "off" })
+    const news = h("div", { role: "status" }), outcome = h("div", { class: "outcome", role: "status" })
+    const buttons = [button("Preview", () => run(true)), h("button", { class: "primary" }, verbs[kind]),
+        !isAlone && button("Cancel", () => done())]
+    const entrance = () => key || value?.control || buttons[0]
+    const element = h("form", { class: "edit", novalidate: true, "aria-label": titles[kind],
+        onsubmit: event => { event.preventDefault(); run(false) },
+        onkeydown: event => { if (event.key === "Escape" && !isAlone) { event.stopPropagation(); done() } } },
+        h("h3", {}, titles[kind]), news,
+        key && labelled("Name", key), value?.element,
+        kind === "remove" && h("p", {}, "The place and all that is in it goes. The history keeps it."),
+        seconds && labelled("Expires after", seconds, "seconds; empty: never"),
+        h("div", { class: "buttons" }, buttons), outcome)
+
+    const place = () => kind === "add" ? child(pointer, key.value) : kind === "append" ? `${pointer}/-` : pointer
+
+    // The action as JSON text, so that digits stay as they are; undefined where a field is at fault.
+    function body() {
+        const text = value ? value.text() : null
+        if (text === undefined) return
+        const payload = [`"path":${stringify(place())}`, value && `"value":${text}`,
+            seconds?.value?.trim() && `"ttl":${stringify(Number(seconds.value))}`].filter(Boolean).join(",")
+        const expected = kind === "append" ? "" : `,"expect":[{"path":${stringify(place())},`
+            + `${kind === "add" || before === undefined ? '"absent":true' : `"value":${before}`}}]`
+        return `{"type":"document/${kind === "remove" ? "remove" : "set"}","payload":{${payload}}${expected}}`
+    }
+
+    async function run(isDry) {
+        const text = body()
+        if (text === undefined) return
+        control?.abort()
+        const mine = control = new AbortController()
+        for (const each of buttons.slice(0, 2)) each.disabled = true
+        fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Saving…"))
+        try {
+            const address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
+            const found = isDry ? (await request(address, { method: "POST", body: text, signal: mine.signal })).value
+                : await context.dispatch(text, { signal: mine.signal })
+            if (isDry) fill(outcome, h("h4", {}, found.changed ? "It would change" : "It would change nothing"),
+                found.changed && patchView(context.base, found.patch, null, pointer => foreign(pointer || "the whole state")),
+                copyable("This action", curl(`${context.base}/actions`, ` --json ${quote(text)}`)))
+            else if (found) return done(place(), found)
+            else fill(outcome)
+        } catch (error) {
+            if (mine.signal.aborted) return
+            if (error.status === 412 && !isNew) await look().catch(() => {})
+            fill(outcome, h("p", { class: "error", role: "alert" }, error.status !== 412 ? visible(error.message)
+                : isNew ? "There is a member of this name already. Choose another name, or edit that one."
+                    : "Nothing is changed: the value is not the one that you have seen."))
+        } finally {
+            for (const each of buttons.slice(0, 2)) each.disabled = false
+        }
+    }
+
+    const look = () => get(`${context.base}/state${path(pointer)}`).then(({ value }) => told(value), error => {
+        if (error.status === 404) told(undefined)
+    })
+
+    // The place is now so: where that is not what the form began with, it is said, and nothing typed is lost.
+    function told(now) {
+        if (isNew) return
+        if (stringify(now) === before) return fill(news)
+        fill(outcome)
+        fill(news, h("div", { class: "refusal" },
+            h("p", {}, h("strong", {}, now === undefined ? "Another client has removed this meanwhile."
+                : "Another client has changed this meanwhile."), now !== undefined && " Now it is:"),
+            now !== undefined && h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(now, 12))),
+            h("div", { class: "buttons" },
+                now !== undefined && value && button("Edit the newer value", () => take(now, true), { class: "small" }),
+                value ? button("Keep mine", () => take(now), { class: "small" })
+                    : now !== undefined && button("Remove it all the same", () => take(now), { class: "small" }))))
+    }
+
+    function take(now, isWritten) {
+        before = stringify(now)
+        if (isWritten) value.set(now)
+        fill(news)
+        fill(outcome)
+        entrance().focus()
+    }
+
+    return { kind, pointer, element, told, focus: () => entrance().focus(), close: () => control?.abort() }
+}

@@ -1,0 +1,225 @@
+"""A document is changed where it is seen; an empty one says what to do first."""
+
+import pytest
+
+from harness.actions import action
+from harness.expectations import expect, expect_equal
+from harness.tokens import make_token
+
+
+def put(client, path, value, **others):
+    return client.commit(action("document/set", {"path": path, "value": value}), **others)
+
+
+def state(server, path=""):
+    with server.client() as client:
+        return client.get(f"/v1/state{path}").json
+
+
+@pytest.fixture
+def document(workspace):
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        put(client, "", {"users": {"ann": {"age": 30, "name": "Ann"}}, "list": ["a"], "large": 9007199254740993})
+    return server
+
+
+def edit(tab, path, kind="Edit"):
+    tab.open("state", path=path)
+    tab.button(kind).click()
+    return tab.find("form.edit")
+
+
+def test_a_value_is_previewed_and_saved_where_it_is_seen(document, open_tab):
+    tab = open_tab(document)
+    form = edit(tab, "/users/ann/age")
+    form.locator("textarea").fill("31")
+
+    tab.button("Preview").click()
+    tab.expect_text("It would change")
+    expect_equal(state(document, "/users/ann/age"), 30, "the value after a preview")
+    tab.button("Save").click()
+
+    tab.expect_text("Saved as version 2", "#notice")
+    tab.expect_text("31", ".line.current")
+    expect_equal(state(document, "/users/ann"), {"age": 31, "name": "Ann"}, "the value")
+
+
+def test_a_text_is_saved_as_a_text_and_what_is_not_json_is_refused_at_the_field(document, open_tab):
+    tab = open_tab(document)
+    form = edit(tab, "/users/ann/name")
+    form.locator("textarea").fill('"Ann"\n31')
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 2", "#notice")
+    expect_equal(state(document, "/users/ann/name"), '"Ann"\n31', "the text")
+
+    form = edit(tab, "/users/ann/age")
+    form.locator("textarea").fill("{31")
+    tab.button("Save").click()
+
+    tab.expect_text("This is not JSON")
+    expect_equal(form.locator("textarea").get_attribute("aria-invalid"), "true", "the mark of the field")
+    form.locator("select").select_option("text")
+    form.locator("textarea").fill("31")
+    form.locator("select").select_option("json")
+    expect_equal(form.locator("textarea").input_value(), '"31"', "the text as JSON")
+    expect_equal(state(document, "/users/ann/age"), 30, "the value that was refused")
+
+
+def test_a_change_of_another_client_meanwhile_is_told_and_not_overwritten(document, open_tab):
+    tab = open_tab(document)
+    form = edit(tab, "/users/ann/age")
+    form.locator("textarea").fill("31")
+    with document.client() as client:
+        put(client, "/users/bob", {})
+        put(client, "/users/ann/age", 40)
+
+    tab.expect_text("Another client has changed this meanwhile. Now it is:", "form.edit")
+    expect_equal(form.locator("textarea").input_value(), "31", "what was typed")
+    tab.button("Save").click()
+    tab.expect_text("Nothing is changed: the value is not the one that you have seen.", "form.edit")
+    expect_equal(state(document, "/users/ann/age"), 40, "the value of the other client")
+    tab.button("Edit the newer value").click()
+    expect_equal(form.locator("textarea").input_value(), "40", "the newer value")
+    form.locator("textarea").fill("41")
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 4", "#notice")
+
+
+def test_a_change_that_the_page_has_not_learned_of_is_told_when_it_is_saved(document, open_tab):
+    tab = open_tab(document)
+    tab.page.route("**/v1/changes*", lambda route: None)
+    form = edit(tab, "/users/ann/age")
+    form.locator("textarea").fill("31")
+    with document.client() as client:
+        client.commit(action("document/remove", {"path": "/users/ann/age"}))
+
+    tab.button("Save").click()
+
+    tab.expect_text("Another client has removed this meanwhile.", "form.edit")
+    expect_equal(state(document, "/users/ann"), {"name": "Ann"}, "the state")
+    tab.button("Keep mine").click()
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 3", "#notice")
+    expect_equal(state(document, "/users/ann/age"), 31, "the value")
+
+
+def test_members_are_added_and_removed_and_a_name_that_is_taken_is_refused(document, open_tab):
+    tab = open_tab(document)
+    form = edit(tab, "/users", "Add a member")
+    form.get_by_label("Name").fill("ann")
+    form.locator("textarea").fill("1")
+    tab.button("Add").click()
+    tab.expect_text("There is a member of this name already")
+    form.get_by_label("Name").fill("a/b~ ü")
+    form.locator("textarea").fill('{"age":[]}')
+    tab.button("Add").click()
+    tab.expect_text("Saved as version 2", "#notice")
+    expect_equal(state(document, "/users/a~1b~0%20%C3%BC"), {"age": []}, "the new member")
+
+    form = edit(tab, "/list", "Add an element")
+    form.locator("select").select_option("text")
+    form.locator("textarea").fill("b")
+    tab.button("Add").click()
+    tab.expect_text("Saved as version 3", "#notice")
+    expect_equal(state(document, "/list"), ["a", "b"], "the list")
+
+    tab.open("state", path="/users/ann")
+    tab.button("Remove").click()
+    tab.button("Remove").click()
+    tab.expect_text("Saved as version 4", "#notice")
+    expect_equal(list(state(document, "/users")), ["a/b~ ü"], "the users")
+
+
+def test_a_number_beyond_2_to_the_53_keeps_its_digits_in_the_form(document, open_tab):
+    tab = open_tab(document)
+    form = edit(tab, "/large")
+    expect_equal(form.locator("textarea").input_value(), "9007199254740993", "the number")
+    form.locator("textarea").fill("9007199254740995")
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 2", "#notice")
+    expect_equal(state(document, "/large"), 9007199254740995, "the number")
+
+
+def test_the_keys_e_and_a_open_the_forms_and_escape_leaves_them(document, open_tab):
+    tab = open_tab(document).open("state", path="/users/ann/age")
+    tab.expect_text("30", ".line.current")
+    tab.find(".list").focus()
+    tab.page.keyboard.press("e")
+    tab.page.keyboard.press("Control+A")
+    tab.page.keyboard.type("32")
+    tab.page.keyboard.press("Control+Enter")
+    tab.expect_text("Saved as version 2", "#notice")
+    tab.page.keyboard.press("Delete")
+    tab.expect_text("The history keeps it.", "form.edit")
+    tab.page.keyboard.press("Escape")
+    expect_equal(tab.find("form.edit").count(), 0, "forms")
+    expect_equal(state(document, "/users/ann/age"), 32, "the value")
+
+
+def test_what_a_token_may_not_dispatch_or_is_past_has_no_button(workspace, open_tab):
+    data = workspace.path("protected")
+    token = make_token(workspace, data, "bot", "--read", "*", "--others", "--dispatch", "document/merge")
+    ops = make_token(workspace, data, "ops", "--all")
+    server = workspace.server(data=data, domain="document")
+    with server.client() as client:
+        put(client, "/a", 1, Authorization=f"Bearer {ops}")
+        put(client, "/a", 2, Authorization=f"Bearer {ops}")
+    tab = open_tab(server).open("state", path="/a")
+    for each, buttons in [(token, 0), (ops, 1)]:
+        tab.field("Token").fill(each)
+        tab.button("Open").click()
+        tab.expect_text("Value")
+        expect_equal(tab.button("Edit").count(), buttons, "buttons to edit")
+        if each == token:
+            tab.button("Sign out").click()
+    tab.button("One version back").click()
+    tab.expect_text("As it was at version 1")
+    expect_equal(tab.button("Edit").count(), 0, "buttons to edit the past")
+
+
+def test_an_empty_document_says_what_it_is_and_takes_its_first_member(workspace, open_tab):
+    server = workspace.server(domain="document", name="staging <b>")
+    tab = open_tab(server).open()
+    tab.expect_text("This server keeps one JSON document")
+    expect_equal(tab.text("#place").split("\n")[0], "staging <b>", "the name")
+    expect(f":{server.port}" in tab.text("#place"), "the head has the address")
+
+    tab.button("Preview").click()
+    tab.expect_text("It would change")
+    tab.button("Add").click()
+
+    tab.expect_text("hello", ".line.current")
+    expect_equal(state(server), {"greeting": "hello"}, "the document")
+    tab.open("live")
+    tab.expect_text("1 commit")
+    expect("This server keeps" not in tab.text(), "the first words are gone")
+
+
+def test_the_first_words_of_another_server_lead_to_its_actions(server, open_tab):
+    tab = open_tab().open()
+    tab.expect_text("Nothing has happened yet. Begin with a first action")
+    tab.link("Choose an action").click()
+    tab.expect_text("Choose the action to dispatch.")
+
+
+def test_dispatching_to_the_present_asks_once_a_session_where_the_installation_says_so(workspace, open_tab):
+    server = workspace.server(domain="document", page_confirm="on", name="production")
+    tab = open_tab(server).open()
+    tab.expect_text("This server keeps one JSON document")
+
+    tab.button("Add").click()
+    tab.expect_text("This is production at", "#confirm")
+    tab.button("Not now").click()
+    expect_equal(state(server), {}, "the document")
+    tab.button("Add").click()
+    tab.button("Change it").click()
+
+    tab.expect_text("hello", ".line.current")
+    form = edit(tab, "/greeting")
+    form.locator("textarea").fill("again")
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 2", "#notice")
+    with server.client() as client:
+        identity = client.get("/v1").json
+    expect_equal((identity["name"], identity["page_confirm"]), ("production", True), "what GET /v1 says")
