@@ -36,10 +36,8 @@ extension Contract {
     /// The body of a delivery: the commit with the bytes that `/v1/changes` shows a client with the hook's grant; nil for a
     /// commit of which that client sees nothing.
     package func delivery(of commit: Commit, to hook: HookView, epoch: Epoch) -> [UInt8]? {
-        if !hook.store.copiesCommits {
-            let visible = hook.store.visible(commit, epoch: epoch)
-            if visible.action.elementsEqual("null".utf8), visible.patch.elementsEqual("[]".utf8) { return nil }
-        }
+        let visible = hook.store.visible(commit, epoch: epoch)
+        if visible.action.elementsEqual("null".utf8), visible.patch.elementsEqual("[]".utf8) { return nil }
         var writer = JSONWriter(capacity: commit.action.count + commit.patch.count + 256)
         write(commit, of: hook.store, as: .patches, epoch: epoch, to: &writer)
         return writer.bytes
