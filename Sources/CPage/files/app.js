@@ -194,7 +194,7 @@ async function route() {
         current?.close()
         current = null
         if (found.needs && !model.can[found.needs]) {
-            fill(main, h("p", { class: "empty" }, "There is nothing here for this client."))
+            fill(main, h("p", { class: "empty" }, "This view needs a grant that this token does not have. The views above are those that it may use."))
             return
         }
         const { open } = await load(view, () => mine === turn

@@ -68,7 +68,7 @@ export async function open(main, parameters, context) {
             copyable("This search", curl("/v1/bisect", ` --json ${quote(body)}`)))
         } catch (error) {
             if (!mine.signal.aborted) fill(outcome, h("p", { class: "error", role: "alert" },
-                error instanceof SyntaxError ? "The value is no JSON." : error.message))
+                error instanceof SyntaxError ? "The value is not JSON. A text stands in quotes." : error.message))
         }
     }
 

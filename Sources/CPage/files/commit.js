@@ -22,7 +22,8 @@ export function commitView(context, cursor, { back } = {}) {
     const element = h("article", { class: "detail", tabindex: "-1",
         "aria-label": `Commit ${count(versionOf(cursor))}` }, h("p", { class: "hint" }, "…"))
     fetchCommit(context.base, cursor, { signal: control.signal }).then(commit => {
-        if (!commit) fill(element, back, h("p", {}, "There is no such commit."))
+        if (!commit) fill(element, back, h("p", {}, "There is no such commit. ",
+            link("All commits", context.address("live"))))
         else fill(element, back, content(context, commit, control.signal))
     }, error => {
         if (!control.signal.aborted) fill(element, back, h("p", { class: "error" }, error.code === "cursor-expired"

@@ -94,5 +94,5 @@ export function differenceView({ pointer, left, right }, place) {
     const cell = (value, kind) => h("div", { class: kind }, value === undefined
         ? h("p", { class: "hint" }, "nothing here") : h("pre", {}, h("bdi", {}, pretty(value, 60))))
     return h("li", {}, h("p", {}, place(pointer)),
-        h("div", { class: "sides" }, cell(left, "removed"), cell(right, "added")))
+        h("div", { class: "sides" }, cell(left, "one"), cell(right, "other")))
 }

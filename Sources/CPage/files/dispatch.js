@@ -68,7 +68,7 @@ export async function open(main, parameters, context) {
                     form.set(parse(raw.value).payload)
                     forget()
                 } catch (error) {
-                    fill(outcome, h("p", { class: "error" }, `This is no JSON: ${error.message}`))
+                    fill(outcome, h("p", { class: "error" }, `This is not JSON: ${error.message}`))
                 }
             }, { class: "small" })))
         const outcome = h("div", { class: "outcome", role: "status" })

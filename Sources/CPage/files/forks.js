@@ -44,7 +44,7 @@ export async function open(main, parameters, context) {
         const cursor = text => {
             if (text === "") return undefined
             if (/^\d[\d ,]*$/.test(text)) return `${epoch}.${text.replaceAll(/[ ,]/g, "")}`
-            throw new RangeError(`${text} is no version`)
+            throw new RangeError(`${text} is not a version`)
         }
         const ids = valueOf(skip).split(/\s*\n\s*/).filter(Boolean).map(text => /^\d+$/.test(text)
             ? cursor(text) : text)
@@ -66,7 +66,7 @@ export async function open(main, parameters, context) {
 
     async function draw() {
         const { value } = await get("/v1/forks", { signal: control.signal })
-        fill(list, value.forks.length === 0 ? h("p", { class: "hint" }, "There is none.")
+        fill(list, value.forks.length === 0 ? h("p", { class: "hint" }, "There is no fork yet. Make one below, or choose See it without this at a commit.")
             : h("div", { class: "wide", tabindex: "0" }, h("table", {},
             h("thead", {}, h("tr", {}, ["Fork", "From", "To", "Run again", "Left out", "Refused", "Ends",
                 ""].map((title, index) =>

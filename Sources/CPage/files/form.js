@@ -42,7 +42,7 @@ const makers = {
     array: list,
 }
 
-// What is no number goes to the server as a text, whose refusal then stands at this field.
+// A text that is not a number goes to the server as a text, whose refusal then stands at this field.
 const numeric = {
     text: control => isNumber.test(control.value.trim()) ? control.value.trim() : stringify(control.value),
     set: (control, value) => { control.value = typeof value === "string" ? value : stringify(value) },

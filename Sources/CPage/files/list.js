@@ -46,6 +46,7 @@ export class VirtualList {
                 this.draw(index, fresh)
                 line = fresh
             }
+            line.style.height = `${rowHeight}px`
             line.style.transform = `translateY(${index * rowHeight}px)`
             line.dataset.index = index
             line.setAttribute("aria-setsize", length)

@@ -9,7 +9,8 @@ import { isTabular } from "./table.js"
 import { StateTree, VISIBLE } from "./tree.js"
 import { VirtualList } from "./list.js"
 
-const ROW = 28
+// A finger needs 44 pixels.
+const row = () => matchMedia("(max-width: 760px), (pointer: coarse)").matches ? 44 : 28
 const editTitles = { change: "Edit", add: "Add a member", append: "Add an element", remove: "Remove" }
 const editKeys = { e: ["change"], a: ["add", "append"], Delete: ["remove"] }
 
@@ -118,7 +119,7 @@ export async function open(main, parameters, context) {
         }
         if (!list) {
             list = new VirtualList({
-                role: "tree", label: "State", rowHeight: ROW, source, draw, seen: sight,
+                role: "tree", label: "State", rowHeight: row(), source, draw, seen: sight,
                 chosen: index => choose(lines.at(index).pointer), keys: (event, index) => press(event, index),
             })
             fill(listPlace, list.element)
@@ -335,7 +336,8 @@ export async function open(main, parameters, context) {
             part?.kind === "large" && button(`Fetch ${bytes(part.bytes)}`, () => tree.want(pointer, true)),
             part?.kind === "value" && !editing && [h("h3", {}, "Value"),
                 h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(part.value)))],
-            part?.kind === "absent" && h("p", { class: "hint" }, "Nothing is here at this version."),
+            part?.kind === "absent" && h("p", { class: "hint" }, tree.version !== null ? "Nothing was here at this version." : context.can.set
+                ? "Nothing is here now. Add it at the value around it." : "Nothing is here now. It appears when it comes."),
             tree.version !== null && context.can.restore && !context.fork && restoreForm(context,
                 { version: tree.version }, { version: tree.version, title: `Make version ${count(tree.version)} the present` }),
             h("h3", {}, "To copy"),

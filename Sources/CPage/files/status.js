@@ -67,7 +67,7 @@ export async function open(main, parameters, context) {
             [grant.others && "sees others", grant.operate && "operates",
                 grant.fork && "forks"].filter(Boolean).join(", ") || "–"])),
         now.grants.length === 0 && h("p", { class: "hint" },
-            "There is no token: this server asks for none."))
+            "There is no token: this server asks for none. An operator makes one with storekeeper token create."))
     }
 
     const names = list => list?.length ? list.map((each, index) => [index > 0 && ", ",

@@ -24,8 +24,8 @@ def test_what_one_action_did_is_undone_in_a_fork_and_compared(server, open_tab):
 
     tab.expect_text("1 difference")
     tab.expect_text("/tasks/entities/2/title")
-    tab.expect_text('"wrong"', ".sides .removed")
-    tab.expect_text('"task 2"', ".sides .added")
+    tab.expect_text('"wrong"', ".sides .one")
+    tab.expect_text('"task 2"', ".sides .other")
     with server.client() as client:
         expect_equal(client.get("/v1/state").body, state, "the present")
     tab.link("Its state").click()
@@ -58,7 +58,7 @@ def test_a_fork_takes_actions_that_the_present_does_not_get_and_ends(server, ope
         expect_equal(client.get("/v1/state/counter/value").json, 3, "the counter of the present")
     tab.link("Forks").click()
     tab.button("End it", exact=False).click()
-    tab.expect_text("There is none.")
+    tab.expect_text("There is no fork yet.")
 
 
 def test_the_commit_that_put_a_repeat_into_a_list_is_found(server, open_tab):

@@ -18,6 +18,8 @@ VIEWS = {
     "live": ("live", {}, "commits"),
     "commit": ("live", {"id": "rename-1"}, "What it changed"),
     "state": ("state", {"path": "/tasks/entities/2/title"}, "Value"),
+    "table": ("table", {"path": "/tasks/entities", "sort": "-/title"}, "of 29"),
+    "pending": ("pending", {}, "Nothing is pending"),
     "dispatch": ("dispatch", {"type": "canvas/addObject"}, "Dispatch"),
     "forks": ("forks", {}, "Make a fork"),
     "bisect": ("bisect", {"path": "/navigation/route", "test": "repeats"}, "It holds since"),
@@ -68,6 +70,70 @@ def test_a_view_is_without_a_finding_of_axe_and_fits_its_width(full, browser, vi
     wide = tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
     expect(wide <= 0, f"the view is {wide} pixels wider than the window")
     tab.judge()
+    tab.context.close()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_forms_of_a_document_are_without_a_finding_and_fit_the_width(workspace, browser, look):
+    server = workspace.server(domain="document", page_confirm="on")
+    tab = Tab(browser, server, **LOOKS[look]).open()
+    found = []
+
+    def see(text, name):
+        tab.expect_text(text)
+        tab.page.wait_for_timeout(200)
+        tab.keep(f"{name}-{look}")
+        wide = tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        found.extend([f"{name}: {each}" for each in findings(tab) + [f"{wide} pixels wider than the window"] * (wide > 0)])
+
+    see("This server keeps one JSON document", "welcome")
+    tab.button("Add").click()
+    tab.expect_text("Change the present?", "#confirm")
+    tab.keep(f"confirm-{look}")
+    found.extend(findings(tab))
+    tab.button("Change it").click()
+    tab.expect_text("hello", ".side")
+    tab.button("Edit").click()
+    tab.find("form.edit textarea").fill("good day")
+    tab.button("Preview").click()
+    see("It would change", "edit")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/greeting", "value": "hi"}))
+        client.commit(action("document/set", {"path": "/tea", "value": 1}, schedule={"after": 3600, "name": "tea"}))
+    see("Another client has changed this meanwhile.", "told")
+    tab.open("pending")
+    see("in 59 minutes", "pending-one")
+    tab.open("state", at=client_cursor(server, 1), path="/greeting")
+    tab.expect_text("As it was at version 1", ".side")
+    tab.button("Preview").click()
+    see("It would change", "restore")
+    tab.open("table", path="", filter="@.x = 1")
+    see("equality is ==", "fault")
+
+    expect(not found, "\n".join(found))
+    tab.judge()
+    tab.context.close()
+
+
+def client_cursor(server, version):
+    with server.client() as client:
+        return f"{client.get('/v1').json['epoch']}.{version}"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_phone_has_targets_of_44_pixels(full, browser, view):
+    name, parameters, text = VIEWS[view]
+    tab = Tab(browser, full, **LOOKS["phone"])
+    tab.open(name, **parameters)
+    tab.expect_text(text)
+    tab.page.wait_for_timeout(200)
+
+    small = tab.page.evaluate("""() => [...document.querySelectorAll(
+        'button, .button, select, textarea, summary, input:not([type=checkbox]), nav a, .types a, .line, th > a')]
+        .filter(each => each.checkVisibility() && (each.getBoundingClientRect().height < 43.9 || each.offsetWidth < 43.9))
+        .map(each => `${each.outerHTML.slice(0, 90)} ${each.offsetWidth}x${each.offsetHeight}`)""")
+
+    expect(not small, "\n".join(small[:5]))
     tab.context.close()
 
 
