@@ -126,16 +126,22 @@ struct TokenRevoke: SettingsCommand {
         let (id, settings) = (id, reading.settings)
         let file = try settings.namedTokenFile()
         var warnings: [String] = []
+        var subject = ""
         try file.change { (entries) throws(SettingsFault) in
             let left = (entries ?? []).filter { $0.id != id }
-            guard left.count < entries?.count ?? 0 else {
+            guard let revoked = entries?.first(where: { $0.id == id }) else {
                 throw SettingsFault(description: "there is no token \(id) in \(file.fullPath); `token list` shows them")
             }
+            subject = revoked.subject
             if left.isEmpty { warnings.append("no token is left, and the server does not open by that") }
             warnings += settings.warningsWithoutAdministrator(left)
             entries = left
         }
         print("revoked: \(id)")
+        // Without a journal, and where it cannot be read now, nothing is known of what is scheduled.
+        if let count = try? JournalTool(settings: settings).scheduledCount(by: subject), count > 0 {
+            print("scheduled by \(subject): \(count); each is refused when it is due, unless another token allows it")
+        }
         Failure.say(settings.readers(of: file).sentence)
         Failure.warn(warnings)
     }

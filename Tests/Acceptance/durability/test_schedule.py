@@ -156,10 +156,12 @@ def test_a_subject_whose_token_is_revoked_has_its_actions_refused_when_they_are_
     token = make_token(workspace, server.data, "gone", "--dispatch", "document/*")
     server.start()
     with server.client() as client:
-        answer = client.post(later("a", 1.5, id="mine"), **bearer(token))
+        answer = client.post(later("a", 3, id="mine"), **bearer(token))
         expect_equal(answer.status, 200, "the schedule")
         revoke = [workspace.binary, "token", "revoke", token_names(server.data)["gone"], "--data", server.data]
-        expect_equal(subprocess.run(revoke, timeout=20).returncode, 0, "the exit code of the revocation")
+        revoked = subprocess.run(revoke, timeout=20, capture_output=True, text=True)
+        expect_equal(revoked.returncode, 0, "the exit code of the revocation")
+        expect("\nscheduled by gone: 1; each is refused" in revoked.stdout, "what waits is named", revoked.stdout)
         fields = bearer(admin)
         wait_until(lambda: client.get("/v1/schedule", **fields).json["count"] == 0, "it is not scheduled any more", 10)
         found = client.get("/v1/actions/mine", **fields).json
