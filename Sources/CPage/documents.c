@@ -101,6 +101,9 @@ static const storekeeper_document documents[] = {
     PAGE("Inside/Decisions/DeclaredParts.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/DeclaredParts.md"
     END
+    PAGE("Inside/Decisions/Deliveries.md")
+#embed "../StateServer/StateServer.docc/Inside/Decisions/Deliveries.md"
+    END
     PAGE("Inside/Decisions/Dependencies.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/Dependencies.md"
     END
