@@ -280,7 +280,7 @@ struct ContainerTests {
         let binary = try #require(Self.binary)
         let needed = try Self.neededLibraries(of: binary)
         #expect(needed.contains("libmicrohttpd.so.12"))
-        // Opened by what fetches films, and not needed without them.
+        // Opened by what sends requests (hooks, a journal in etcd, films), and not needed without.
         #expect(runtime.contains("libcurl4") && !needed.contains("libcurl.so.4"))
         // The image's binary has the Swift libraries inside.
         for library in needed where !Self.ofTheSystem.contains(library) && !Self.isSwift(library) {
