@@ -97,7 +97,7 @@ struct OpenedJournal {
             file = ClusterFile(document, name: HookFile.name, at: address, HookFile.key)
         }
         let progress = try place.document(HookProgressFile.key, name: HookProgressFile.name)
-        return Hooks(file, progress: progress, settings, schedule: schedule, metrics: metrics, logger: logger)
+        return try Hooks(file, progress: progress, settings, schedule: schedule, metrics: metrics, logger: logger)
     }
 
     func newestCommit() throws -> Commit? {

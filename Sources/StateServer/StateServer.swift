@@ -211,6 +211,7 @@ public struct StateServer: Service, Sendable {
         } _: { [handler] in
             handler.hub.endGeneration()
         }
+        handler.hooks?.start(at: .init(store: handler.store, contract: handler.contract, cluster: handler.cluster))
         handler.store.beginFiring { [handler] in
             (handler.cluster?.mayDispatchScheduled ?? true) && handler.authenticator.canJudge
                 && !handler.isDraining.load(ordering: .relaxed)
@@ -219,7 +220,6 @@ public struct StateServer: Service, Sendable {
             if hooks?.mayDispatch(action.type, by: action.name.by) ?? false { return nil }
             return authenticator.rejection(of: action.type, by: action.name.by)
         }
-        handler.hooks?.start(at: .init(store: handler.store, contract: handler.contract, cluster: handler.cluster))
         watchFiles()
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
         shareMetrics()

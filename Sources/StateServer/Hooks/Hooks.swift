@@ -58,27 +58,26 @@ final class Hooks: Sendable {
     private let isWoken = Atomic(false)
     private let isStopped = Atomic(false)
 
+    /// Reads the hooks.
+    ///
+    /// - Throws: ``SettingsFault`` for a file that cannot be read, as that of the tokens does.
     init(
         _ file: any SharedDocument, progress: any SharedDocument, _ settings: Settings, schedule: Schedule,
         metrics: ServerMetrics, logger: Logger
-    ) {
+    ) throws(SettingsFault) {
         let hooks = HookFile(file)
         self.file = hooks
         progressFile = HookProgressFile(progress)
         watched = WatchedFile(file) { (bytes) throws(SettingsFault) in try hooks.entries(in: bytes) }
         (self.settings, self.schedule, self.metrics, self.logger) = (settings, schedule, metrics, logger)
+        take(try watched.content())
     }
 
     // MARK: The server calls
 
     func start(at site: Site) {
         state.withLock { $0.site = site }
-        queue.async { [self] in
-            do throws(SettingsFault) {
-                take(try watched.content())
-            } catch { report(unreadable: error.description) }
-            look()
-        }
+        queue.async { self.look() }
     }
 
     /// Commits have landed.
@@ -142,7 +141,9 @@ final class Hooks: Sendable {
     func mayDispatch(_ type: String, by subject: String?) -> Bool {
         guard let subject, subject.hasPrefix(HookFile.Entry.subjectPrefix) else { return false }
         let id = String(subject.dropFirst(HookFile.Entry.subjectPrefix.count))
-        return state.withLock { $0.runs[id]?.view.mayDispatch(type) } ?? false
+        let (site, entry) = state.withLock { state in (state.site, state.entries.first { $0.id == id }) }
+        guard let site, let entry else { return false }
+        return site.contract.hookView(entry.grant, subject: subject, path: nil, types: []).mayDispatch(type)
     }
 
     /// The reason for which the files of the hooks cannot be read, or nil.

@@ -1,5 +1,7 @@
 """What the answers of a hook dispatch."""
 
+import time
+
 import pytest
 
 from harness.actions import action, add
@@ -74,8 +76,15 @@ def test_an_answer_may_schedule_what_the_hook_may_dispatch_while_there_is_the_ho
         wait_until(lambda: client.get("/v1/state/counter/value", **own).json == 1, "it is dispatched")
         client.commit(action("tasks/add", {"id": 2, "title": "t"}), **own)
         receiver.wait_for(5)
+        server.kill()
+        time.sleep(2)
+        server.start()
+    with server.client() as client:
+        wait_until(lambda: client.get("/v1/state/counter/value", **own).json == 2, "it is dispatched behind a start")
+        client.commit(action("tasks/add", {"id": 3, "title": "t"}), **own)
+        receiver.wait_for(8)
         receiver.hook("delete")
-        wait_until(lambda: client.get("/v1", **own).json["version"] == 6, "it is refused")
+        wait_until(lambda: client.get("/v1", **own).json["version"] == 9, "it is refused")
         expect_equal(last(client, **own)["action"]["payload"]["code"], "token-revoked", "why it is refused")
 
 

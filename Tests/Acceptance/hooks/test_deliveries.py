@@ -3,6 +3,8 @@
 import os
 import random
 import re
+import socket
+import ssl
 import threading
 import time
 
@@ -12,7 +14,9 @@ from harness.actions import action, add, bulk
 from harness.client import Client, ConnectionLost
 from harness.expectations import expect, expect_equal, wait_until
 from harness.hooks import Receiver, hook, judge
+from harness.server import start_refusal
 from harness.tokens import bearer, make_token
+from harness.tools import need, run
 
 # How long a receiver that hangs holds a test up.
 QUICK = {"hook_seconds_max": 1}
@@ -278,6 +282,53 @@ def test_a_hook_begins_behind_its_creation_and_goes_on_behind_a_stop(workspace):
         time.sleep(0.5)
         expect_equal([commit["version"] for commit in receiver.commits], [2, 3], "the versions")
         expect_equal(len(receiver.taken), 2, "how many deliveries there were")
+
+
+def test_a_receiver_whose_certificate_nobody_vouches_for_gets_nothing(workspace):
+    need("openssl")
+    certificate, data, got = workspace.path("certificate.pem"), workspace.path("data"), []
+    options = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost".split()
+    run("openssl", *options, "-keyout", certificate + ".key", "-out", certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate + ".key")
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            try:
+                with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+                    got.append(connection.recv(1 << 16))
+            except OSError as error:
+                if not isinstance(error, ssl.SSLError):
+                    return
+
+    threading.Thread(target=serve, daemon=True).start()
+    workspace.at_close.append(listener.close)
+    url = f"https://localhost:{listener.getsockname()[1]}/"
+    hook(workspace, data, "create", "--url", url, "--read", "*")
+    server = workspace.server(data)
+    with server.client() as client:
+        client.commit(add(1))
+        wait_until(lambda: "the receiver cannot be reached" in hook(workspace, data, "list"), "it fails")
+    expect("certificate" in hook(workspace, data, "list"), hook(workspace, data, "list"))
+    expect(not any(got), "the receiver has got", got)
+
+
+def test_a_file_of_hooks_with_a_fault_is_named_and_changes_nothing(workspace):
+    data = workspace.path("data")
+    receiver = Receiver(workspace, data, "--read", "*")
+    server = workspace.server(data)
+    path = os.path.join(data, "hooks.json")
+    with open(path) as file:
+        good = file.read()
+    with open(path, "w") as file:
+        file.write(good.replace("127.0.0.1", "127.0.0.1:x"))
+    with server.client() as client:
+        wait_until(lambda: "[!]hooks: the file" in client.get("/readyz?verbose").body.decode(), "readiness says so")
+        client.commit(add(1))
+        receiver.wait_for(1)
+    server.stop()
+    start_refusal(workspace, data, f"has a fault in {receiver.id}")
 
 
 def test_a_command_with_a_fault_makes_no_hook(workspace):
