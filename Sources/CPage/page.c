@@ -51,6 +51,9 @@ static const char edit_js[] = {
 static const char export_js[] = {
 #embed "files/export.js"
 };
+static const char find_js[] = {
+#embed "files/find.js"
+};
 static const char follow_js[] = {
 #embed "files/follow.js"
 };
@@ -128,6 +131,7 @@ static const storekeeper_page_file files[] = {
     FILE_OF("dom.js", dom_js),
     FILE_OF("edit.js", edit_js),
     FILE_OF("export.js", export_js),
+    FILE_OF("find.js", find_js),
     FILE_OF("follow.js", follow_js),
     FILE_OF("forks.js", forks_js),
     FILE_OF("form.js", form_js),

@@ -9,7 +9,7 @@ const keys = [
     ["e, a, Delete", "edit a part of the document, add to it, remove it"],
     ["Space", "select a commit for the export"],
     ["p", "pause or go on"],
-    ["/", "to the filter"],
+    ["/", "to the filter, or to Go to"],
     ["Ctrl+Enter", "dispatch the form"],
 ]
 

@@ -1,6 +1,6 @@
 // The state as a tree, now or at any version, and who changed what.
 import { curl, epochOf, get, query, request, versionOf } from "./api.js"
-import { button, copyable, fact, fill, foreign, h, link } from "./dom.js"
+import { button, copyable, fact, fill, foreign, h, labelled, link } from "./dom.js"
 import { fetchCommit, typesOf } from "./commit.js"
 import { canEdit, editor } from "./edit.js"
 import { brief, bytes, count, isTree, parent, path, plural, pretty, stringify } from "./json.js"
@@ -30,11 +30,15 @@ export async function open(main, parameters, context) {
         autocomplete: "off" })
     const nowButton = button("Now", () => move(null), { "aria-pressed": "true" })
     const what = h("p", { class: "hint total", role: "status" })
+    const goal = h("input", { type: "search", autocomplete: "off", spellcheck: "false",
+        placeholder: "/pointer, or a text to find" })
     const listPlace = h("div", { class: "list-place" })
     const panel = h("div", { class: "detail" })
     const left = h("section", { class: "column", "aria-label": "State" },
         h("div", { class: "bar time" }, button("◀", () => step(-1), { "aria-label": "One version back" }), slider,
             button("▶", () => step(1), { "aria-label": "One version on" }), field, nowButton),
+        h("form", { class: "bar goal", onsubmit: event => { event.preventDefault(); goTo(goal.value.trim()) } },
+            labelled("Go to", goal), h("button", {}, "Go")),
         what, listPlace)
     const split = h("div", { class: "split" }, left,
         h("section", { class: "side", "aria-label": "The chosen part" }, panel))
@@ -64,6 +68,27 @@ export async function open(main, parameters, context) {
         const at = version === null ? undefined
             : `${epochOf(follower.head)}.${Math.max(oldest(), Math.min(version, head()))}`
         context.go("state", { path: selected ?? undefined, at }, true)
+    }
+
+    // A pointer leads to its place; any other text is looked for in keys and values.
+    async function goTo(text) {
+        if (text === "") return
+        if (text.startsWith("/")) return context.go("state", { path: text, at: parameters.at }, true)
+        const mine = ++panelTurn
+        selected = null
+        parameters = { at: parameters.at }
+        context.remember("state", parameters)
+        list.refresh(true)
+        split.classList.add("has-detail")
+        const back = () => button("← State", () => split.classList.remove("has-detail"), { class: "back small" })
+        fill(panel, back(), h("p", { class: "hint" }, "Looking…"))
+        try {
+            const { findView } = await import("./find.js")
+            const found = await findView(context, tree, parameters.at, text)
+            if (mine === panelTurn) fill(panel, back(), found)
+        } catch (error) {
+            if (mine === panelTurn) fill(panel, back(), h("p", { class: "error", role: "alert" }, error.message))
+        }
     }
 
     const step = by => move((tree?.at ?? head()) + by)
@@ -398,7 +423,7 @@ export async function open(main, parameters, context) {
     return {
         update: show,
         keys: event => event.key === "p" ? (move(tree.version === null ? tree.at : null), true) : event.key === "/"
-            ? (field.focus(), true) : false,
+            ? (goal.focus(), true) : false,
         close() {
             isClosed = true
             if (tree) tree.isClosed = true

@@ -3,7 +3,7 @@
 import { get, versionOf } from "./api.js"
 import { at, child, escape, isTree, isWithin, lastToken, parent, path, tokens } from "./json.js"
 
-const VALUE_BYTES_MAX = 8_000_000
+export const VALUE_BYTES_MAX = 8_000_000
 const ENTITIES_MAX = 2000
 // A browser has six connections to a server, and one of them follows the commits.
 const RUNNING_MAX = 5

@@ -39,7 +39,7 @@ def test_the_page_shows_nothing_before_it_has_a_token_that_the_server_knows(toke
     tab.expect_text("The server does not know this token.")
     sign_in(tab, tokens["all"])
     tab.expect_text("No commit yet")
-    expect_equal(tab.text("nav").split(), ["Live", "State", "Dispatch", "Pending", "Forks", "Bisect", "Status"], "the views")
+    expect_equal(tab.text("nav").split(), ["Live", "State", "Dispatch", "Pending", "Forks", "Bisect", "Status", "Docs", "API"], "the views")
 
 
 def test_the_token_is_kept_for_the_tab_only(tokens, open_tab):
@@ -77,7 +77,7 @@ def test_with_a_grant_of_one_slice_the_page_shows_one_slice(tokens, open_tab):
         tab.page.wait_for_timeout(300)
         seen += tab.text("body")
 
-    expect_equal(tab.text("nav").split(), ["Live", "State", "Dispatch", "Pending"], "the views")
+    expect_equal(tab.text("nav").split(), ["Live", "State", "Dispatch", "Pending", "Docs", "API"], "the views")
     for word in ["counter", "session", "canvas", "films", "navigation", "secret-user"]:
         expect(word not in seen, f"the page names {word}")
         expect(not any(word in url for url in tab.requests), f"the page asks for {word}")
@@ -154,7 +154,7 @@ def test_with_a_grant_of_a_part_of_a_slice_the_page_shows_the_part(tokens, open_
 
     tab.expect_text("favourites")
     expect("entities" not in tab.text("body"), "the page names the part beside it")
-    expect_equal(tab.text("nav").split(), ["Live", "State", "Pending"], "the views")
+    expect_equal(tab.text("nav").split(), ["Live", "State", "Pending", "Docs", "API"], "the views")
 
 
 def test_a_token_that_is_revoked_ends_what_the_page_shows(tokens, workspace, open_tab):

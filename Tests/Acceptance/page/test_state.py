@@ -95,3 +95,27 @@ def test_a_number_beyond_2_to_the_53_keeps_its_digits_also_where_a_commit_brings
     tab.expect_text("Committed as version 3")
     with server.client() as client:
         expect_equal(client.get("/v1/state/counter").json, {"value": 18014398509481988}, "the state")
+
+
+def test_go_to_takes_a_pointer_or_finds_keys_and_values(server, open_tab):
+    with server.client() as client:
+        for number, title in enumerate(["oat milk", "bread", "MILK"], 1):
+            client.commit(action("tasks/add", {"id": number, "title": title}))
+    tab = open_tab().open("state")
+    tab.expect_text("The present, version 3")
+    go_to = tab.page.get_by_role("searchbox", name="Go to")
+
+    go_to.fill("milk")
+    go_to.press("Enter")
+    tab.expect_text("2 places with milk", ".side")
+    tab.link("/tasks/entities/3/title").click()
+    tab.expect_text("MILK", ".line.current")
+    go_to.fill("favourites")
+    tab.button("Go").click()
+    tab.expect_text("1 place with favourites", ".side")
+    go_to.fill("/tasks/entities/2")
+    tab.button("Go").click()
+    tab.expect_text("bread", ".line.current")
+    go_to.fill("nowhere")
+    tab.button("Go").click()
+    tab.expect_text("No key and no value has this text.", ".side")
