@@ -86,9 +86,9 @@ def test_the_sums_are_those_of_the_files_and_all_have_one_version(workspace, bun
     code, said = run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=PACKAGES)
 
     expect_equal(code, 0, said)
-    names = {f"storekeeper-{version}-linux-x86_64{end}" for end in (".tar.gz", ".contents")}
+    names = {f"storekeeper-{version}{end}" for end in ("-linux-x86_64.tar.gz", "-linux-x86_64.contents", "-py3-none-any.whl", ".tgz")}
     expect_equal({path.name for path in PACKAGES.iterdir()}, names | {f"storekeeper_{version}_amd64.deb", "SHA256SUMS"}, "files")
-    expect_equal(said.count(": OK"), 3, said)
+    expect_equal(said.count(": OK"), 5, said)
     package = made("storekeeper_*_amd64.deb")
     expect_equal(run("dpkg-deb", "--field", package, "Version"), (0, f"{version}\n"), "the version of the package")
     with open(f"{bundle}/share/man/man1/storekeeper.1") as file:
