@@ -167,13 +167,15 @@ class Store:
             raise ValueError(f"{path} cannot be waited for: a URL cannot hold its last tokens")
         condition = "until-exists" if until is ... else "until=" + quote(_json(until), safe="")
         end, pauses = time.monotonic() + seconds, _Pauses(self)
-        while (left := end - time.monotonic()) > 0:
+        while True:
+            left = max(0.001, min(25, end - time.monotonic()))
             # The answer of a wait that ends without a value comes after its time.
-            answer = self._read(f"{route}?wait={min(25.0, left):.3f}&{condition}", end=end + 5)
+            answer = self._read(f"{route}?wait={left:.3f}&{condition}", end=end + 5)
             if answer.status == 200:
                 return answer.json
+            if time.monotonic() >= end:
+                raise TimeoutError(f"{path} has not come within {seconds} seconds")
             pauses.after_nothing()
-        raise TimeoutError(f"{path} has not come within {seconds} seconds")
 
     def view(self, name: str, parameters: Mapping[str, Any] | None = None) -> Live:
         """A view for some parameters; one that is None is left out."""

@@ -109,7 +109,7 @@ def reads(documents):
         if "get" not in documents["/v1"]["paths"][path]:
             continue
         names = parameters_of(documents["/v1"], path)
-        places = [path.replace("{fork}", "none")]
+        places = [path.replace("{fork}", "none").replace("{page}", "Guides/Page.md")]
         if "{pointer}" in path:
             places = [path.replace("/{pointer}", pointer) for pointer in POINTERS]
         if "{id}" in path:

@@ -127,6 +127,7 @@ def test_a_wait_ends_with_the_value_or_with_its_time(workspace):
 threads = [aside(caught, name, work) for name, work in {
     "there": lambda: store.wait("/tasks/entities/1/title"), "equal": lambda: store.wait("/counter/value", until=5),
     "late": lambda: store.wait("/counter/value", until=77, seconds=1), "missing": lambda: store.wait("/tasks/entities/9", seconds=1),
+    "now": lambda: store.wait("/counter/value", seconds=0), "never": lambda: store.wait("/tasks/entities/9", seconds=0),
     "text": lambda: store.wait("/session/phase", until="loggedOut"), "view": lambda: store.wait("view:tasks.open", until=[1]),
 }.items()]
 show("begun")
@@ -141,7 +142,8 @@ show("begun")
     lines = named(ended(script))
     expect_equal(
         {name: line.get("value", line.get("error")) for name, line in lines.items()},
-        {"there": "milk", "equal": 5, "late": "TimeoutError", "missing": "TimeoutError", "text": "loggedOut", "view": [1]}, "the ends")
+        {"there": "milk", "equal": 5, "late": "TimeoutError", "missing": "TimeoutError", "now": 0,
+         "never": "TimeoutError", "text": "loggedOut", "view": [1]}, "the ends")
 
 
 def test_views_and_queries_now_and_as_loops(workspace):
