@@ -34,7 +34,7 @@ package enum Page {
 
     private static func file(_ name: String) -> File? { files.first { $0.name.utf8.elementsEqual(name.utf8) } }
 
-    /// A page of the documentation. It is compressed for each answer: most servers are never asked for most pages.
+    /// A page of the documentation, compressed for each answer: most servers are never asked for most pages.
     private static func document(_ name: Substring, in coding: ContentCoding?) -> File? {
         var count = 0
         let documents = UnsafeBufferPointer(start: storekeeper_documents(&count), count: count)
