@@ -43,11 +43,11 @@ export async function open(main, parameters, context) {
         return pages.get(page)
     }
 
-    /** Where a link of a page leads: another page, or a place outside. */
+    /** Where a link of a page leads: another page, or a place outside; a file of the repository is not here. */
     function target(page, href) {
         if (/^[a-z]+:/.test(href)) return outside(href)
-        const { pathname, hash } = new URL(href, `http://docs/${page}`)
-        return { href: address(decodeURIComponent(pathname.slice(1)), hash.slice(1) || undefined) }
+        const { pathname, hash } = new URL(href, `http://docs/${page}`), to = pathname.slice(1)
+        return has(to) ? { href: address(to, hash.slice(1) || undefined) } : {}
     }
 
     // The contents are the lists of the first page below "Topics".
@@ -62,6 +62,7 @@ export async function open(main, parameters, context) {
     }
     const entries = [{ page: first, title: "Begin here" }, ...groups.flatMap(({ entries }) => entries)]
 
+    const has = name => entries.some(({ page }) => page === name)
     const entry = ({ page, title, at, near }) => h("li", {}, h("a", { href: address(page, at),
         ...page === shown && at === undefined ? { "aria-current": "true" } : {} }, title,
     near && h("span", { class: "hint" }, near)))
@@ -120,7 +121,7 @@ export async function open(main, parameters, context) {
         const page = next.page ?? first
         if (page !== shown) {
             // A name from the address is one of the contents, or it is not asked for.
-            const blocks = entries.some(entry => entry.page === page) ? await load(page) : null
+            const blocks = has(page) ? await load(page) : null
             if (last.page !== next.page) return
             shown = page
             fill(article, h("div", { class: "detail" }, link("To the contents", address(), { class: "back" }), blocks
