@@ -75,7 +75,7 @@ final class Transfer {
         }
         // "In multi-threaded programs, set it to 1"; libcurl then leaves SIGPIPE alone, which the server ignores.
         try check(curl_set_long(curl, easy, CURLOPT_NOSIGNAL, 1))
-        // What ends a transfer does not wait for a name server.
+        // The end of a transfer does not wait for a name server.
         try check(curl_set_long(curl, easy, CURLOPT_QUICK_EXIT, 1))
         // Not retained, here and below: libcurl calls this only while the caller runs the transfer.
         let context = Unmanaged.passUnretained(self).toOpaque()

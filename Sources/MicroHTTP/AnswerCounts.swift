@@ -52,7 +52,7 @@ package struct Answers: Sendable, Equatable {
 
     /// How many answers there were, for each method one number for each class of status.
     package var counts = [Int](repeating: 0, count: methods.count * statuses.count)
-    /// Those that were not to wait, by the bound up to which they took, and behind the last one what took longer.
+    /// The answers that were not to wait, by the bound below which they stayed; the last count is of the longer ones.
     package var times = [Times](repeating: Times(), count: boundsNanoseconds.count + 1)
     /// How long these took together.
     package var nanoseconds: Int { times.reduce(0) { $0 + $1.nanoseconds } }
@@ -79,7 +79,7 @@ package struct Answers: Sendable, Equatable {
 
     mutating func add(_ other: Answers) { combine(other, &+) }
 
-    /// What has been added since other answers were counted.
+    /// The difference to the counts of an earlier time.
     package func risen(since other: Answers) -> Answers {
         var risen = self
         risen.combine(other, &-)

@@ -17,7 +17,7 @@ package final class Exchange: Sendable {
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
     nonisolated(unsafe) private var share: String?
 
-    /// The trace that the request belongs to, which its answer names; nil where it names none.
+    /// The trace that the request belongs to, which its answer names, or nil.
     ///
     /// The handler sets it before another thread knows the exchange.
     package var trace: TraceContext? {
@@ -190,7 +190,7 @@ package protocol AnswerSink: AnyObject, Sendable {
 
 /// An answer or a chunk, with the exchanges whose clients get it.
 ///
-/// What few of them have is behind a reference: each is copied on its way to the loop.
+/// The rare parts are behind a reference, because each is copied on its way to the loop.
 package enum Transmission: Sendable {
     /// The answer of an exchange, which has it.
     case single(Exchange)

@@ -69,7 +69,7 @@ extension Handlers {
         return response
     }
 
-    /// Ends an exchange and returns what to send, or nil where its answer is on its way.
+    /// Ends an exchange and returns its answer, or nil if that is on its way.
     func end(_ exchange: Exchange, _ reason: Expiry) -> Response? {
         if case .stopping = reason { return exchange.fire() ? stop(exchange) : nil }
         // The handler is asked before the exchange is claimed, so that a deadline does not overtake an answer.
@@ -79,7 +79,7 @@ extension Handlers {
     }
 }
 
-/// What a handler returns for a complete request.
+/// The result of a handler for a complete request.
 ///
 /// It cannot be copied, so that a response is handed on and not copied at each step of its way.
 package enum Reply: ~Copyable, Sendable {

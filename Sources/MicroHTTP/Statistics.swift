@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What a server holds and has done; each number is that of the end of a recent iteration of each loop.
+/// The figures of a server; each number is that of the end of a recent iteration of each loop.
 package struct Statistics: Sendable, Equatable {
     /// Open connections, parked ones included.
     package var connections = 0

@@ -256,7 +256,7 @@ package final class Model: Sendable {
 
     private static func answer(_ text: ModelText, _ engine: inout Engine) throws(Fault) -> JSONObject {
         let bytes = [UInt8](UnsafeRawBufferPointer(start: text.bytes, count: text.length))
-        // What is in an answer is of the file and of its clients, so anything may be: a schema nested as deeply as one likes.
+        // An answer has anything that the file and its clients put there: a schema nested as deeply as one likes.
         guard case .object(let answer)? = try? JSONValue(parsing: bytes, depthMax: 1000) else {
             engine.isSpent = true
             throw Fault("the model makes JSON that cannot be read, or that is nested deeper than 1000 levels", .engine)

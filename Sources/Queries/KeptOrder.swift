@@ -6,7 +6,7 @@ internal import Synchronization
 final class KeptOrder: KeptMembers {
     private let members: Mutex<OrderedMembers>
 
-    /// Looks at each member; nil where one has a name that the order does not know.
+    /// Looks at each member; nil if the order does not know the name of one.
     init?(_ query: MemberQuery, _ document: JSONDocument, _ order: @escaping MemberOrder) throws {
         guard let members = try OrderedMembers(query, document, order) else { return nil }
         self.members = Mutex(members)
@@ -124,7 +124,7 @@ private struct OrderedMembers: Sendable {
 
     /// Whether the answer may differ where a member has been at one place behind the anchor and is at another one now.
     private func concernsAnswer(_ before: Int?, _ after: Int?) -> Bool {
-        // What comes or goes moves all members behind it, and decides whether there are more.
+        // A member that comes or goes moves all behind it, and decides whether there are more.
         guard let before, let after else {
             return (before ?? after).map { $0 <= query.window.upperBound } ?? false
         }

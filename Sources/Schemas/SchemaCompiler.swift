@@ -79,7 +79,7 @@ struct SchemaCompiler {
             try add(keyword, value, at: place.appending(name), of: number, &parts)
         }
         if let reference = object["$ref"] {
-            // What stands beside a reference says nothing (draft-handrews-json-schema-01, 8.3), but references may lead there.
+            // Keywords beside a reference say nothing (draft-handrews-json-schema-01, 8.3), but references may lead there.
             rules.rules.removeSubrange(start...)
             let target = try target(of: reference, at: place.appending("$ref"))
             let numbered = try self.number(of: target.value, at: target.place)

@@ -122,7 +122,7 @@ package struct SegmentDecoder {
             clientIDs: clientIDs, idempotency: key, schedule: schedule)
     }
 
-    /// Reads the named members, and passes over those that a newer program has written.
+    /// Reads the named members, and passes over the members of a newer program.
     private func named(_ reader: inout ByteReader) throws(SegmentFault) -> ScheduleChanges? {
         var schedule: ScheduleChanges?
         for _ in 0..<(try reader.count()) {

@@ -44,7 +44,7 @@ extension StateClient.Problem {
 
     init?(_ answer: Answer) {
         guard !(200..<300).contains(answer.status), answer.status != 304 else { return nil }
-        // What is no problem document is the page of a proxy.
+        // An answer without a problem document is the page of a proxy.
         let found = try? Self.decode(Document.self, from: answer.body)
         self.init(
             status: answer.status, code: found?.code ?? "status-\(answer.status)",

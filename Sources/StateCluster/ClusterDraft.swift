@@ -50,7 +50,7 @@ package final class ClusterDraft: HistoryDraft {
 
     deinit {
         guard !isFinished else { return }
-        // What cannot be removed is no history, and the next draft removes it.
+        // Keys that cannot be removed are not a history, and the next draft removes them.
         try? removeTurns()
         let _: Etcd.TransactionResponse? = try? client.ask(
             "/v3/kv/txn",

@@ -223,7 +223,7 @@ package final class ClusterJournal: Journal {
                 return fail(breaks("behind version \(segments[0].first - 1) \(what)"), isOpen: isOpen)
             } catch {
                 switch error {
-                // What answers like no etcd may be between here and one that has carried it out.
+                // A proxy that answers like no etcd may stand before one that has carried it out.
                 case .unanswered, .malformed: (isOpen, timeout) = (true, min(timeout * 2, Self.appendTime))
                 case .unreachable: break
                 case .refused: return fail("\(error)", isOpen: isOpen)

@@ -171,7 +171,7 @@ public struct StateServer: Service, Sendable {
         }
     }
 
-    /// The served store, for dispatches and subscriptions in this process; nil where the domain has another type of state.
+    /// The served store, for dispatches and subscriptions in this process; nil for a domain with another type of state.
     ///
     /// Its actions pass the same middleware, are recorded in the same journal, and get versions in one order with those of
     /// clients. A subscriber runs between a commit and its answer, so it must be quick or have a queue of its own.

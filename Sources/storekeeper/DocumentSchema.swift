@@ -30,7 +30,7 @@ enum DocumentSchema {
                 "formats are not checked", metadata: ["formats": .string(schema.unknownFormats.joined(separator: ", "))]
             )
         }
-        // What the schema names as its default is the first document; the empty object without.
+        // The first document is the default of the schema, or the empty object.
         var initial = JSONValue.object(JSONObject())
         if case .object(let members) = value, let given = members["default"] { initial = given }
         if let misfit = schema.faults(of: initial.text, most: 1).first {

@@ -5,7 +5,7 @@ import HeapModule
 /// An alarm is not cancelled: when it is due, the loop looks up its subject, which may have ended. So that the alarms
 /// of ended exchanges with distant deadlines do not accumulate, `sweep` removes them once they are the majority.
 struct Alarms {
-    /// What the loop checks when the alarm is due.
+    /// The check that is due with the alarm.
     enum Subject: Equatable {
         /// The deadline of the exchange with this number.
         case exchange(UInt64)

@@ -113,7 +113,7 @@ final class ClientAcceptor {
         addedCount = 0
     }
 
-    /// Refuses the connection over capacity that has waited longest; returns false where there is none.
+    /// Refuses the connection over capacity that has waited longest; returns false without one.
     private func endOldestOverCapacity() -> Bool {
         let oldest = overCapacity.filter { !$0.value.isRefused }.min { $0.key < $1.key }
         guard let connection = oldest?.value else { return false }

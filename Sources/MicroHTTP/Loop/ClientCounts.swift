@@ -19,7 +19,7 @@ struct ClientCounts {
         counts[client] = left > 0 ? left : nil
     }
 
-    /// The client that gives up a connection for one of another client where the limit is reached; nil where none must.
+    /// The client that gives up a connection for one of another client where the limit is reached, or nil.
     ///
     /// A client with a quarter of all connections gives way to one that has less than half as many. So the share of a
     /// client binds only where connections run short, and a single client may have them all.

@@ -23,7 +23,7 @@ package struct ClientTurns<Work: Sendable>: Sendable {
         count += 1
     }
 
-    /// Removes the next work; nil where there is none.
+    /// Removes the next work, or returns nil.
     package mutating func next() -> Work? {
         guard let client = turns.popFirst(), let work = waiting[client]?.popFirst() else { return nil }
         count -= 1

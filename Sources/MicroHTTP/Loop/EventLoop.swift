@@ -23,7 +23,7 @@ final class EventLoop {
     private var items: [LoopMailbox.Item] = []
     private var published = Statistics()
     private var iterationCount = 0
-    /// What the loop calls when it has ended.
+    /// The function that the loop calls when it has ended.
     private var whenStopped: [@Sendable () -> Void] = []
     /// How long answers that are being sent when the grace time ends may take.
     private static let cuttingTime = Duration.milliseconds(250)

@@ -7,7 +7,7 @@ import Glibc
 ///
 /// An address that has one is not bound again, so clients connect while the server restarts, and wait for it.
 struct InheritedSockets {
-    /// Those of the service manager.
+    /// The sockets of the service manager.
     private let given: Range<Int32>
     private let kept: [Int32]
 
@@ -43,7 +43,7 @@ struct InheritedSockets {
         }
     }
 
-    /// A descriptor of the socket that listens on an address; nil where there is none.
+    /// A descriptor of the socket that listens on an address, or nil.
     ///
     /// The original stays open, so that the kernel keeps the clients that connect while the process ends.
     func socket(on place: ListeningPlace) -> Int32? {

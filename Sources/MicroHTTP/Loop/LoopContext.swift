@@ -1,6 +1,6 @@
 import HTTPMessages
 
-/// What the parts of a loop share: configuration, handlers, clock, alarms, statistics, stage, poller and daemon.
+/// The objects that the parts of a loop share: configuration, handlers, clock, alarms, statistics, stage, poller and daemon.
 ///
 /// Only the loop thread uses it.
 final class LoopContext {

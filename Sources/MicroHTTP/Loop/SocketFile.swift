@@ -5,11 +5,11 @@ import Glibc
 /// The file of a Unix socket on which a server listens.
 struct SocketFile {
     private let path: String
-    /// What tells the file from another server's at the same path.
+    /// The identity of the file, which another server's at the same path does not have.
     private let device: dev_t
     private let inode: ino_t
 
-    /// Notes the file of a socket; nil where there is none.
+    /// Notes the file of a socket; nil without a file.
     init?(path: String) {
         var status = stat()
         guard lstat(path, &status) == 0, Self.isSocket(status) else { return nil }

@@ -4,7 +4,7 @@ import Glibc
 ///
 /// The arrays are shared with all other connections that get the same bytes.
 struct Outgoing {
-    /// What a call of `send(by:)` has achieved.
+    /// The result of a call of `send(by:)`.
     enum Progress {
         /// The socket has taken all bytes.
         case done
@@ -16,7 +16,7 @@ struct Outgoing {
         case broken
     }
 
-    /// What a socket did with bytes.
+    /// The result of writing to a socket.
     enum Taken {
         /// It took this many bytes.
         case bytes(Int)

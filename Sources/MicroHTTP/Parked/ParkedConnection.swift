@@ -31,7 +31,7 @@ final class ParkedConnection {
     let closesAfterAnswer: Bool
     /// Whether a handler works on the request, so that a stop leaves it the grace time.
     let isOfWork: Bool
-    /// What is counted of its request.
+    /// The figures of its request, for the count.
     let counted: CountedRequest?
     var phase: Phase
     /// How many bytes all requests on the socket take.
@@ -40,7 +40,7 @@ final class ParkedConnection {
     var hasInput = false
     /// Whether the client has finished sending.
     var hasHungUp = false
-    /// Whether the connection is in the queue of those that continue to send in a later iteration.
+    /// Whether the connection is in the queue to send more in a later iteration.
     var isPaused = false
     /// The count of what the socket has not taken.
     var holding: MemoryBudget.Holding?

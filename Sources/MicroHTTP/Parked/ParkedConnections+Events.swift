@@ -1,6 +1,6 @@
 import HTTPMessages
 
-/// What the events of the poller and the alarms mean to a parked connection, and how it ends.
+/// The events of the poller and the alarms for a parked connection, and its end.
 extension ParkedConnections {
     /// Handles an event of the poller.
     func handle(_ event: Poller.Event) {

@@ -213,7 +213,7 @@ final class ParkedConnections {
     /// Continues to send on the paused connections whose turn it is.
     func resumePaused() {
         sentCount = 0
-        // Those whose sockets have no room cost a system call each.
+        // A connection whose socket has no room costs a system call.
         var triesLeft = 32
         while triesLeft > 0, sentCount < Self.iterationBytesMax, let number = paused.next() {
             guard let connection = connections[number] else { continue }
@@ -249,7 +249,7 @@ final class ParkedConnections {
         context.setAlarm(.parked(connection.number), after: context.configuration.idleTimeout)
     }
 
-    /// Hands a connection back to libmicrohttpd, which reads the next request; closes it if there is none.
+    /// Hands a connection back to libmicrohttpd, which reads the next request; closes it where no request can follow.
     func handBack(_ connection: ParkedConnection) {
         guard connection.hasInput, !context.stage.isStopping else { return close(connection) }
         context.poller.unwatch(connection.descriptor)

@@ -59,7 +59,7 @@ final class ClientConnection {
     var isInFlight = false
     /// The head of the current request; nil before it is complete and after the answer.
     var head: ParsedHead?
-    /// What is counted of the current request when it is answered; nil before it is complete and after its answer.
+    /// The figures of the current request for its count; nil before it is complete, and after its answer.
     var counted: CountedRequest?
     /// The current request, complete, while a handler defers it.
     var deferred: Request?
@@ -73,13 +73,13 @@ final class ClientConnection {
     var parkingOptions: ResponseOptions?
     /// Whether no request follows the current one: the client asks for that, or the answer says so.
     ///
-    /// What has come behind it is then never read as a head (RFC 9112, section 9.6).
+    /// Bytes behind it are then never read as a head (RFC 9112, section 9.6).
     var isLastRequest = false
     var idleCheck = IdleCheck.none
     var turn = Turn.none
     /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
     var isClosed = false
-    /// What a long answer to the current request counts in the memory budget.
+    /// The bytes of the memory budget that a long answer to the current request holds.
     var holding: MemoryBudget.Holding?
     /// Whether libmicrohttpd neither receives nor sends anything more: the server has refused a request while it was being
     /// received, or closes the connection.
@@ -92,7 +92,7 @@ final class ClientConnection {
     var receivingSince: LoopInstant?
     /// Since when there has been no request, and when the kernel was last asked whether one is arriving.
     var (idleSince, askedAt): (LoopInstant, LoopInstant)
-    /// How many bytes all requests on this socket take; nil where it is not known.
+    /// How many bytes all requests on this socket take, or nil if that is not known.
     var consumedCount: Int? = 0
     /// Whether the rest of the input is read and dropped before the connection closes.
     var mustDiscard = false

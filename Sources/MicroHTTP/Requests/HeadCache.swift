@@ -49,7 +49,7 @@ final class ParsedHead {
 ///
 /// The cache is direct-mapped: a colliding head replaces the older one. It takes at most some 30 MB.
 struct HeadCache {
-    /// What identifies a head: its bytes as they were received, and whether they came over a Unix socket.
+    /// The identity of a head: its bytes as they were received, and whether they came over a Unix socket.
     ///
     /// On a Unix socket any `Host` is allowed, and the answers must not be those of other connections.
     struct Key {

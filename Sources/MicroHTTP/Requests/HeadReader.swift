@@ -29,7 +29,7 @@ enum HeadReader {
         return fields
     }
 
-    /// Reads a line; nil where it is none of a field, or RFC 9110 forbids a byte of it.
+    /// Reads the line of a field; nil if it is not one, or if RFC 9110 forbids a byte of it.
     ///
     /// A line that is folded begins with white space, which no name has.
     private static func field(_ line: UnsafeBufferPointer<UInt8>) -> HTTPField? {

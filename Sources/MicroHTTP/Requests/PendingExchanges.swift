@@ -21,7 +21,7 @@ final class PendingExchanges {
     private let context: LoopContext
     /// In no order; each exchange has its index, so that neither holding it nor finding it takes a search.
     private var connections: [ClientConnection] = []
-    /// Those whose exchanges have a deadline, by number.
+    /// The exchanges with a deadline, by number.
     private var timed: [UInt64: ClientConnection] = [:]
     private var heldCount = 0
 

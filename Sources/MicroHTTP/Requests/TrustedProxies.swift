@@ -25,7 +25,7 @@ package struct TrustedProxies: Sendable, Equatable {
     /// Trusts no peer.
     package init() {}
 
-    /// Trusts these peers; nil where one of the names is not an address, a network or `unix`.
+    /// Trusts these peers; nil if one of the names is not an address, a network or `unix`.
     ///
     /// - Parameter names: addresses such as `10.0.0.1`, networks such as `10.0.0.0/8` and `fd00::/8`, and `unix` for the
     ///   peers on Unix sockets. A network has no bits behind its prefix.

@@ -3,7 +3,7 @@
 /// HTTP/1.1 frames it as a chunk (RFC 9112, section 7.1), so that a client knows at once that a piece is complete, and
 /// that the stream has not broken off where it ends. HTTP/1.0 has no chunks.
 package final class StreamChunk: Sendable {
-    /// The chunk before a shared one; empty where there is none.
+    /// The chunk before a shared one, or empty.
     private let head: Framed
     private let body: Framed
     /// Whether the streams end after it.

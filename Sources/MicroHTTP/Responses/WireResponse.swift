@@ -17,7 +17,7 @@ final class WireResponse {
     /// The form that nearly all connections get, once it has been encoded.
     private var common: Form?
 
-    /// What libmicrohttpd sends, on connections that go on and on those that end, once it has been made.
+    /// The responses of libmicrohttpd, once made: for connections that go on, and for those that end.
     private var (keeping, closing): (OpaquePointer?, OpaquePointer?)
     private static let copiedBytesMax = 16 << 10
 

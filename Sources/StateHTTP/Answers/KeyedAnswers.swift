@@ -47,7 +47,7 @@ package struct AnswerMembers: Sendable {
 
     /// Writes the lists of keys that lead from an earlier answer to this one, and the order where it is another one.
     ///
-    /// - Parameter before: the earlier answer; nil where the client knows none.
+    /// - Parameter before: the earlier answer, or nil if the client knows none.
     /// - Returns: whether there is a difference.
     func write(since before: AnswerMembers?, to writer: inout JSONWriter) -> Bool {
         guard let before else {

@@ -63,7 +63,7 @@ extension Contract {
         var fields: HTTPFields = [.streamNextOffset: next]
         if request.isLive { fields[.streamCursor] = time.cursor(after: request.read.cursor) }
         if !page.isMore, cursor == latest { fields[.streamUpToDate] = "true" }
-        // What -1 answers changes with time; a part of a snapshot does not.
+        // The answer to -1 changes with time; a part of a snapshot does not.
         let caching: DurableCaching = request.read.start == "-1" ? .none : .whole
         return try response(request.read, fields, next, caching, request.coding) {
             try messages(of: request, from: request.position, page, at: cursor)

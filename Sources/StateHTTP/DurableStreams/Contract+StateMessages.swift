@@ -58,7 +58,7 @@ extension Contract {
         for change in changes {
             let pointer = catalogue.parts[change.part].pointer(of: change.name)
             let (before, after) = (store.visible(change.before, at: pointer), store.visible(change.after, at: pointer))
-            // What is hidden from the client may be all that has changed.
+            // All that has changed may be hidden from the client.
             guard before != after else { continue }
             writer.separator(&isFirst)
             let (type, key) = Self.name(of: change.name, in: catalogue.parts[change.part], store)
@@ -143,7 +143,7 @@ extension Contract {
             ]
         case .field: return [(.whole, schema)]
         case .value:
-            // What may be any JSON is sent member by member where it is an object, and whole where it is not.
+            // A part of any JSON is sent member by member if it is an object, else whole.
             guard schema["type"] != .null else { return [(nil, [:]), (.whole, schema)] }
             guard schema["type"] == "object" else { return [(.whole, schema)] }
             return members(of: schema, besides: [])

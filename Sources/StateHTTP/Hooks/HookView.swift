@@ -75,7 +75,7 @@ extension Contract {
         if named.count > 1 {
             named = [[UInt8(ascii: "[")] + named.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")]]
         }
-        // An answer whose `actions` is not an array is refused as one action that is none.
+        // An answer whose `actions` is not an array is refused as one faulty action.
         guard case .one(let transaction) = try dispatch(named.first ?? actions, options).content else { return nil }
         guard transaction.restoration == nil else {
             throw Problem(.unprocessableContent, "invalid-action", "the answer of a hook restores no state")

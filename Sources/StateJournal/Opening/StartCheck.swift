@@ -36,7 +36,7 @@ package enum StartCheck {
         let began = ContinuousClock.now
         let base = try rows.base(db)
         let tip = try rows.tip(db)
-        // What the recovery will read is verified in any case, so that a start that is refused has changed nothing.
+        // The part that the recovery will read is verified in any case, so that a start that is refused has changed nothing.
         let snapshot = try rows.newestSnapshot(db)
         try rows.readKeys(db) { first, keys in
             guard keys == nil else { return }

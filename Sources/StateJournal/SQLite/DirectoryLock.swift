@@ -58,7 +58,7 @@ final class DirectoryLock: Sendable {
     func undo() {
         guard !madeDirectories.isEmpty else { return }
         release()
-        // What cannot be removed stays: it holds no journal.
+        // A file that cannot be removed stays: it holds no journal.
         unlink(directory.lock)
         for made in madeDirectories where rmdir(made) != 0 { return }
     }

@@ -282,9 +282,9 @@ package final class SQLiteJournal: Journal {
     package func close(_ state: [UInt8], version: Version) throws {
         defer { lock.release() }
         do {
-            // What the background does must be complete: it uses the database.
+            // The work of the background must be complete: it uses the database.
             background.sync {}
-            // What has failed is taken back, so that the outcome of its commits is known.
+            // A failed turn is taken back, so that the outcome of its commits is known.
             probe()
             let (isOpen, isSuperseded) = condition.withLock { ($0.isOpen, $0.superseded != nil) }
             if !isSuperseded, scheduleSnapshots({ $0.isBehind }) { _ = try saveSnapshot(state, version: version) }

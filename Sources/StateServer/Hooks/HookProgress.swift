@@ -20,7 +20,7 @@ struct HookProgress: Sendable, Codable, Equatable {
     /// The cursor through which every commit is delivered, or does not concern the hook.
     var cursor: String
     var failing: Failing?
-    /// Why the actions in the newest answer that had any were not committed; nil where they were.
+    /// Why the newest actions of an answer were not committed, or nil if they were.
     var refused: String?
 
     /// How long to wait behind so many failed attempts: a second, then twice as long each time, up to an hour.

@@ -38,7 +38,7 @@ struct HookRun: Sendable {
         (self.entry, self.view, self.progress) = (entry, view, progress)
     }
 
-    /// The cursor through which everything is delivered; nil where the file has a misspelled one.
+    /// The cursor through which everything is delivered; nil if the file has another text there.
     var cursor: Cursor? { Cursor(text: progress.cursor) }
 
     /// Whether it may begin an attempt.
@@ -59,7 +59,7 @@ struct HookRun: Sendable {
 
     // MARK: The next delivery
 
-    /// The version behind which commits are to be read; nil where some are in hand.
+    /// The version behind which commits are to be read, or nil while some are in hand.
     var needsCommits: Version? { delivery == nil && commits.isEmpty ? cursor?.version : nil }
 
     mutating func take(_ page: ChangesPage) {

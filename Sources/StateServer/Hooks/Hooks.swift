@@ -105,7 +105,7 @@ final class Hooks: Sendable {
             look()
             let content = state.withLock { state -> HookProgressFile.Content? in
                 state.looks += 1
-                // What only passes over commits that concern no hook can be passed over again.
+                // Commits that concern no hook can be passed over again.
                 guard state.mustWrite || state.looks.isMultiple(of: 10) else { return nil }
                 return state.contentToWrite()
             }

@@ -83,7 +83,7 @@ final class BulkLoad: Sendable {
     }
 
     private func take(_ outcomes: [Outcome], costing cost: Duration) {
-        // What is left ends outside the lock: it is as long as the client has made it.
+        // The rest ends outside the lock: it is as long as the client has made it.
         _ = progress.withLock { progress -> ArraySlice<Transaction> in
             for outcome in outcomes { progress.outcomes.append(outcome) }
             progress.batch.adapt(to: cost, of: outcomes.count, among: loads.count)

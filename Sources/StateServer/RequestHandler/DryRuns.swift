@@ -43,7 +43,7 @@ final class DryRuns: Sendable {
 
     private func computeBatch() {
         let standing = standing()
-        // What is left of a run that ends here ends outside the lock: it is as long as the client has made it.
+        // The rest of the run ends outside the lock: it is as long as the client has made it.
         let batch = progress.withLock { progress in
             guard standing == .wanted else {
                 if standing == .draining { progress.outcomes.append(.draining, count: progress.rest.count) }

@@ -102,7 +102,7 @@ extension RequestHandler {
         return "[!]quarantine: \(names.count) \(names.count == 1 ? "action" : "actions"), \(newest)"
     }
 
-    /// The line about the hooks, which names those that do not go on.
+    /// The line about the hooks, which names the hooks that stand still.
     static func hooksLine(_ figures: Hooks.Figures, unreadable: String?) -> String {
         if let unreadable { return "[!]hooks: \(unreadable)" }
         let stuck = [(figures.failing, "failing"), (figures.paused, "paused")].filter { !$0.0.isEmpty }.map {

@@ -45,7 +45,7 @@ final class StatePages: Sendable {
     ///
     /// A writer would otherwise make a version for each client that begins.
     func shared(_ latest: any AnySnapshot, at now: Instant) -> any AnySnapshot {
-        // What is dropped ends outside the lock: a state has an adopter's objects.
+        // A dropped page ends outside the lock: a state has an adopter's objects.
         state.withLock { state -> (any AnySnapshot, dropped: (any AnySnapshot)?) in
             if let last = state.snapshots.last, now - last.since < Self.sharing { return (last.snapshot, nil) }
             state.snapshots.append((latest, now))

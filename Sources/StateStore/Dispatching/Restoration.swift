@@ -48,7 +48,7 @@ extension Store {
     package func stateToRestore(like past: any AnySnapshot) throws -> any AnySnapshot {
         let present = latest
         let state = try domain.resumed(from: past.whole())
-        // What both have in common is shared, so that the turn compares only the rest.
+        // The states share their equal parts, so that the turn compares only the rest.
         let patch = try domain.patch(from: present.state, to: state)
         return Snapshot(
             try domain.state(present.state, patchedBy: patch.text), of: domain, at: present.cursor, viewVersions: [])

@@ -38,7 +38,7 @@ extension Store {
             dryRunMark.withValue { mark in
                 // A snapshot that is published is never taken back.
                 var core = Core(dryRunOn: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
-                // What a middleware dispatches belongs to a later turn, as in any turn.
+                // Actions of a middleware belong to a later turn, as in any turn.
                 TurnMark.with(ObjectIdentifier(self)) {
                     outcomes = core.turn(dryRuns, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes
                 }

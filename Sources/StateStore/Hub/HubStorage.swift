@@ -45,7 +45,7 @@ struct HubStorage: Sendable {
         self.limits = limits
         index = SelectionIndex(
             viewReads: catalogue.viewReads, version: latest.cursor.version,
-            // What is kept of a query outlives the time between two long-polls.
+            // The kept members of a query outlive the time between two long-polls.
             idleBytesMax: 32 << 20 + limits.queriesBytesMax / 2,
             queryBudget: QueryBudget(bytesMax: limits.queriesBytesMax))
         oldest = journalOldest ?? latest.cursor.version

@@ -78,7 +78,7 @@ extension WatchHub {
                 return paging.map { .page($0.page) } ?? elsewhere.following
             case .success(let (commits, latest)):
                 var now = paging ?? ChangesPaging(query, latest: latest)
-                // What comes meanwhile belongs to the next page.
+                // Commits that come meanwhile belong to the next page.
                 let last = now.page.latest.version
                 let isFull = commits.contains { $0.version > last || !now.take($0) }
                 if isFull || now.page.next >= last { return .of(now.page) }

@@ -164,7 +164,7 @@ private struct ForkMaking<State: StateType> {
         defer { mark?.end() }
         let commit: Commit
         do throws(HistoryFault) {
-            // What was recorded is not refused for its work.
+            // A recorded action is not refused for its work.
             commit = try replay.take(recorded, version == nil ? WorkMeter() : nil)
         } catch {
             return refuse(recorded, version, error.types.first ?? "", error.rejectionCode, error.detail)

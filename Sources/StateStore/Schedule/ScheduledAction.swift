@@ -10,7 +10,7 @@ package final class ScheduledAction: Sendable {
     package let version: Version
     /// Its position among the actions that the commit has scheduled.
     package let index: Int
-    /// The ID of the commit that began the cascade; nil where the commit that has scheduled it did.
+    /// The ID of the commit that began the cascade; nil if that is the commit that has scheduled it.
     package let root: String?
     /// How many scheduled actions lie between the beginning of the chain and this one, and when the chain began.
     package let chain: Chain

@@ -350,7 +350,7 @@ struct Core<State: StateType>: Sendable {
             representation: representation, scheduled: step?.added ?? [])
     }
 
-    /// The schedule behind a commit; nil where it is as before.
+    /// The schedule behind a commit, or nil if it is as before.
     private func scheduleStep(
         _ transaction: Transaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
         _ changedPointers: [JSONPointer], at time: Timestamp

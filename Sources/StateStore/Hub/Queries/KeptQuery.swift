@@ -21,7 +21,7 @@ final class KeptQuery: Sendable {
     private enum Result {
         /// The answer is that of the evaluation before.
         case same
-        /// The bytes of the answer, or nil where nothing is at the place.
+        /// The bytes of the answer, or nil if nothing is at the place.
         case bytes([UInt8]?)
     }
 
@@ -121,7 +121,7 @@ final class KeptQuery: Sendable {
             if known >= version { return true }
             guard members.answerCountMax <= WatchHub.quickCountMax, let changes = changes(known),
                 changes.members.count <= WatchHub.quickCountMax,
-                // What takes long, or cannot be answered, is evaluated anew elsewhere.
+                // A query that takes long, or cannot be answered, is evaluated anew elsewhere.
                 let result = try? advanced(&work, snapshot, { _ in changes }, stepsMax: Self.quickSteps)
             else { return false }
             _ = stands(result, at: version, &work)
@@ -129,7 +129,7 @@ final class KeptQuery: Sendable {
         } ?? false
     }
 
-    /// The answer by the members that have changed; nil where the whole value has to be looked at.
+    /// The answer by the members that have changed, or nil if the whole value has to be looked at.
     private func advanced(
         _ work: inout Work, _ snapshot: any AnySnapshot, _ changes: (Version) -> MemberChanges?, stepsMax: Int? = nil
     ) throws -> Result? {
@@ -191,7 +191,7 @@ final class QueryBudget: Sendable {
 
     init(bytesMax: Int) { self.bytesMax = bytesMax }
 
-    /// Counts bytes of a query in place of those that it had; false where there are more than there may be.
+    /// Counts the bytes of a query anew; false above the most that there may be.
     @discardableResult
     func hold(_ bytes: Int, insteadOf before: Int) -> Bool {
         held.add(bytes - before, ordering: .relaxed).newValue <= bytesMax || bytes <= before

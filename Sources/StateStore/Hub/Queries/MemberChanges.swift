@@ -9,7 +9,7 @@ struct MemberChanges: Sendable {
     /// The most members that are looked at one by one; for more, the whole value is looked at.
     static let countMax = 10_000
 
-    /// Collects the members; nil where a commit has replaced the place itself, or touched many, or their order is unknown.
+    /// Collects the members; nil if a commit has replaced the place or touched many members, or if their order is unknown.
     ///
     /// The cost is O(n) in the changed pointers of the commits and in the bytes of the members.
     ///
