@@ -80,7 +80,7 @@ private struct JSONWebKey: Decodable {
     private func material() throws(JSONWebKeySet.Fault) -> VerificationKey.Material? {
         switch (kty, crv) {
         case ("oct", _):
-            // Each hash has an algorithm, and each padding of RSA.
+            // Each hash has an algorithm, and a cipher has such keys, too.
             guard alg != nil else { throw Self.ambiguous }
             guard let k, let secret = Data(base64URL: k.utf8) else { throw Self.incomplete }
             guard secret.count >= 32 else {
@@ -88,7 +88,7 @@ private struct JSONWebKey: Decodable {
             }
             return .secret(Array(secret))
         case ("RSA", _):
-            guard alg != nil else { throw Self.ambiguous }
+            // Providers leave alg out (RFC 7517, section 4.4); the key then verifies RS256 and nothing else.
             guard let n, let e else { throw Self.incomplete }
             return .rsa(modulus: n, exponent: e)
         case ("EC", "P-256"):

@@ -36,8 +36,10 @@ extension Contract {
     }
 
     /// The problem where a selection has no value, or the client may not see all of it.
-    static func nothing(at selection: Selection, _ store: VisibleStore, isPast: Bool = false) -> Problem {
-        let hint = isPast ? "" : "; ?wait=25&until-exists waits for a value"
+    ///
+    /// - Parameter hints: whether to say how to wait for a value.
+    static func nothing(at selection: Selection, _ store: VisibleStore, hints: Bool = true) -> Problem {
+        let hint = hints ? "; ?wait=25&until-exists waits for a value" : ""
         switch selection {
         case .pointer(let pointer), .hidden(let pointer):
             let text = (store.inner(pointer) ?? pointer).description
@@ -53,7 +55,7 @@ extension Contract {
             return Problem(
                 .notFound, "no-such-view",
                 "the view \(name.dropFirst(store.isWhole ? 0 : store.name.count + 1)) has no value\(hint)")
-        case .query(_, of: let base): return nothing(at: base, store, isPast: isPast)
+        case .query(_, of: let base): return nothing(at: base, store, hints: hints)
         }
     }
 }
