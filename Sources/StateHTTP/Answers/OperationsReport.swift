@@ -32,6 +32,21 @@ package struct OperationsReport: Sendable {
         }
     }
 
+    package struct Hook: Sendable {
+        package var id: String
+        /// Scheme and host of the receiver: the rest of its address may be a secret.
+        package var origin: String
+        package var isFailing: Bool
+        package var isPaused: Bool
+        /// How far it has come, and what stops it, as `hook list` has it.
+        package var condition: String
+
+        package init(id: String, origin: String, isFailing: Bool, isPaused: Bool, condition: String) {
+            (self.id, self.origin, self.condition) = (id, origin, condition)
+            (self.isFailing, self.isPaused) = (isFailing, isPaused)
+        }
+    }
+
     package var time: Timestamp
     package var uptime: Duration
     /// Why the server is not ready; empty where it is.
@@ -46,12 +61,13 @@ package struct OperationsReport: Sendable {
     package var journal: (bytes: Int?, appendsTotal: Int, appendTime: Duration)?
     package var memory: (resident: Int, used: Int, most: Int)
     package var grants: [Grantee]
+    package var hooks: [Hook]
 
     package init(
         time: Timestamp, uptime: Duration, reasons: [String], waiters: [Waiters], connectionsCount: Int,
         queue: (waiting: Int, most: Int), requestsTotal: Int,
         journal: (bytes: Int?, appendsTotal: Int, appendTime: Duration)?,
-        memory: (resident: Int, used: Int, most: Int), grants: [Grantee]
+        memory: (resident: Int, used: Int, most: Int), grants: [Grantee], hooks: [Hook]
     ) {
         self.time = time
         self.uptime = uptime
@@ -63,6 +79,7 @@ package struct OperationsReport: Sendable {
         self.journal = journal
         self.memory = memory
         self.grants = grants
+        self.hooks = hooks
     }
 }
 
@@ -96,7 +113,7 @@ extension Contract {
                     ("usedBytes", .integer(Int64(report.memory.used))),
                     ("maxBytes", .integer(Int64(report.memory.most))))
             ),
-            ("grants", .array(report.grants.map(json))))
+            ("grants", .array(report.grants.map(json))), ("hooks", .array(report.hooks.map(json))))
         return .json(.ok, document.text, style: style, latest: latest)
     }
 
@@ -109,6 +126,12 @@ extension Contract {
             case .cascade: ("cascade", true)
             }
         return .of(subject, ("waits", .integer(Int64(waiters.waits))), ("streams", .integer(Int64(waiters.streams))))
+    }
+
+    private func json(_ hook: OperationsReport.Hook) -> JSONValue {
+        .of(
+            ("id", .string(hook.id)), ("origin", .string(hook.origin)), ("failing", .bool(hook.isFailing)),
+            ("paused", .bool(hook.isPaused)), ("condition", .string(hook.condition)))
     }
 
     private func json(_ grantee: OperationsReport.Grantee) -> JSONValue {

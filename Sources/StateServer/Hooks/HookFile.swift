@@ -136,6 +136,12 @@ enum HookURL {
         return !url.hasPrefix("https://") && (isName || !AllowedHosts.isLoopback(host))
     }
 
+    /// Scheme, host and port.
+    static func origin(of url: String) -> String {
+        guard let scheme = url.range(of: "://") else { return "" }
+        return String(url[..<scheme.upperBound] + url[scheme.upperBound...].prefix { !"/?#".contains($0) })
+    }
+
     /// The host; nil for an address that is not one of http or https, or has a name and a password in it.
     private static func host(of url: String) -> String? {
         guard let scheme = ["https://", "http://"].first(where: url.hasPrefix) else { return nil }

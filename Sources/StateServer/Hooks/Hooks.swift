@@ -137,6 +137,17 @@ final class Hooks: Sendable {
         }
     }
 
+    /// The hooks, as an operator sees them over HTTP.
+    var reports: [OperationsReport.Hook] {
+        let (entries, known, site) = state.withLock { ($0.entries, $0.runs.mapValues(\.progress), $0.site) }
+        let latest = site?.store.hub.latest.cursor
+        return entries.map { entry in
+            .init(
+                id: entry.id, origin: HookURL.origin(of: entry.url), isFailing: known[entry.id]?.failing != nil,
+                isPaused: entry.paused != nil, condition: entry.condition(known[entry.id], latest))
+        }
+    }
+
     /// Whether a subject is one of a hook whose answers may dispatch actions of a type.
     func mayDispatch(_ type: String, by subject: String?) -> Bool {
         guard let subject, subject.hasPrefix(HookFile.Entry.subjectPrefix) else { return false }

@@ -92,7 +92,7 @@ extension RequestHandler {
             queue: (store.waitingCount, metrics.settings.mailboxActionsMax), requestsTotal: statistics.requests,
             journal: journal.map { ($0.bytesCount, appends.count, .nanoseconds(appends.nanoseconds)) },
             memory: (ProcessFigures.residentBytes ?? 0, gauges.memory.bytes, gauges.memory.bytesMax),
-            grants: authenticator.grantees)
+            grants: authenticator.grantees, hooks: hooks?.reports ?? [])
     }
 
     /// The line about the actions that are set aside, which names the newest ten.

@@ -152,6 +152,10 @@ def test_a_failure_is_named_counted_and_tried_again(workspace, fault, says):
         client.commit(add(2))
         line = wait_until(lambda: says in receiver.listed() and receiver.listed(), "the list says what fails", 20)
         expect("2 behind" in line and "attempts since" in line, line)
+        (reported,) = client.get("/v1/operations").json["hooks"]
+        expect_equal((reported["id"], reported["failing"], reported["paused"]), (receiver.id, True, False), "the report")
+        expect_equal(reported["origin"], f"http://127.0.0.1:{receiver.settings['port']}", "where the receiver is")
+        expect(says in reported["condition"] and "2 behind" in reported["condition"], reported)
         expect(f"[!]hooks: 1, 1 failing: {receiver.id}" in client.get("/readyz?verbose").body.decode(), "readiness")
         expect(server.metric(client, "hook_attempts_total", outcome="failed") >= 1, "the metric of failures")
         expect_equal(server.metric(client, "hooks_failing"), 1, "the metric of failing hooks")
