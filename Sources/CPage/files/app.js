@@ -119,6 +119,7 @@ const context = {
 
 // Where the installation wants it, the first dispatch to the present asks.
 let hasConfirmed = false
+try { hasConfirmed = sessionStorage.getItem("confirmed") === "yes" } catch { /* Without storage it asks after a reload. */ }
 async function confirmed(base = context.base) {
     if (hasConfirmed || base !== "/v1" || !model.identity.page_confirm) return true
     const dialog = document.getElementById("confirm")
@@ -130,7 +131,9 @@ async function confirmed(base = context.base) {
     dialog.returnValue = ""
     dialog.showModal()
     await new Promise(resolve => dialog.addEventListener("close", resolve, { once: true }))
-    return hasConfirmed = dialog.returnValue === "yes"
+    hasConfirmed = dialog.returnValue === "yes"
+    try { if (hasConfirmed) sessionStorage.setItem("confirmed", "yes") } catch { /* As above. */ }
+    return hasConfirmed
 }
 
 let silence

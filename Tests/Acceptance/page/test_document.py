@@ -216,6 +216,7 @@ def test_dispatching_to_the_present_asks_once_a_session_where_the_installation_s
     tab.button("Change it").click()
 
     tab.expect_text("hello", ".line.current")
+    tab.page.reload()
     form = edit(tab, "/greeting")
     form.locator("textarea").fill("again")
     tab.button("Save").click()
