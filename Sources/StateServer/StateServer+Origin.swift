@@ -71,7 +71,8 @@ extension StateServer {
         if let record { try? opened.setDomain(record) }
         let version = opened.version
         logger.info(
-            "journal recovered",
+            // An operator whose disk is not mounted finds that the history begins.
+            version == 0 && opened.keys.isEmpty ? "journal begins" : "journal recovered",
             metadata: [
                 "version": .stringConvertible(version), "patches": .stringConvertible(opened.patchesCount),
                 "idempotency_keys": .stringConvertible(opened.keys.count),
