@@ -56,6 +56,8 @@ final class Hooks: Sendable {
     private let writing = DispatchQueue(label: "storekeeper.hooks.progress", qos: .utility)
     private let hasHooks = Atomic(false)
     private let isWoken = Atomic(false)
+    /// How many nanoseconds the next look at the hooks waits, by the time of the last one.
+    private let rest = Atomic(0)
     private let isStopped = Atomic(false)
 
     /// Reads the hooks.
@@ -85,10 +87,12 @@ final class Hooks: Sendable {
         guard hasHooks.load(ordering: .relaxed), !isWoken.exchange(true, ordering: .acquiringAndReleasing) else {
             return
         }
-        // The commits of some turns are looked at together.
-        queue.asyncAfter(deadline: .now() + .milliseconds(1)) { [self] in
+        // The commits of some turns are looked at together. The rest bounds the looks of many hooks to a fifth of a processor.
+        queue.asyncAfter(deadline: .now() + .nanoseconds(1_000_000 + rest.load(ordering: .relaxed))) { [self] in
             isWoken.store(false, ordering: .releasing)
+            let begun = schedule.now()
             look()
+            rest.store(min(4 * Int((schedule.now() - begun) / .nanoseconds(1)), 100_000_000), ordering: .relaxed)
         }
     }
 
