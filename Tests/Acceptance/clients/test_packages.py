@@ -2,8 +2,10 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 
 import pytest
 
@@ -65,11 +67,18 @@ def install_wheel(made, directory):
 
 
 def install_archive(made, directory):
-    need("node", "npm")
+    need("node")
     directory.mkdir()
     (directory / "package.json").write_text('{"type": "module"}')
-    code, said = run("npm", "install", "--offline", "--no-audit", "--no-fund", made / "storekeeper-1.2.3.tgz", cwd=directory)
-    expect_equal(code, 0, said)
+    archive = made / "storekeeper-1.2.3.tgz"
+    if shutil.which("npm"):
+        code, said = run("npm", "install", "--offline", "--no-audit", "--no-fund", archive, cwd=directory)
+        expect_equal(code, 0, said)
+    else:  # Debian's npm conflicts with the Node of others, which has its own.
+        (directory / "node_modules").mkdir()
+        with tarfile.open(archive) as content:
+            content.extractall(directory)
+        (directory / "package").rename(directory / "node_modules/storekeeper")
     (directory / "main.mjs").write_text(NODE)
     return ["node", "main.mjs"]
 
