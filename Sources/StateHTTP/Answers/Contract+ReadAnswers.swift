@@ -20,7 +20,8 @@ extension Contract {
     package func response(to request: ReadRequest, _ reading: Reading) -> Response {
         guard let encoded = reading.encoded else {
             return response(
-                to: Self.nothing(at: request.selection, request.store, hints: request.version == nil && !request.untilExists),
+                to: Self.nothing(
+                    at: request.selection, request.store, hints: request.version == nil && !request.untilExists),
                 latest: reading.cursor,
                 requestID: request.requestID,
                 style: request.style)
