@@ -53,18 +53,6 @@ struct WalkThroughTests {
         }
     }
 
-    @Test("a POST passes as many functions as it says")
-    func counts() throws {
-        let section = try #require(Self.sections()["One POST from socket to answer"])
-        let parts = section.components(separatedBy: "With a journal, the turn is in flight")
-        try #require(parts.count == 2)
-        let inMemory = Set(Self.steps(in: parts[0]))
-        let withJournal = inMemory.union(Self.steps(in: parts[1]))
-
-        #expect(section.contains("In memory these are \(inMemory.count) functions."), "\(inMemory.count)")
-        #expect(section.contains("With a journal these are \(withJournal.count) functions."), "\(withJournal.count)")
-    }
-
     @Test("each walk fits on a page of forty lines")
     func lengths() throws {
         for (heading, section) in try Self.sections() {
