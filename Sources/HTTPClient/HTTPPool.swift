@@ -64,6 +64,10 @@ package final class HTTPPool: Sendable {
         while !isStopped.load(ordering: .acquiring) {
             if due.isEmpty { due = waiting.withLock { exchange(&$0, with: []) }.reversed() }
             while active.count < requestsMax, let job = due.popLast() {
+                guard job.isWanted() else {
+                    job.done(.failure(.cancelled))
+                    continue
+                }
                 do {
                     let transfer = try idle.popLast() ?? Transfer(curl)
                     try transfer.prepare(job.request, HTTPConnection.TLS())

@@ -11,6 +11,9 @@ final class Transfer {
     private var fields: [(name: String, value: String)] = []
     /// Whether the empty line behind the fields has come.
     private var isHeadComplete = false
+    /// The bytes of all lines of heads and trailers, which libcurl does not bound.
+    private var linesBytes = 0
+    private static let linesBytesMax = 256 << 10
     private var body: [UInt8] = []
     private var bodyBytesMax = 0
     private var sink: ((UnsafeRawBufferPointer) -> Bool)?
@@ -53,7 +56,7 @@ final class Transfer {
     ) throws(HTTPConnection.Failure) {
         // Without `Expect` libcurl sends a large body at once.
         for field in request.fields + ["Expect:"] { lines = curl.slist_append(lines, field) }
-        (fields, isHeadComplete, isSent) = ([], false, false)
+        (fields, isHeadComplete, linesBytes, isSent) = ([], false, 0, false)
         (body, bodyBytesMax, sink) = ([], request.bodyBytesMax, take)
         try check(curl_set_fields(curl, easy, lines))
         try check(curl_set_text(curl, easy, CURLOPT_URL, request.address))
@@ -94,8 +97,7 @@ final class Transfer {
                 { bytes, _, count, context in
                     guard let bytes, let context else { return 0 }
                     let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-                    transfer.take(line: UnsafeRawBufferPointer(start: bytes, count: count))
-                    return count
+                    return transfer.take(line: UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
                 }, context))
         // libcurl sends a request again, also a POST, where a connection that was used before ends without an answer. The
         // server may have carried it out, so that is left to the caller.
@@ -147,12 +149,25 @@ final class Transfer {
         return true
     }
 
-    /// Takes a line of a head; a status line begins another head, behind that of an interim response.
-    private func take(line bytes: UnsafeRawBufferPointer) {
+    /// Takes a line of a head or a trailer; a status line begins another head, behind that of an interim response.
+    ///
+    /// - Returns: false if there are too many.
+    private func take(line bytes: UnsafeRawBufferPointer) -> Bool {
+        linesBytes += bytes.count
+        guard linesBytes <= Self.linesBytesMax else { return false }
         let line = String(decoding: bytes, as: UTF8.self)
-        guard !line.hasPrefix("HTTP/") else { return (fields, isHeadComplete) = ([], false) }
-        // A line may also end with a line feed alone (RFC 9112, section 2.2).
-        guard line != "\r\n", line != "\n" else { return isHeadComplete = true }
+        if line.hasPrefix("HTTP/") {
+            (fields, isHeadComplete) = ([], false)
+        } else if line == "\r\n" || line == "\n" {
+            // A line may also end with a line feed alone (RFC 9112, section 2.2).
+            isHeadComplete = true
+        } else if !isHeadComplete {
+            take(field: line)
+        }
+        return true
+    }
+
+    private func take(field line: String) {
         guard let colon = line.firstIndex(of: ":") else { return }
         let value = line[line.index(after: colon)...]
         let isSpace = { (character: Character) in character.isWhitespace }

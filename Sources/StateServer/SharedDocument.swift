@@ -57,6 +57,8 @@ extension SharedDocument {
 struct SharedFile: SharedDocument {
     let path: String
     let name: String
+    /// Whether no other user may read it, whatever its mode was.
+    var isSecret = false
 
     /// How long a change waits for those of other processes.
     private static let lockWait = Duration.seconds(10)
@@ -155,7 +157,7 @@ struct SharedFile: SharedDocument {
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid), fchown(file, old.st_uid, old.st_gid) != 0 {
             return false
         }
-        return !isThere || fchmod(file, old.st_mode & 0o7777) == 0
+        return !isThere || fchmod(file, old.st_mode & (isSecret ? 0o700 : 0o7777)) == 0
     }
 
     private static func write(_ bytes: Data, to file: Int32) -> Bool {

@@ -84,6 +84,10 @@ export function editor(context, { kind, pointer, seen, done, member = "", initia
     function body() {
         const text = value ? value.text() : null
         if (text === undefined) return
+        if (seconds?.value?.trim() && !(Number(seconds.value) > 0 && Number.isFinite(Number(seconds.value)))) {
+            fill(outcome, h("p", { class: "error", role: "alert" }, "Expires after: write a number of seconds, such as 30, or nothing."))
+            return
+        }
         const payload = [`"path":${stringify(place())}`, value && `"value":${text}`,
             seconds?.value?.trim() && `"ttl":${stringify(Number(seconds.value))}`].filter(Boolean).join(",")
         const expected = kind === "append" ? "" : `,"expect":[{"path":${stringify(place())},`

@@ -1,12 +1,12 @@
 // JSON and JSON Pointers as the page needs them: digits are kept, and foreign text is made visible and bounded.
 
-// A whole number beyond 2^53 keeps its digits where the browser can do that.
+// A number with more digits than the browser's own keeps them where the browser can do that.
 const keepDigits = JSON.rawJSON && ((_, value, context) =>
-    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source
-        ? JSON.rawJSON(context.source) : value)
+    typeof value === "number" && context?.source && context.source.replace(/e.*|\D/gi, "").length > 15
+        && String(value) !== context.source ? JSON.rawJSON(context.source) : value)
 
 export function parse(text) {
-    return keepDigits && /\d{16}/.test(text) ? JSON.parse(text, keepDigits) : JSON.parse(text)
+    return keepDigits && /[\d.]{16}/.test(text) ? JSON.parse(text, keepDigits) : JSON.parse(text)
 }
 
 const isRaw = value => JSON.isRawJSON ? JSON.isRawJSON(value) : false

@@ -72,11 +72,17 @@ export class StateTree {
             this.#queue.delete(pointer)
             if (this.parts.has(pointer) && !isForced) continue
             this.#running++
-            this.parts.set(pointer, { kind: "fetching", version: Infinity })
+            const fetching = { kind: "fetching", version: Infinity, touched: 0 }
+            this.parts.set(pointer, fetching)
             try {
                 const part = await this.#fetch(pointer, isForced)
                 if (this.isClosed) return
                 this.parts.set(pointer, part)
+                // A commit has come meanwhile that the answer does not have.
+                if (part.version < fetching.touched) {
+                    this.parts.delete(pointer)
+                    this.#queue.set(pointer, isForced)
+                }
                 this.#forgetEntities()
             } catch (error) {
                 this.parts.set(pointer, { kind: "failed", text: error.message, version: Infinity })
@@ -168,6 +174,7 @@ export class StateTree {
         while (!this.parts.has(outer) && outer !== "") outer = parent(outer)
         const part = this.parts.get(outer)
         if (!part) return
+        if (part.kind === "fetching") part.touched = version
         if (part.kind === "value" && version > part.version) {
             part.etag = undefined
             part.bytes = undefined
@@ -181,7 +188,7 @@ export class StateTree {
             if (part.kind !== "fetching") for (const inner of [...this.parts.keys()]) {
                 if (inner !== outer && isWithin(inner, pointer)) this.parts.delete(inner)
             }
-            if (outer === pointer) this.parts.delete(pointer)
+            if (outer === pointer && part.kind !== "fetching") this.parts.delete(pointer)
         }
         const table = this.parts.get(parent(pointer))
         if (table?.kind === "table" && version > table.version) {
@@ -256,8 +263,8 @@ function patched(value, pointer, operation) {
     const path = tokens(pointer), last = path.pop()
     let place = value
     for (const token of path) {
-        place = place?.[token]
-        if (!isTree(place)) return undefined
+        if (!isTree(place) || !Object.hasOwn(place, token) || !isTree(place[token])) return undefined
+        place = place[token]
     }
     if (!isTree(place)) return undefined
     if (Array.isArray(place)) {

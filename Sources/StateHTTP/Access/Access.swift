@@ -175,15 +175,18 @@ extension Access: Hashable {
 }
 
 extension Access {
-    /// The fault in the name of a subject, or nil.
+    /// The beginning of the subjects of hooks, which no client has.
+    package static let hookPrefix = "hook:"
+
+    /// The fault in the name of a client's subject, or nil.
     package static func fault(inSubject subject: String) -> String? {
-        (1...255).contains(subject.utf8.count)
+        !subject.utf8.starts(with: hookPrefix.utf8) && (1...255).contains(subject.utf8.count)
             && subject.unicodeScalars.allSatisfy { scalar in
                 switch scalar.properties.generalCategory {
                 case .control, .spaceSeparator, .lineSeparator, .paragraphSeparator: false
                 default: true
                 }
             }
-            ? nil : "a subject has 1 to 255 bytes, without spaces and control characters"
+            ? nil : "a subject has 1 to 255 bytes, without spaces and control characters, and does not begin with hook:"
     }
 }

@@ -63,32 +63,40 @@ extension Contract {
     package func transaction(
         inAnswer body: [UInt8], of hook: HookView, to commit: Commit, delivery id: String
     ) throws(Problem) -> Transaction? {
-        guard hook.dispatches, let actions = Self.actions(inAnswer: body) else { return nil }
+        guard hook.dispatches, let actions = try Self.actions(inAnswer: body) else { return nil }
         let options = DispatchOptions(
             form: .one, store: hook.store, style: .compact, returning: nil, wait: nil, tagGuard: nil, key: nil,
             purpose: .commit, trace: nil)
-        let spans = actions.first == UInt8(ascii: "[") ? JSONText.elements(of: actions) : []
-        guard !spans.isEmpty || actions.first != UInt8(ascii: "[") else { return nil }
+        guard actions.first == UInt8(ascii: "[") else { throw Self.misfit("actions is not an array") }
+        let spans = JSONText.elements(of: actions)
+        guard spans.allSatisfy({ actions[$0].first == UInt8(ascii: "{") }) else {
+            throw Self.misfit("an element of actions is not an object")
+        }
+        guard !spans.isEmpty else { return nil }
         var named = spans.enumerated().map { index, span in
             Self.naming(Array(actions[span]), spans.count == 1 ? id : "\(id)/\(index + 1)")
         }
         if named.count > 1 {
             named = [[UInt8(ascii: "[")] + named.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")]]
         }
-        // An answer whose `actions` is not an array is refused as one faulty action.
         guard case .one(let transaction) = try dispatch(named.first ?? actions, options).content else { return nil }
-        guard transaction.restoration == nil else {
-            throw Problem(.unprocessableContent, "invalid-action", "the answer of a hook restores no state")
-        }
+        guard transaction.restoration == nil else { throw Self.misfit("the answer of a hook restores no state") }
         return transaction.answering(commit, once: IdempotencyKey(id, of: hook.store.access.subject))
     }
 
+    private static func misfit(_ sentence: String) -> Problem {
+        Problem(.unprocessableContent, "invalid-action", sentence)
+    }
+
     /// The value of the member `actions` in minified JSON.
-    private static func actions(inAnswer body: [UInt8]) -> [UInt8]? {
+    ///
+    /// - Returns: nil for a text such as `ok`, and for JSON without the member.
+    /// - Throws: the problem of an answer that begins as an object, and cannot be read.
+    private static func actions(inAnswer body: [UInt8]) throws(Problem) -> [UInt8]? {
         let body = JSONText.withoutByteOrderMark(body)
-        // An answer that is not JSON has no actions.
+        guard body.first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: "{") else { return nil }
         guard let document = try? JSONDocument(body, depthMax: 1000), JSONNode(document).members != nil else {
-            return nil
+            throw misfit("the answer is not JSON, or has a name twice, or is nested too deep")
         }
         return JSONText.select(["actions"], in: JSONText.minified(body))
     }

@@ -26,7 +26,7 @@ struct HookFile: Sendable {
 
         /// The subject of the actions in its answers.
         var subject: String { Self.subjectPrefix + id }
-        static let subjectPrefix = "hook:"
+        static let subjectPrefix = Access.hookPrefix
         var pointer: JSONPointer? { path.flatMap { JSONPointer(text: $0) } }
     }
 
@@ -112,7 +112,7 @@ extension HookFile.Entry {
         if let type = types.first(where: { $0.isEmpty || $0.dropLast().contains("*") }) {
             return "\"\(type)\" is no action type: it must be one such as tasks/add, or begin one and end with *"
         }
-        if Access.fault(inSubject: subject) != nil || id.contains("/") { return "its id is no name" }
+        if Access.fault(inSubject: id) != nil || id.contains("/") { return "its id is no name" }
         return (1...2).contains(secrets.count) && secrets.allSatisfy { HookSecret($0) != nil }
             ? nil : "it needs one or two secrets: whsec_ and the base64 of 24 to 64 bytes"
     }
@@ -149,7 +149,9 @@ enum HookURL {
         let host =
             authority.hasPrefix("[") ? authority.prefix { $0 != "]" }.dropFirst() : authority.prefix { $0 != ":" }
         let rest = authority.hasPrefix("[") ? authority.dropFirst(host.count + 2) : authority.dropFirst(host.count)
-        let hasPort = rest.isEmpty || rest.first == ":" && UInt16(rest.dropFirst()) != nil
-        return host.isEmpty || authority.contains("@") || !hasPort ? nil : String(host)
+        let port = rest.dropFirst()
+        let hasPort = rest.isEmpty || rest.first == ":" && port.allSatisfy(\.isNumber) && UInt16(port) ?? 0 > 0
+        let isClosed = !authority.hasPrefix("[") || authority.contains("]")
+        return host.isEmpty || authority.contains("@") || !hasPort || !isClosed ? nil : String(host)
     }
 }

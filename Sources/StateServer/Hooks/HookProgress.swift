@@ -23,6 +23,19 @@ struct HookProgress: Sendable, Codable, Equatable {
     /// Why the newest actions of an answer were not committed, or nil if they were.
     var refused: String?
 
+    /// A text of a receiver as it is shown to an operator: at most 300 characters, without control and format characters.
+    static func shown(_ text: String) -> String {
+        var shown = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars.prefix(300) {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned:
+                shown.append("\u{FFFD}")
+            default: shown.append(scalar)
+            }
+        }
+        return String(shown) + (text.unicodeScalars.count > 300 ? "..." : "")
+    }
+
     /// How long to wait behind so many failed attempts: a second, then twice as long each time, up to an hour.
     static func pause(after attempts: Int) -> Duration { .seconds(min(3600, 1 << min(max(0, attempts - 1), 12))) }
 }
@@ -50,13 +63,15 @@ struct HookProgressFile: Sendable {
 
     func read() throws(SettingsFault) -> Content { try content(in: try file.bytes()) }
 
-    /// Writes how far the hooks have come; one that another server has brought further stays there.
-    func write(_ content: Content) throws(SettingsFault) {
+    /// Writes how far the hooks have come.
+    ///
+    /// - Parameter isShared: whether other servers write it, too; a hook that one of them has brought further stays there.
+    func write(_ content: Content, isShared: Bool) throws(SettingsFault) {
         try file.change { (bytes) throws(SettingsFault) in
             // A file that cannot be read is replaced: it would hold every hook up.
             let old = (try? self.content(in: bytes)) ?? Content()
             var merged = content
-            for index in merged.hooks.indices {
+            for index in merged.hooks.indices where isShared {
                 guard let known = old.hooks.first(where: { $0.id == merged.hooks[index].id }),
                     let there = Cursor(text: known.cursor), let here = Cursor(text: merged.hooks[index].cursor),
                     there.epoch == here.epoch, there.version > here.version
@@ -96,6 +111,12 @@ struct HookBudget: Sendable {
         order.append(root)
         if order.count > Self.rootsMax { counts[order.removeFirst()] = nil }
         return true
+    }
+
+    /// Takes back what was spent on actions that were not committed.
+    mutating func giveBack(_ actions: Int, of root: String) {
+        let root = ExactText(root)
+        if let spent = counts[root] { counts[root] = max(0, spent - actions) }
     }
 
     /// The cascades that a server goes on to count behind a restart.

@@ -29,7 +29,7 @@ final class Hooks: Sendable {
         var behind = 0
     }
 
-    fileprivate struct State {
+    struct State {
         var site: Site?
         var entries: [HookFile.Entry] = []
         /// The hooks by their names, while this server delivers.
@@ -43,16 +43,16 @@ final class Hooks: Sendable {
         var unreadable: String?
     }
 
-    private let file: HookFile
+    let file: HookFile
     private let progressFile: HookProgressFile
     private let watched: WatchedFile<[HookFile.Entry]>
-    private let settings: Settings
-    private let schedule: Schedule
-    private let metrics: ServerMetrics
-    private let logger: Logger
-    private let state = Mutex(State())
+    let settings: Settings
+    let schedule: Schedule
+    let metrics: ServerMetrics
+    let logger: Logger
+    let state = Mutex(State())
     private let pool = Mutex<HTTPPool?>(nil)
-    private let queue = DispatchQueue(label: "storekeeper.hooks", qos: .utility)
+    let queue = DispatchQueue(label: "storekeeper.hooks", qos: .utility)
     private let writing = DispatchQueue(label: "storekeeper.hooks.progress", qos: .utility)
     private let hasHooks = Atomic(false)
     private let isWoken = Atomic(false)
@@ -210,7 +210,7 @@ final class Hooks: Sendable {
     }
 
     /// Sends what a hook is sent next, if it may be sent something.
-    private func step(_ id: String, _ site: Site) {
+    func step(_ id: String, _ site: Site) {
         guard !isStopped.load(ordering: .acquiring), var run = state.withLock({ $0.runs[id] }),
             run.isDue(at: schedule.now())
         else { return }
@@ -295,120 +295,9 @@ final class Hooks: Sendable {
         return made
     }
 
-    // MARK: The end of an attempt
-
-    private func end(_ id: String, _ number: Int, _ outcome: HTTPPool.Outcome) {
-        guard let (run, site) = underWay(id, number), let delivery = run.delivery else { return }
-        switch outcome {
-        case .success(let answer) where 200..<300 ~= answer.status:
-            dispatch(answer.body, of: run, delivery, number, site)
-        case .success(let answer) where answer.status == 410: pause(id, "the receiver has answered 410 (Gone)")
-        case .success(let answer): fail(id, "the receiver has answered \(answer.status)")
-        case .failure(.cancelled): change(id) { $0.abandon() }
-        case .failure(let failure): fail(id, failure.sentence(settings))
-        }
-    }
-
-    /// Dispatches the actions in an answer, if there are any, and ends the delivery when they are decided.
-    private func dispatch(
-        _ answer: [UInt8], of run: HookRun, _ delivery: HookRun.Delivery, _ number: Int, _ site: Site
-    ) {
-        let id = run.entry.id
-        guard case .commit(let commit) = delivery.content else { return finish(id, delivery, site) }
-        do throws(Problem) {
-            guard
-                let transaction = try site.contract.transaction(
-                    inAnswer: answer, of: run.view, to: commit, delivery: delivery.id)
-            else { return finish(id, delivery, site) }
-            let root = commit.root ?? commit.id
-            let hasLeft = state.withLock {
-                $0.budget.spend(transaction.items.count, of: root, max: settings.cascadeDepthMax)
-            }
-            guard hasLeft else {
-                return finish(
-                    id, delivery, site,
-                    refused:
-                        "cascade-over-budget: hooks have answered the cascade of \(root) with \(settings.cascadeDepthMax) actions, which is its budget: a hook wakes itself"
-                )
-            }
-            site.store.enqueue(
-                PendingTransaction(transaction, client: run.entry.subject) { [self] outcome in
-                    queue.async { self.end(id, number, delivery, outcome, site) }
-                })
-            site.store.flush()
-        } catch { finish(id, delivery, site, refused: "\(error.code): \(error.detail)") }
-    }
-
-    private func end(
-        _ id: String, _ number: Int, _ delivery: HookRun.Delivery, _ outcome: Outcome, _ site: Site
-    ) {
-        guard underWay(id, number) != nil else { return }
-        switch outcome {
-        // The receiver is asked again, and its actions are committed once.
-        case .full, .notRecorded, .unknown, .draining:
-            fail(id, "the actions in the answer are not recorded: \(outcome.sentence)")
-        case .committed: finish(id, delivery, site)
-        case .rejected, .preconditionFailed, .failed, .nothingCommitted, .keyReused, .wouldCommit:
-            finish(id, delivery, site, refused: outcome.sentence)
-        }
-    }
-
-    private func underWay(_ id: String, _ number: Int) -> (HookRun, Site)? {
-        state.withLock { state in
-            guard let run = state.runs[id], run.attempt == number, let site = state.site else { return nil }
-            return (run, site)
-        }
-    }
-
-    private func change(_ id: String, _ body: (inout HookRun) -> Void) {
-        state.withLock { state in
-            guard var run = state.runs[id] else { return }
-            body(&run)
-            (state.runs[id], state.mustWrite) = (run, true)
-        }
-    }
-
-    private func finish(_ id: String, _ delivery: HookRun.Delivery, _ site: Site, refused: String? = nil) {
-        metrics.hookDelivered(isRefused: refused != nil)
-        if let refused {
-            logger.warning(
-                "actions of a hook refused",
-                metadata: [
-                    "hook": .string(id), "cause": .string(delivery.cursor.description), "reason": .string(refused),
-                ])
-        }
-        change(id) { run in
-            run.finish(delivery)
-            run.note(refused: refused)
-        }
-        step(id, site)
-    }
-
-    private func fail(_ id: String, _ reason: String) {
-        metrics.hookFailed()
-        var isFirst = false
-        change(id) { run in
-            isFirst = run.fail(
-                reason, at: schedule.now(), date: schedule.time(), random: schedule.random(0.75...1))
-        }
-        logger.log(
-            level: isFirst ? .warning : .debug, "hook failed",
-            metadata: ["hook": .string(id), "reason": .string(reason)])
-    }
-
-    private func pause(_ id: String, _ reason: String) {
-        fail(id, reason)
-        logger.warning("hook paused", metadata: ["hook": .string(id), "reason": .string(reason)])
-        do throws(SettingsFault) {
-            try file.change(id) { (entry) throws(SettingsFault) in entry.paused = reason }
-        } catch {
-            logger.error("hook not paused", metadata: ["hook": .string(id), "reason": .string(error.description)])
-        }
-    }
-
     private func write(_ content: HookProgressFile.Content) {
         do throws(SettingsFault) {
-            try progressFile.write(content)
+            try progressFile.write(content, isShared: ClusterAddress.isMeant(by: settings.data))
         } catch {
             // It is written again with the next delivery; what is not written is delivered again by the next start.
             state.withLock { $0.mustWrite = true }
@@ -447,33 +336,5 @@ extension Hooks.State {
         guard content != written else { return nil }
         self.written = content
         return content
-    }
-}
-
-extension HTTPConnection.Failure {
-    fileprivate func sentence(_ settings: Settings) -> String {
-        switch self {
-        case .cancelled: "the delivery has been ended"
-        case .timedOut: "the receiver has not answered within \(settings.hookSecondsMax) s"
-        case .tooLong: "the answer has more than \(settings.hookAnswerBytesMax) bytes"
-        case .unreachable(let reason): "the receiver cannot be reached: \(reason)"
-        case .disconnected(let reason): "the receiver has not answered: \(reason)"
-        }
-    }
-}
-
-extension Outcome {
-    /// Why nothing is committed, for an operator.
-    fileprivate var sentence: String {
-        switch self {
-        case .rejected(let rejection, _): "\(rejection.code): \(rejection.detail)"
-        case .preconditionFailed(let failure): "precondition-failed: \(failure.pointer) is not as expected"
-        case .keyReused: "key-reused: another answer is committed"
-        case .full: "as many actions wait, or idempotency keys are kept, as this server allows"
-        case .notRecorded, .unknown: "the journal has failed"
-        case .failed(let detail): "internal: \(detail)"
-        case .draining: "the server is stopping"
-        case .committed, .wouldCommit, .nothingCommitted: "there was nothing to commit"
-        }
     }
 }

@@ -232,7 +232,8 @@ final class RequestHandler: Sendable {
         case .file(let file):
             return .now(
                 Page.response(to: request, file: file, in: contract.coding(of: request))
-                    ?? respond(Contract.noSuchRoute, name.id))
+                    // Files need no credential, so the answer says nothing of the history.
+                    ?? closing(contract.response(to: Contract.noSuchRoute, latest: nil, requestID: name.id)))
         case .backup(let access): return backup(request, access, exchange, name.id)
         }
     }

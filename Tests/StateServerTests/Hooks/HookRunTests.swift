@@ -221,11 +221,15 @@ struct HookFileTests {
                 roots: [.init(id: "r", actions: 11)])
         }
 
-        try place.progress.write(content(7))
-        try place.progress.write(content(5))
+        try place.progress.write(content(7), isShared: true)
+        try place.progress.write(content(5), isShared: true)
         #expect(try place.progress.read() == content(7))
-        try place.progress.write(content(8))
+        try place.progress.write(content(8), isShared: true)
         #expect(try place.progress.read() == content(8))
+
+        // Alone on a journal that an older copy has taken the place of, it does.
+        try place.progress.write(content(3), isShared: false)
+        #expect(try place.progress.read() == content(3))
     }
 
     @Test("the answers to one cascade have a budget, which survives a restart")

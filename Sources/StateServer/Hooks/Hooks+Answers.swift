@@ -1,0 +1,154 @@
+internal import Dispatch
+internal import HTTPClient
+internal import HTTPMessages
+internal import Logging
+internal import StateHTTP
+internal import StateStore
+internal import Synchronization
+
+/// The end of an attempt: the receiver has taken the delivery, with or without actions, or the hook tries again.
+extension Hooks {
+    func end(_ id: String, _ number: Int, _ outcome: HTTPPool.Outcome) {
+        guard let (run, site) = underWay(id, number), let delivery = run.delivery else { return }
+        switch outcome {
+        case .success(let answer) where 200..<300 ~= answer.status:
+            dispatch(answer.body, of: run, delivery, number, site)
+        case .success(let answer) where answer.status == 410: pause(id, "the receiver has answered 410 (Gone)")
+        case .success(let answer): fail(id, "the receiver has answered \(answer.status)")
+        case .failure(.cancelled): change(id) { $0.abandon() }
+        case .failure(let failure): fail(id, failure.sentence(settings))
+        }
+    }
+
+    /// Dispatches the actions in an answer, if there are any, and ends the delivery when they are decided.
+    private func dispatch(
+        _ answer: [UInt8], of run: HookRun, _ delivery: HookRun.Delivery, _ number: Int, _ site: Site
+    ) {
+        let id = run.entry.id
+        guard case .commit(let commit) = delivery.content else { return finish(id, delivery, site) }
+        do throws(Problem) {
+            guard
+                let transaction = try site.contract.transaction(
+                    inAnswer: answer, of: run.view, to: commit, delivery: delivery.id)
+            else { return finish(id, delivery, site) }
+            let (root, count) = (commit.root ?? commit.id, transaction.items.count)
+            let hasLeft = state.withLock { $0.budget.spend(count, of: root, max: settings.cascadeDepthMax) }
+            guard hasLeft else {
+                return finish(
+                    id, delivery, site,
+                    refused:
+                        "cascade-over-budget: hooks have answered the cascade of \(root) with \(settings.cascadeDepthMax) actions, which is its budget: a hook wakes itself"
+                )
+            }
+            site.store.enqueue(
+                PendingTransaction(transaction, client: run.entry.subject) { [self] outcome in
+                    queue.async {
+                        // The delivery comes again, and is counted then.
+                        if outcome.isRetried { self.state.withLock { $0.budget.giveBack(count, of: root) } }
+                        self.end(id, number, delivery, outcome, site)
+                    }
+                })
+            site.store.flush()
+        } catch { finish(id, delivery, site, refused: "\(error.code): \(error.detail)") }
+    }
+
+    private func end(
+        _ id: String, _ number: Int, _ delivery: HookRun.Delivery, _ outcome: Outcome, _ site: Site
+    ) {
+        guard underWay(id, number) != nil else { return }
+        if outcome.isRetried { return fail(id, "the actions in the answer are not recorded: \(outcome.sentence)") }
+        if case .committed = outcome { return finish(id, delivery, site) }
+        finish(id, delivery, site, refused: outcome.sentence)
+    }
+
+    private func underWay(_ id: String, _ number: Int) -> (HookRun, Site)? {
+        state.withLock { state in
+            guard let run = state.runs[id], run.attempt == number, let site = state.site else { return nil }
+            return (run, site)
+        }
+    }
+
+    private func change(_ id: String, _ body: (inout HookRun) -> Void) {
+        state.withLock { state in
+            guard var run = state.runs[id] else { return }
+            body(&run)
+            (state.runs[id], state.mustWrite) = (run, true)
+        }
+    }
+
+    private func finish(_ id: String, _ delivery: HookRun.Delivery, _ site: Site, refused: String? = nil) {
+        let refused = refused.map(HookProgress.shown)
+        metrics.hookDelivered(isRefused: refused != nil)
+        if let refused {
+            logger.warning(
+                "actions of a hook refused",
+                metadata: [
+                    "hook": .string(id), "cause": .string(delivery.cursor.description), "reason": .string(refused),
+                ])
+        }
+        change(id) { run in
+            run.finish(delivery)
+            run.note(refused: refused)
+        }
+        step(id, site)
+    }
+
+    func fail(_ id: String, _ reason: String) {
+        let reason = HookProgress.shown(reason)
+        metrics.hookFailed()
+        var isFirst = false
+        change(id) { run in
+            isFirst = run.fail(
+                reason, at: schedule.now(), date: schedule.time(), random: schedule.random(0.75...1))
+        }
+        logger.log(
+            level: isFirst ? .warning : .debug, "hook failed",
+            metadata: ["hook": .string(id), "reason": .string(reason)])
+    }
+
+    private func pause(_ id: String, _ reason: String) {
+        fail(id, reason)
+        logger.warning("hook paused", metadata: ["hook": .string(id), "reason": .string(reason)])
+        do throws(SettingsFault) {
+            try file.change(id) { (entry) throws(SettingsFault) in entry.paused = reason }
+        } catch {
+            logger.error("hook not paused", metadata: ["hook": .string(id), "reason": .string(error.description)])
+        }
+    }
+}
+
+extension HTTPConnection.Failure {
+    fileprivate func sentence(_ settings: Settings) -> String {
+        switch self {
+        case .cancelled: "the delivery has been ended"
+        case .timedOut: "the receiver has not answered within \(settings.hookSecondsMax) s"
+        case .tooLong: "the answer has more than \(settings.hookAnswerBytesMax) bytes"
+        case .unreachable(let reason): "the receiver cannot be reached: \(reason)"
+        case .disconnected(let reason): "the receiver has not answered: \(reason)"
+        }
+    }
+}
+
+extension Outcome {
+    /// Whether the receiver is asked again; its actions are then committed once.
+    fileprivate var isRetried: Bool {
+        switch self {
+        case .full, .notRecorded, .unknown, .draining: true
+        case .committed, .rejected, .preconditionFailed, .failed, .nothingCommitted, .keyReused, .wouldCommit: false
+        }
+    }
+
+    /// Why nothing is committed, for an operator.
+    fileprivate var sentence: String {
+        switch self {
+        case .rejected(let rejection, _): "\(rejection.code): \(rejection.detail)"
+        case .preconditionFailed(let failure): "precondition-failed: \(failure.pointer) is not as expected"
+        case .keyReused: "key-reused: another answer is committed"
+        case .full: "as many actions wait, or idempotency keys are kept, as this server allows"
+        case .notRecorded, .unknown: "the journal has failed"
+        case .failed(let detail): "internal: \(detail)"
+        case .draining: "the server is stopping"
+        case .committed, .wouldCommit, .nothingCommitted: "there was nothing to commit"
+        }
+    }
+}
