@@ -53,7 +53,8 @@ enum JournalPlace: Sendable, CustomStringConvertible {
 
     func document(_ key: String, name: String) throws(SettingsFault) -> any SharedDocument {
         switch self {
-        case .directory(let path): return SharedFile(path: "\(path)/\(key).json", name: name, isSecret: key == HookFile.key)
+        case .directory(let path):
+            return SharedFile(path: "\(path)/\(key).json", name: name, isSecret: key == HookFile.key)
         case .cluster(let address):
             do {
                 return ClusterFile(try ClusterDocument(address, key), name: name, at: address, key)
