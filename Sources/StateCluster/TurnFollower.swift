@@ -85,8 +85,8 @@ final class TurnFollower: Sendable {
         }
         let watch = Etcd.Watch(
             create_request: .init(
-                // Between the two lie the documents, and the manifests of snapshots, of which there are few.
-                key: Data(keys.meta.utf8), range_end: Data(ClusterKeys.end(of: keys.turns).utf8),
+                // From behind the parts of snapshots to the last turn: all but the turns are few, and the documents are among them.
+                key: Data(ClusterKeys.end(of: keys.chunks).utf8), range_end: Data(ClusterKeys.end(of: keys.turns).utf8),
                 start_revision: "\(revision)"))
         request.body = try? JSON.encode(watch)
         var fault: String?

@@ -7,7 +7,7 @@ import pytest
 
 from harness.actions import add
 from harness.etcd import Etcds
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect_equal, wait_until
 from harness.hooks import Receiver
 from harness.programs import free_port
 from harness.server import Server
@@ -53,6 +53,19 @@ def test_each_commit_comes_in_order_through_kills_of_the_writer(workspace, figur
     receiver.wait_for(sent, 40)
     versions = [commit["version"] for commit in receiver.commits]
     expect_equal(versions, list(range(1, sent + 1)), "the versions")
-    expect("up to date" in wait_until(lambda: receiver.listed(), "the list"), receiver.listed())
+    wait_until(lambda: "up to date" in receiver.listed(), "the list says that nothing is left")
     again = len(receiver.taken) - sent
     figures(f"{sent} commits through {rounds} kills of the writer; {again} came again")
+
+
+def test_running_servers_notice_a_hook_and_its_end(workspace):
+    servers = led(workspace, Etcds(workspace, 1).address("hooks"))
+    receiver = Receiver(workspace, servers[0].data, "--read", "*")
+    for server in servers:
+        wait_until(lambda: '"hooks":"1"' in server.log_text(), "the server has read the hook", 5)
+    with servers[0].client() as client:
+        client.commit(add(1))
+    receiver.wait_for(1, 10)
+    receiver.hook("delete")
+    for server in servers:
+        wait_until(lambda: '"hooks":"0"' in server.log_text(), "the server has read that there is none", 5)
