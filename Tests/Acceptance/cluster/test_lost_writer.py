@@ -169,4 +169,4 @@ def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, h
     figures(f"{taken} actions through {kills} kills of the writer")
     wait_until(
         lambda: json.loads(etcds.keys("lost/quarantine").get("lost/quarantine", b'{"quarantine":[]}'))["quarantine"] == [],
-        "nothing is suspected", seconds=5)
+        "nothing is suspected", seconds=20)
