@@ -1,3 +1,4 @@
+public import Foundation
 internal import StateJSON
 public import StateStore
 
@@ -12,10 +13,36 @@ extension StateClient {
         public var id: String?
         /// Whether the state differs from the version before.
         public var changed: Bool
+        /// The name of an action that is scheduled, by which ``StateClient/unschedule(_:within:)`` takes it back.
+        public var name: String?
+        /// The time of an action that is scheduled, in RFC 3339.
+        public var due: String?
 
         init(_ answer: Answer) throws {
             let body = try Problem.decode(Body.self, from: answer.body)
             (version, cursor, id, changed) = (body.version, body.cursor, body.id, body.changed)
+            (name, due) = (body.name, body.due)
+        }
+    }
+
+    /// The time at which the server dispatches an action.
+    public struct Schedule: Encodable, Sendable {
+        private let after: Double?
+        private let at: String?
+        private let name: String?
+
+        /// A time so long after the commit that schedules.
+        ///
+        /// - Parameter name: the name by which the action is replaced and taken back, 1 to 255 bytes; else the server makes one.
+        public static func after(_ delay: Duration, name: String? = nil) -> Schedule {
+            Schedule(after: delay / .seconds(1), at: nil, name: name)
+        }
+
+        /// A time of the server's wall clock; one in the past is now.
+        ///
+        /// - Parameter name: as in ``after(_:name:)``.
+        public static func at(_ time: Date, name: String? = nil) -> Schedule {
+            Schedule(after: nil, at: time.formatted(.iso8601), name: name)
         }
     }
 
@@ -52,4 +79,6 @@ private struct Body: Decodable {
     var cursor: String?
     var id: String?
     var changed: Bool
+    var name: String?
+    var due: String?
 }

@@ -4,12 +4,14 @@ internal import StateJSON
 struct Call: Sendable {
     /// Path and query below the base URL, percent-encoded.
     var target: String
+    var method: String
     var body: [UInt8]?
     var key: String?
     var tag: String?
 
-    init(_ target: String, body: [UInt8]? = nil, key: String? = nil, tag: String? = nil) {
+    init(_ target: String, method: String? = nil, body: [UInt8]? = nil, key: String? = nil, tag: String? = nil) {
         (self.target, self.body, self.key, self.tag) = (target, body, key, tag)
+        self.method = method ?? (body == nil ? "GET" : "POST")
     }
 }
 
@@ -123,15 +125,15 @@ enum Transport {
             throw StateClient.Problem.malformed("\(base) is no URL that begins with http:// or https://")
         }
         var request = URLRequest(url: url)
+        request.httpMethod = call.method
         if let body = call.body {
-            request.httpMethod = "POST"
             request.httpBody = Data(body)
             request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         }
         if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
         if let key = call.key { request.setValue("\"\(key)\"", forHTTPHeaderField: "Idempotency-Key") }
         if let tag = call.tag { request.setValue(tag, forHTTPHeaderField: "If-None-Match") }
-        let (data, response) = try await (call.body == nil ? reads : actions).data(for: request)
+        let (data, response) = try await (call.method == "GET" ? reads : actions).data(for: request)
         guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
         return Answer(
             status: response.statusCode, tag: response.value(forHTTPHeaderField: "ETag"),

@@ -70,6 +70,7 @@ public struct StateClient: Sendable {
     ///   - id: the name of the action, 1 to 255 bytes: `/v1/actions/<id>` finds its commit.
     ///   - meta: an object that is recorded with the action.
     ///   - expectations: values that have to be in the state before the action, or it is refused as `precondition-failed`.
+    ///   - schedule: when the server dispatches the action; nil for now.
     ///   - key: the name of the intent, 1 to 255 printable ASCII characters. The same key commits the same action once, also
     ///     from another process, as long as the server keeps keys: a day by default. Without one, a call makes a key of its
     ///     own for all attempts.
@@ -79,12 +80,25 @@ public struct StateClient: Sendable {
     @discardableResult
     nonisolated(nonsending) public func dispatch<Dispatched: Action>(
         _ action: Dispatched, id: String? = nil, meta: JSONValue? = nil, expect expectations: [Expectation] = [],
-        key: String = UUID().uuidString, within limit: Duration = .seconds(120)
+        schedule: Schedule? = nil, key: String = UUID().uuidString, within limit: Duration = .seconds(120)
     ) async throws -> Receipt {
         let body = Dispatch(
             type: Dispatched.type, payload: action, id: id, meta: meta,
-            expect: expectations.isEmpty ? nil : expectations)
+            expect: expectations.isEmpty ? nil : expectations, schedule: schedule)
         let call = try Call("/actions", body: JSON.encode(body), key: key)
+        return try Receipt(try await outbox.inTurn(within: limit) { try await requests.send(call, within: $0) })
+    }
+
+    /// Takes back an action that this client's subject has scheduled.
+    ///
+    /// - Parameter limit: for how long a request without an answer is sent again.
+    /// - Throws: ``Problem``; its code is `not-scheduled` where the subject has scheduled nothing under the name.
+    @discardableResult
+    nonisolated(nonsending) public func unschedule(_ name: String, within limit: Duration = .seconds(120)) async throws
+        -> Receipt
+    {
+        let path = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? name
+        let call = Call("/schedule/\(path)", method: "DELETE", key: UUID().uuidString)
         return try Receipt(try await outbox.inTurn(within: limit) { try await requests.send(call, within: $0) })
     }
 }
@@ -95,4 +109,5 @@ private struct Dispatch<Payload: Action>: Encodable {
     var id: String?
     var meta: JSONValue?
     var expect: [StateClient.Expectation]?
+    var schedule: StateClient.Schedule?
 }

@@ -24,6 +24,26 @@ struct LiveTests {
         }
     }
 
+    @Test("an action is scheduled, replaced under its name, and taken back")
+    func schedule() async throws {
+        try await serve { url in
+            let client = StateClient(url)
+            let first = try await client.dispatch(Tally.Add(amount: 5), schedule: .after(.seconds(3600), name: "a/b c"))
+            #expect(first.name == "a/b c" && first.due != nil && !first.changed)
+            let later = Date(timeIntervalSinceNow: 3600)
+            try await client.dispatch(Tally.Add(amount: 7), schedule: .at(later, name: "a/b c"))
+            try await client.unschedule("a/b c")
+            await #expect { try await client.unschedule("a/b c") } throws: {
+                ($0 as? StateClient.Problem)?.code == "not-scheduled"
+            }
+            try await client.dispatch(Tally.Add(amount: 1), schedule: .after(.zero))
+            for try await value in client.values("/value", as: Int.self) where value != 0 {
+                #expect(value == 1)
+                break
+            }
+        }
+    }
+
     private func serve(_ body: (URL) async throws -> Void) async throws {
         var settings = Settings()
         (settings.data, settings.listen) = ("none", "127.0.0.1:0")

@@ -140,6 +140,9 @@ class Retrying(threading.Thread):
                     self.refusals.append(answer)
 
 
+# In the long ring: one run in six leaves a suspicion that nobody tries any more, and beside other work an innocent action
+# that is tried at the moment of the next kill can be set aside.
+@pytest.mark.alone
 @pytest.mark.seconds(long=300)
 @pytest.mark.parametrize("has_directory", [False, True], ids=["without a directory", "with directories"])
 def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, has_directory, pytestconfig, figures):
