@@ -86,7 +86,7 @@ extension Quarantine {
     private func beginTrial() {
         guard let next = trials.withLock({ $0.next() }) else { return }
         let record = next.record
-        let found = Mutex(Verdict.unknown)
+        let found = Mutex((verdict: Verdict.unknown, entries: [QuarantineFile.Entry]()))
         let (entry, since) = entry(of: record.identity)
         let isOver = since.map { $0.duration(to: .now) > trialTime } ?? false
         // Of a load the page names a line, which the list does not know.
@@ -95,9 +95,12 @@ extension Quarantine {
         changes.change { entries in
             if isOver { entries.setAside(record.identity, triedIn: entry?.tried) }
             let verdict = entries.begin(trial, of: record)
-            found.withLock { $0 = verdict }
+            found.withLock { $0 = (verdict, entries) }
         } then: { [self] isWritten in
-            let verdict = isWritten ? found.withLock(\.self) : .unknown
+            let (latest, entries) = found.withLock(\.self)
+            let verdict = isWritten ? latest : .unknown
+            // The turn refuses it: a server that has been killed may have committed it, and then its retry has an answer.
+            if case .refused = verdict { take(entries) }
             // The list may have the trial all the same.
             if !isWritten {
                 changes.change { $0.endTrial(of: record.identity, by: trial.server, process: trial.process) }
@@ -114,13 +117,17 @@ extension Quarantine {
         }
     }
 
-    /// Drops from the list what this server has tried and carried out without harm.
+    /// Drops from the list what this server has tried and carried out without harm, and what is set aside but committed.
     ///
     /// - Parameter isReduced: whether the action has reached the reducers.
     func endTrial(of dispatch: DispatchRequest, isReduced: Bool) {
-        guard trials.withLock({ $0.current != nil }), let identity = MarkPage.Record(dispatch)?.identity,
-            trials.withLock({ $0.end(identity) })
+        guard hasEntries || trials.withLock({ $0.current != nil }),
+            let identity = MarkPage.Record(dispatch)?.identity
         else { return }
+        guard trials.withLock({ $0.end(identity) }) else {
+            if isReduced, entry(of: identity).entry?.state == .quarantined { changes.release(identity) }
+            return
+        }
         if isReduced {
             changes.release(identity)
         } else {

@@ -129,12 +129,18 @@ final class Quarantine: Sendable {
     func reload() {
         switch file.news() {
         case .content(let entries):
-            state.withLock { $0 = State(entries, after: $0) }
-            watch(entries)
+            take(entries)
             logger.notice("quarantine read", metadata: ["count": .stringConvertible(names.count)])
         case .fault(let reason): logger.error("quarantine not read", metadata: ["reason": .string(reason)])
         case nil: break
         }
+    }
+
+    /// Takes the list as it is now.
+    func take(_ entries: [QuarantineFile.Entry]) {
+        // The turns first: they refuse what the list is asked about next.
+        watch(entries)
+        state.withLock { $0 = State(entries, after: $0) }
     }
 
     private func watch(_ entries: [QuarantineFile.Entry]) {

@@ -60,14 +60,15 @@ extension RequestHandler {
     private func carryOut(
         _ dispatch: DispatchRequest, _ exchange: Exchange, _ name: RequestName, _ verdict: Quarantine.Verdict
     ) -> Reply {
-        switch verdict {
-        case .passes: self.dispatch(dispatch, exchange, name)
-        case .refused(let id):
+        switch (verdict, dispatch.content) {
+        // The turn itself refuses an action that is set aside, unless it is committed already.
+        case (.passes, _), (.refused, .one): self.dispatch(dispatch, exchange, name)
+        case (.refused(let id), .lines):
             .now(
                 contract.response(
                     to: dispatch, outcome: .rejected(.quarantined(id), index: 0), latest: latest, name: name))
-        case .isTried: .now(respond(.outcomeUnknown(id: dispatch.clientID), name.id))
-        case .unknown: .now(respond(.notDurable, name.id))
+        case (.isTried, _): .now(respond(.outcomeUnknown(id: dispatch.clientID), name.id))
+        case (.unknown, _): .now(respond(.notDurable, name.id))
         }
     }
 
