@@ -30,7 +30,7 @@ package struct Document: Domain {
     /// Sets the value at a place, with the objects on the way there; `-` is the place behind the last element of an array.
     ///
     /// With a time to live, the place is removed so many seconds later, unless it is set again or removed before.
-    struct Set: ValidatedAction {
+    struct Set: ValidatedAction, AtPath {
         static let type = "document/set"
         var path: String
         var value: JSONTree
@@ -41,16 +41,18 @@ package struct Document: Domain {
     }
 
     /// Merges a value into the one at a place (RFC 7396): a member that is null is removed.
-    struct Merge: ValidatedAction {
+    struct Merge: ValidatedAction, PlacedAction {
         static let type = "document/merge"
         var path: String?
         var value: JSONValue
+
+        var places: [(name: JSONPointer, place: JSONPointer)] { namedPlace(path ?? "", "path") }
 
         func validate() throws(Rejection) { _ = try Place(path ?? "") }
     }
 
     /// Carries out the operations of a JSON Patch (RFC 6902), all or none.
-    struct Patch: ValidatedAction {
+    struct Patch: ValidatedAction, PlacedAction {
         static let type = "document/patch"
         var patch: [Operation]
 
@@ -89,6 +91,13 @@ package struct Document: Domain {
             }
         }
 
+        var places: [(name: JSONPointer, place: JSONPointer)] {
+            patch.enumerated().flatMap { index, operation in
+                namedPlace(operation.path, "patch", "\(index)", "path")
+                    + (operation.from.map { namedPlace($0, "patch", "\(index)", "from") } ?? [])
+            }
+        }
+
         func validate() throws(Rejection) {
             for (index, operation) in patch.enumerated() {
                 let name = "/patch/\(index)"
@@ -110,7 +119,7 @@ package struct Document: Domain {
     /// Adds a member to an object, or inserts an element into an array, as the operation `add` of RFC 6902.
     ///
     /// A time to live is as that of ``Set``.
-    struct Add: ValidatedAction {
+    struct Add: ValidatedAction, AtPath {
         static let type = "document/add"
         var path: String
         var value: JSONTree
@@ -121,7 +130,7 @@ package struct Document: Domain {
     }
 
     /// Removes what is at a place.
-    struct Remove: ValidatedAction {
+    struct Remove: ValidatedAction, AtPath {
         static let type = "document/remove"
         var path: String
 
@@ -129,7 +138,7 @@ package struct Document: Domain {
     }
 
     /// Adds to the number at a place; where nothing is, that number is 0.
-    struct Increment: ValidatedAction {
+    struct Increment: ValidatedAction, AtPath {
         static let type = "document/increment"
         var path: String
         /// 1 where it is missing; it may be negative, and have a fraction.
@@ -191,4 +200,16 @@ package struct Document: Domain {
                 kind: .invalid)
         }
     }
+}
+
+/// An action whose payload has one place, as `path`.
+private protocol AtPath: PlacedAction { var path: String { get } }
+
+extension AtPath {
+    var places: [(name: JSONPointer, place: JSONPointer)] { namedPlace(path, "path") }
+}
+
+/// A place with the pointer of its name in the payload; nothing where it is misspelled.
+private func namedPlace(_ text: String, _ name: String...) -> [(name: JSONPointer, place: JSONPointer)] {
+    JSONPointer(text: text).map { [(JSONPointer(name), $0)] } ?? []
 }

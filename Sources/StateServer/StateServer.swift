@@ -215,10 +215,10 @@ public struct StateServer: Service, Sendable {
         handler.store.beginFiring { [handler] in
             (handler.cluster?.mayDispatchScheduled ?? true) && handler.authenticator.canJudge
                 && !handler.isDraining.load(ordering: .relaxed)
-        } judge: { [authenticator, hooks = handler.hooks] action in
-            if action.name.isPlace { return nil }
-            if hooks?.mayDispatch(action.type, by: action.name.by) ?? false { return nil }
-            return authenticator.rejection(of: action.type, by: action.name.by)
+        } judge: { [authenticator, hooks = handler.hooks] scheduled, action in
+            if scheduled.name.isPlace { return nil }
+            if hooks?.mayDispatch(scheduled.type, by: scheduled.name.by) ?? false { return nil }
+            return authenticator.rejection(of: action, by: scheduled.name.by)
         }
         watchFiles()
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }

@@ -57,7 +57,8 @@ package protocol AnyStore: AnyObject, Sendable {
 
     /// Begins to dispatch the scheduled actions; see ``Store/beginFiring(mayWrite:judge:)``.
     func beginFiring(
-        mayWrite: @escaping @Sendable () -> Bool, judge: @escaping @Sendable (ScheduledAction) -> Rejection?)
+        mayWrite: @escaping @Sendable () -> Bool, judge: @escaping @Sendable (ScheduledAction, any Action) -> Rejection?
+    )
 
     /// Refuses every later transaction, runs a turn for the waiting ones, and returns when every turn has landed.
     func drain()

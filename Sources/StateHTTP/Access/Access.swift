@@ -155,6 +155,22 @@ package final class Access: Sendable {
 
     /// Whether the client may dispatch actions of a type.
     package func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
+
+    /// Whether the client may dispatch an action: its type, at places that the client may see.
+    package func dispatches(_ action: any Action) -> Bool {
+        dispatches(action.typeName) && hiddenPlace(of: action) == nil
+    }
+
+    /// The first place that an action names and that the client may not see, or nil.
+    ///
+    /// - Parameter outer: the pointer into the whole state of one that the action has.
+    func hiddenPlace(
+        of action: any Action, at outer: (JSONPointer) -> JSONPointer = { $0 }
+    ) -> (name: JSONPointer, place: JSONPointer)? {
+        // The cast takes its time, and nothing is hidden from most clients.
+        guard parts != nil, let action = action as? any PlacedAction else { return nil }
+        return action.places.first { !sees(outer($0.place)) }
+    }
 }
 
 extension JSONPointer {

@@ -34,6 +34,15 @@ package struct VisibleStore: Sendable {
         return action
     }
 
+    /// The first place that an action names and that the client may not see, by its name in the payload, or nil.
+    func fault(inPlacesOf action: any Action) -> (name: JSONPointer, fault: String)? {
+        guard let (name, place) = access.hiddenPlace(of: action, at: outer) else { return nil }
+        return (
+            name,
+            "this credential may not see \(place.tokens.isEmpty ? "all of the document" : place.description), and so it may not change or use it"
+        )
+    }
+
     /// Whether the client may make an earlier state the present one.
     var restores: Bool { isWhole && !isFork && access.restores }
 

@@ -162,6 +162,9 @@ extension Contract {
             throw invalid(payload.pointer, "expected an object")
         }
         let action = try decode(actionType, payload, in: node)
+        if let (name, fault) = store.fault(inPlacesOf: action) {
+            throw invalid(JSONPointer(node.pointer.tokens + ["payload"] + name.tokens), fault)
+        }
         if isAsRecorded {
             let isWhole = sent.span.count == sent.bytes.count
             return .init(action, id: id, sent: isWhole ? sent.bytes : Array(sent.bytes[sent.span]))

@@ -87,12 +87,12 @@ final class Authenticator: Sendable {
     /// The reason for which a subject may not dispatch an action any more, or nil.
     ///
     /// A subject of no token in the file may be one of a JSON Web Token, which says only when it is shown what it allows.
-    func rejection(of type: String, by subject: String?) -> Rejection? {
+    func rejection(of action: any Action, by subject: String?) -> Rejection? {
         guard let subject else { return nil }
         let accesses = state.withLock { state in
             state.open == nil ? state.accesses.values.filter { JSONPointer.sameBytes($0.entry.subject, subject) } : nil
         }
-        guard let accesses, !accesses.contains(where: { $0.access.dispatches(type) }) else { return nil }
+        guard let accesses, !accesses.contains(where: { $0.access.dispatches(action) }) else { return nil }
         if accesses.isEmpty, signed != nil { return nil }
         return Rejection(
             "token-revoked",

@@ -53,6 +53,14 @@ public protocol ValidatedAction: Action {
     func validate() throws(Rejection)
 }
 
+/// An action that names the places of the state that it changes or looks at.
+///
+/// A client may dispatch it only where it may see all of them: an answer, and a copy, would show the others.
+package protocol PlacedAction: Action {
+    /// The places, each with the pointer of its name in the payload; a misspelled one is left to ``ValidatedAction/validate()``.
+    var places: [(name: JSONPointer, place: JSONPointer)] { get }
+}
+
 /// The refusal of an action by a reducer or a middleware.
 ///
 /// The store commits nothing; the client reads the code and the sentence.

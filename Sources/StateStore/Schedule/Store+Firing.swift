@@ -6,7 +6,7 @@ struct Firing: Sendable {
     /// Whether this process writes; of several on one history, one does.
     let mayWrite: @Sendable () -> Bool
     /// The reason for which the sender may not dispatch the action any more, or nil.
-    let judge: @Sendable (ScheduledAction) -> Rejection?
+    let judge: @Sendable (ScheduledAction, any Action) -> Rejection?
     /// The time of the wall clock at which the schedule is looked at next; nil for no look.
     var nextLook: Timestamp?
     /// How many actions are dispatched and have no outcome.
@@ -30,7 +30,7 @@ extension Store {
     ///   - judge: the reason for which the sender may not dispatch an action any more, or nil.
     package func beginFiring(
         mayWrite: @escaping @Sendable () -> Bool = { true },
-        judge: @escaping @Sendable (ScheduledAction) -> Rejection? = { _ in nil }
+        judge: @escaping @Sendable (ScheduledAction, any Action) -> Rejection? = { _, _ in nil }
     ) {
         firing.withLock { $0 = Firing(mayWrite: mayWrite, judge: judge) }
         let time = now()
@@ -77,10 +77,12 @@ extension Store {
         flush()
     }
 
-    private func dispatch(_ action: ScheduledAction, judgedBy judge: @Sendable (ScheduledAction) -> Rejection?) {
+    private func dispatch(
+        _ action: ScheduledAction, judgedBy judge: @Sendable (ScheduledAction, any Action) -> Rejection?
+    ) {
         do throws(Rejection) {
-            if let rejection = judge(action) { throw rejection }
-            let item = try domain.item(of: action)
+            let (decoded, item) = try domain.item(of: action)
+            if let rejection = judge(action, decoded) { throw rejection }
             enqueue(transaction(of: action, item)) { [weak self] outcome in
                 guard let self else { return }
                 switch outcome {
@@ -145,16 +147,16 @@ extension Outcome {
 }
 
 extension CompiledDomain {
-    /// The item of a transaction that dispatches a scheduled action.
+    /// A scheduled action, and the item of a transaction that dispatches it.
     ///
     /// - Throws: where today's domain does not have the action.
-    fileprivate func item(of scheduled: ScheduledAction) throws(Rejection) -> Transaction.Item {
+    fileprivate func item(of scheduled: ScheduledAction) throws(Rejection) -> (any Action, Transaction.Item) {
         let node: JSONNode
         do throws(JSONFault) {
             node = JSONNode(try JSONDocument(scheduled.action, depthMax: 1000))
         } catch { throw Rejection("invalid-action", "the action cannot be read: \(error.detail)", kind: .invalid) }
-        return .init(
-            try action(of: node), id: scheduled.id, meta: node.members?.first { $0.key == "meta" }?.value.text,
-            sent: scheduled.action)
+        let action = try action(of: node)
+        let meta = node.members?.first { $0.key == "meta" }?.value.text
+        return (action, .init(action, id: scheduled.id, meta: meta, sent: scheduled.action))
     }
 }

@@ -153,7 +153,7 @@ struct ScheduleTests {
     @Test("a refusal when it is due is recorded with its code, under the action's ID, and is not tried again")
     func refusals() throws {
         let store = try Store.ticker(wall)
-        store.beginFiring(judge: { $0.id == "b" ? Rejection("token-revoked", "no token") : nil })
+        store.beginFiring(judge: { action, _ in action.id == "b" ? Rejection("token-revoked", "no token") : nil })
         _ = store.submitNow(try scheduled(Ticker.Note(text: "bad"), after: 1, id: "a"))
         _ = store.submitNow(try scheduled(Ticker.Note(text: "b"), after: 2, id: "b"))
         _ = store.submitNow(try scheduled(Ticker.Note(text: "c"), after: 3))
