@@ -167,6 +167,83 @@ def test_two_servers_that_differ_in_hidden_rows_answer_the_same_bytes_and_tags(w
         expect_equal(stream.watch(1), [], "events for rows of another")
 
 
+def random_request(chance, subject):
+    """A query for the rows of a subject, or its inbox, and the fields of its head."""
+    asked = {}
+    if chance.random() < 0.7:
+        asked["filter"] = chance.choice(["@.text > 't3'", "@.owner == 'ann'", "@.text != 't1' || @.none", "length(@.text) < 4"])
+    if chance.random() < 0.5:
+        asked["sort"] = chance.choice(["/text", "-/text"])
+    if chance.random() < 0.5:
+        asked["limit"] = chance.choice([0, 1, 5])
+    if chance.random() < 0.5:
+        asked["count"] = "true"
+    if chance.random() < 0.3:
+        asked["fields"] = "/text"
+    if chance.random() < 0.3:
+        asked["pretty"] = "true"
+    place = chance.choice(["/v1/views/mine", "/v1/views/mine", f"/v1/state/inbox/{subject}"])
+    if place.startswith("/v1/state"):
+        asked = {name: value for name, value in asked.items() if name in ("count", "limit", "pretty")}
+    fields = {"Accept-Encoding": "gzip"} if chance.random() < 0.3 else {}
+    return f"{place}?{urllib.parse.urlencode(asked)}", fields
+
+
+def test_watched_queries_of_a_subject_are_the_same_whatever_others_have(workspace):
+    """Two servers with the same rows of ann, and other ones of ben: her waits end at the same commits with the same bytes."""
+    chance = random.Random(workspace.seed)
+    worlds = [World(workspace, ["ann", "ben"]) for _ in range(2)]
+    for world in worlds:
+        for to in ("ann", "ben"):
+            world.client.commit(action("inbox/send", {"to": to, "text": "t0"}), **bearer(world.root))
+    # Each has a connection and the tag of its last answer in each world; ben's are there to be mixed up with hers.
+    waits = [(subject, *random_request(chance, subject)) for subject in ["ann"] * 12 + ["ben"] * 6]
+    ended = 0
+
+    def begin(world, number):
+        subject, target, fields = waits[number]
+        now = world.get(subject, target, **fields)
+        client = world.server.client()
+        head = bearer(world.tokens[subject]) | fields | {"If-None-Match": now.fields["etag"], "X-Request-Id": "x"}
+        client.send(encode_request("GET", f"{target}&wait=50", fields=head))
+        return client, now.fields["etag"]
+
+    open_waits = [[begin(world, number) for number in range(len(waits))] for world in worlds]
+    for step in range(80):
+        owner, kind = chance.choice(["ann", "ben"]), chance.choice(["rows", "rows", "inbox"])
+        key, text = f"{owner}{chance.randrange(8)}", f"t{chance.randrange(9)}"
+        for world, hidden in zip(worlds, ("one", "another, longer one")):
+            said = text if owner == "ann" else f"{text} {hidden}"
+            if kind == "rows":
+                world.put(key, owner, said)
+            else:
+                world.client.commit(action("inbox/send", {"to": owner, "text": said}), **bearer(world.root))
+        for number, (subject, target, fields) in enumerate(waits):
+            answers = []
+            for index, world in enumerate(worlds):
+                client, tag = open_waits[index][number]
+                now = world.get(subject, target, **fields)
+                if now.fields["etag"] == tag:
+                    answers.append(None)
+                    continue
+                answer = client.receive()
+                expect_equal((answer.status, answer.body), (200, now.body), f"step {step}: the wait of {subject} for {target}")
+                expect_equal(answer.fields["etag"], now.fields["etag"], "the tag")
+                answers.append((answer.fields["etag"], answer.body))
+                client.close()
+                open_waits[index][number] = begin(world, number)
+            if subject == "ann":
+                expect_equal(answers[0], answers[1], f"step {step}: {target} in two worlds")
+                ended += answers[0] is not None
+                expect(owner == "ann" or answers[0] is None, f"step {step}: a commit of ben ended {target} of ann")
+    expect(ended > 40, f"only {ended} waits of ann have ended")
+    for world, opened in zip(worlds, open_waits):
+        for client, _ in opened:
+            client.socket.settimeout(0.02)
+            with pytest.raises(TimeoutError):
+                client.socket.recv(1)
+
+
 def test_an_owner_may_and_another_gets_the_answer_of_what_is_not_there(workspace):
     world = World(workspace, ["ann", "ben"])
     world.client.commit(action("rows/put", {"id": "1", "text": "a"}), **bearer(world.tokens["ann"]))
