@@ -102,7 +102,7 @@ private struct JSONWebKey: Decodable {
     }
 
     private static let ambiguous = JSONWebKeySet.Fault(
-        description: "it has no alg, and a key of this type could be used with several: add alg")
+        description: "it has no alg, and several algorithms can use a key of this type: add alg")
     private static let incomplete = JSONWebKeySet.Fault(
         description: "it lacks a part of the key, or has one that is not base64url")
 }

@@ -11,7 +11,7 @@
                 } catch {
                     // The words of the error could hold parts of the key.
                     let sizes = key.algorithm == .rs256 ? "; an RSA key has at least 2048 bits, and at most 8192" : ""
-                    return "it is no key for \(key.algorithm.rawValue)\(sizes)"
+                    return "it is not a key for \(key.algorithm.rawValue)\(sizes)"
                 }
             },
             claims: { token, key in

@@ -39,11 +39,11 @@ extension Model {
                 let place = error.pointer.tokens.isEmpty ? "" : " at \(error.pointer)"
                 throw Fault("it is not JSON\(place): \(error.detail)")
             }
-            let test = try Self.object(value, "it is no test", of: Self.members)
+            let test = try Self.object(value, "it is not a test", of: Self.members)
             switch (test["expect"], test["rejected"]) {
             case (let value?, nil): expected = .value(value)
             case (nil, let code?): expected = .rejected(try Self.text(code, "rejected"))
-            default: throw Fault("it is no test: it has either expect or rejected")
+            default: throw Fault("it is not a test: it has either expect or rejected")
             }
             state = test["state"]
             name = try test["name"].map { (name) throws(Fault) in try Self.text(name, "name") }
@@ -53,11 +53,11 @@ extension Model {
             switch test["from"] {
             case .integer(let number)?: version = Double(number)
             case nil: break
-            default: throw Fault("it is no test: from is the version of the file that has made the state")
+            default: throw Fault("it is not a test: from is the version of the file that has made the state")
             }
             if let given = test["path"] {
                 guard let pointer = JSONPointer(text: try Self.text(given, "path")) else {
-                    throw Fault("it is no test: path is a JSON Pointer, such as /counter/value")
+                    throw Fault("it is not a test: path is a JSON Pointer, such as /counter/value")
                 }
                 path = pointer
             }
@@ -66,20 +66,22 @@ extension Model {
             case (let action?, nil): given = [action]
             case (nil, .array(let actions)?): given = actions
             case (nil, nil) where view != nil || version != nil: break
-            default: throw Fault("it is no test: it has action, or actions, an array, or else view or from")
+            default: throw Fault("it is not a test: it has action, or actions, an array, or else view or from")
             }
             let meta = test["meta"] ?? Model.sampleMeta
             for each in given {
-                let action = try Self.object(each, "an action of it is no action", of: Self.actionMembers)
-                guard let type = action["type"] else { throw Fault("it is no test: an action has a type") }
+                let action = try Self.object(each, "one of its actions is not an action", of: Self.actionMembers)
+                guard let type = action["type"] else { throw Fault("it is not a test: an action has a type") }
                 actions.append(
                     (try Self.text(type, "type"), (action["payload"] ?? [:]).text, (action["meta"] ?? meta).text))
             }
-            if case .rejected = expected, actions.isEmpty { throw Fault("it is no test: only an action is rejected") }
+            if case .rejected = expected, actions.isEmpty {
+                throw Fault("it is not a test: only an action is rejected")
+            }
         }
 
         private static func text(_ value: JSONValue, _ name: String) throws(Fault) -> String {
-            guard case .string(let text) = value else { throw Fault("it is no test: \(name) is a text") }
+            guard case .string(let text) = value else { throw Fault("it is not a test: \(name) is a text") }
             return text
         }
 
@@ -90,7 +92,7 @@ extension Model {
             for (name, _) in object.members where !known.contains(name) {
                 let hint = NearestNames.hint(name, among: known)
                 let names = known.joined(separator: ", ")
-                throw Fault("\(problem): it has a member \(name), and known are \(names)\(hint)")
+                throw Fault("\(problem): it has a member \(name), and the known members are \(names)\(hint)")
             }
             return object
         }

@@ -93,7 +93,7 @@ package final class ServedModel: Sendable {
                 let wider = initial.adding(JSONTree(version), at: Self.versionPart)
             else {
                 throw Model.Fault(
-                    message: "a file with a version has its reducers mounted under names, and none under _version")
+                    message: "a file with a version must mount each reducer under a name, and not under _version")
             }
             initial = wider
             parts.append(JSONDomain.Part(Self.versionPart, schema: ["type": "integer"], isStore: false))
@@ -238,7 +238,7 @@ package final class ServedModel: Sendable {
         guard let due, let action = members["action"] else {
             throw Rejection(
                 "reducer-fault",
-                "the reducer schedules an action at no time: it takes one such as 2030-01-31T12:00:00Z",
+                "the reducer schedules an action without a time: it needs one such as 2030-01-31T12:00:00Z",
                 kind: .invalid)
         }
         context.schedule(action.text, due, as: name)
@@ -265,7 +265,7 @@ package final class ServedModel: Sendable {
         else { return nil }
         return DomainFailure(
             "model-version",
-            "another server has made the state version \(found) of the model, and this server's file is version \(version): it takes the newer file"
+            "another server has made the state version \(found) of the model, and this server's file is version \(version): give this server the newer file"
         )
     }
 

@@ -122,7 +122,7 @@ enum Transport {
 
     static let exchange: Requests.Exchange = { call, base, token in
         guard let url = URL(string: base + call.target), ["http", "https"].contains(url.scheme) else {
-            throw StateClient.Problem.malformed("\(base) is no URL that begins with http:// or https://")
+            throw StateClient.Problem.malformed("\(base) is not a URL that begins with http:// or https://")
         }
         var request = URLRequest(url: url)
         request.httpMethod = call.method

@@ -34,7 +34,7 @@ struct ClusterMeta: Codable {
         let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.domain))
         guard let value = answer.kvs?.first?.value else { return nil }
         guard let domain = try? Etcd.decode(HistoryDomain.self, from: value) else {
-            throw ClusterFault("the key \(keys.domain) in etcd is not that of a Storekeeper")
+            throw ClusterFault("the key \(keys.domain) in etcd does not belong to a Storekeeper")
         }
         return domain
     }
@@ -45,7 +45,7 @@ struct ClusterMeta: Codable {
         guard let meta = try? Etcd.decode(ClusterMeta.self, from: pair.value ?? Data()),
             let epoch = Epoch(meta.epoch), let modified = UInt64(pair.mod_revision),
             let revision = answer.header.revision.flatMap({ UInt64($0) })
-        else { throw ClusterFault("the key \(keys.meta) in etcd is not that of a Storekeeper") }
+        else { throw ClusterFault("the key \(keys.meta) in etcd does not belong to a Storekeeper") }
         guard meta.format == 1 else {
             throw ClusterFault(
                 "the history \(keys.name) in etcd has format \(meta.format), which a newer program reads")

@@ -20,7 +20,7 @@ enum EtcdFailure: Error, CustomStringConvertible {
         case .unreachable(let reason): "no etcd can be reached: \(reason)"
         case .unanswered(let reason): "etcd does not answer: \(reason)"
         case .refused(_, let reason): "etcd refuses: \(reason)"
-        case .malformed(let reason): "this is no etcd: \(reason)"
+        case .malformed(let reason): "this is not etcd: \(reason)"
         }
     }
 }
@@ -69,7 +69,7 @@ final class EtcdClient: Sendable {
         } catch let failure as EtcdFailure {
             throw failure
         } catch {
-            throw .malformed("its answer to \(path) has another form")
+            throw .malformed("its answer to \(path) cannot be read")
         }
     }
 

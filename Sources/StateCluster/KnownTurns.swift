@@ -54,7 +54,7 @@ struct KnownTurns: Sendable {
         }
         let hash = try Self.hash(value)
         guard first != tipKey || hash == tip.hash else {
-            throw .broken("its hash is another one than it was")
+            throw .broken("its hash has changed")
         }
         return nil
     }

@@ -114,7 +114,7 @@ final class TurnFollower: Sendable {
 
     private func take(line: [UInt8], _ take: (Event) -> Void) -> String? {
         guard let message = try? Etcd.decode(Etcd.WatchLine.self, from: line) else {
-            return "the watch has a line of another form"
+            return "the watch has sent a line that cannot be read"
         }
         guard let result = message.result else {
             login.forget()

@@ -99,7 +99,7 @@ final class WriterLease: Sendable {
             let lease = mayWrite ? try keepLease() : nil
             let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction(tip.key, lease))
             let found = (answer.responses ?? []).map { $0.response_range?.kvs?.first }
-            guard found.count == 4 else { return .failed("its answer to a transaction has another form") }
+            guard found.count == 4 else { return .failed("its answer to a transaction cannot be read") }
             let writer = found[0].map(reader) ?? (answer.succeeded == true && lease != nil ? .this : .nobody)
             state.withLock { ($0.writer, $0.confirmed) = (writer, begun) }
             guard let meta = found[1] else { return .replaced("it is deleted") }
@@ -108,7 +108,7 @@ final class WriterLease: Sendable {
                 return .older("its newest turn is gone, as after the restore of an older backup")
             }
             if keys.version(ofTurn: turn.key) == tip.key, SegmentHash((turn.value ?? Data()).prefix(16)) != tip.hash {
-                return .older("the turn of version \(tip.key) is another one")
+                return .older("the turn of version \(tip.key) has changed")
             }
             return .current(newest: found[3].flatMap { keys.version(ofTurn: $0.key) } ?? tip.key)
         } catch {

@@ -364,7 +364,7 @@ package struct Contract: Sendable {
         guard let cursor = Cursor(text: text) else {
             throw Problem(
                 .badRequest, "bad-cursor",
-                "\(name) must be a cursor as an answer's State-Cursor or next has it: <epoch>.<version>")
+                "\(name) must be a cursor, such as the State-Cursor or the next of an answer: <epoch>.<version>")
         }
         return cursor
     }

@@ -121,10 +121,10 @@ public struct TestClient: Sendable {
     private static func send(
         _ transport: InProcessTransport, _ method: String, _ target: String, _ body: String?, _ fields: [String: String]
     ) async throws -> Answer {
-        guard let method = HTTPRequest.Method(method) else { throw TestClientFault("\(method) is no method") }
+        guard let method = HTTPRequest.Method(method) else { throw TestClientFault("\(method) is not a method") }
         var head = HTTPFields()
         for (name, value) in fields {
-            guard let name = HTTPField.Name(name) else { throw TestClientFault("\(name) is no field name") }
+            guard let name = HTTPField.Name(name) else { throw TestClientFault("\(name) is not a field name") }
             head[name] = value
         }
         let request = Request(method: method, target: target, fields: head, body: Array((body ?? "").utf8))
@@ -142,7 +142,7 @@ public struct TestClient: Sendable {
     private static func live(
         _ base: String, _ method: String, _ target: String, _ body: String?, _ fields: [String: String]
     ) async throws -> Answer {
-        guard let url = URL(string: base + target) else { throw TestClientFault("\(base)\(target) is no address") }
+        guard let url = URL(string: base + target) else { throw TestClientFault("\(base)\(target) is not an address") }
         var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData, timeoutInterval: 120)
         request.httpMethod = method
         request.httpBody = body.map { Data($0.utf8) }

@@ -89,7 +89,7 @@ extension SettingKeys {
     var dropSlice: Setting<String> {
         Setting(
             "drop_slice", default: "none",
-            "slices of the recorded state that the model does not have any more, with commas between; their values go")
+            "slices of the recorded state that the model no longer has, separated by commas; their values are dropped")
     }
 
     var filmsBaseURL: Setting<String> {

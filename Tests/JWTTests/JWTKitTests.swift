@@ -114,7 +114,7 @@
             ]
             for key in bad {
                 let fault = try verifier.fault(key)
-                #expect(fault?.contains("it is no key for \(key.algorithm.rawValue)") == true)
+                #expect(fault?.contains("it is not a key for \(key.algorithm.rawValue)") == true)
                 #expect(fault?.contains("AAAA") == false)
                 #expect(fault?.contains("8192") == (key.algorithm == .rs256))
             }

@@ -119,7 +119,7 @@ struct DecodingTests {
             ),
             (
                 #"{"id":7,"title":"a","titel":"b"}"#, "/titel",
-                "there is no such field; known are id, title, small, nested"
+                "there is no such field; the known fields are id, title, small, nested"
             ),
             (#"[1]"#, "", "expected an object, found an array"),
         ])

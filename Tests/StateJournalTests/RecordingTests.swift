@@ -122,7 +122,7 @@ struct RecordingTests {
 
         #expect(
             fault?.description
-                == "line 3: there is none; the header says that the recording ends at version 6, not 5")
+                == "line 3: there is no further line; the header says that the recording ends at version 6, not 5")
     }
 
     @Test(

@@ -301,7 +301,7 @@ function rollBack() {
 function adopt(value, pointer, above = []) {
   spend(typeof value === 'string' ? value.length : 0);
   if (typeof value === 'string') {
-    if (!value.isWellFormed()) throw new ModelFault('half of a surrogate pair is no text', pointer);
+    if (!value.isWellFormed()) throw new ModelFault('half of a surrogate pair is not a text', pointer);
     return value;
   }
   if (typeof value === 'number') {
@@ -331,7 +331,7 @@ function adopt(value, pointer, above = []) {
     copy = {};
     for (const key of sortedKeys(raw)) {
       spend(key.length);
-      if (!key.isWellFormed()) throw new ModelFault('half of a surrogate pair is no name', pointer);
+      if (!key.isWellFormed()) throw new ModelFault('half of a surrogate pair is not a name', pointer);
       put(copy, key, adopt(raw[key], `${pointer}/${escaped(key)}`, above));
     }
   }

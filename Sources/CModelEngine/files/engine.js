@@ -25,7 +25,7 @@ const cut = (value, most) => {
 
 /** Where in the model's file an error comes from, and what it says: texts and numbers, whatever the error has as its members. */
 function faultOf(error) {
-  const fault = { message: 'the model threw a value that is no Error' };
+  const fault = { message: 'the model threw a value that is not an Error' };
   let at = null;
   try {
     if (error instanceof Error) {
@@ -47,8 +47,8 @@ function faultOf(error) {
       else if (frame) at = { line: Number(frame[2]), column: Number(frame[3]) - (frame[2] === '1' ? firstColumn : 0) };
       else if (error instanceof SyntaxError && error.line > 0) at = { line: error.line, column: columnOf(error) };
     } else if (typeof error !== 'object' && typeof error !== 'function') {
-      fault.message = `the model threw ${JSON.stringify(cut(error, QUOTED_MAX))}, which is no Error`;
-    } else if (error === null) fault.message = 'the model threw null, which is no Error';
+      fault.message = `the model threw ${JSON.stringify(cut(error, QUOTED_MAX))}, which is not an Error`;
+    } else if (error === null) fault.message = 'the model threw null, which is not an Error';
     else if (Rejection.membersOf(error)) fault.message = `reject('${Rejection.membersOf(error).code}') was called outside a reducer`;
   } catch { /* The error object itself is hostile: it has no more to say. */ }
   if (at !== null) Object.assign(fault, { file: fileName, ...at, source: (lines[at.line - 1] ?? '').slice(0, QUOTED_MAX) });

@@ -6,7 +6,7 @@ function difference() {
   room = answerMax;
   compare(originalAt(holder, 'state'), holder.state, '', operations);
   const odd = operations.find(({ path }) => !path.isWellFormed());
-  if (odd !== undefined) throw new ModelFault('half of a surrogate pair is no name', odd.path);
+  if (odd !== undefined) throw new ModelFault('half of a surrogate pair is not a name', odd.path);
   return operations;
 }
 

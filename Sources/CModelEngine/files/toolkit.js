@@ -119,7 +119,7 @@ class Cases {
   addCase(matched, reducer) {
     const type = typeOf(matched);
     if (this.byType.has(type)) refuse(`two cases for ${type}`);
-    if (typeof reducer !== 'function') refuse(`the case of ${type} is no function`);
+    if (typeof reducer !== 'function') refuse(`the case of ${type} is not a function`);
     if (typeof matched !== 'function' && !model.actions.has(type)) declareAction(type, undefined, null);
     this.byType.set(type, reducer);
     return this;
@@ -161,7 +161,7 @@ function runCase(reducer, state, action) {
   const result = reducer(state, action);
   if (result === undefined) {
     if (!isObject(state) && state !== null)
-      refuse(`the reducer of ${action.type} returned undefined, and its state is no object that it could have changed`);
+      refuse(`the reducer of ${action.type} returned undefined, and its state is not an object that it could have changed`);
     return state;
   }
   if (result !== state && isObject(state) && run.writes !== writes) {
@@ -350,7 +350,7 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
 function combineReducers(reducers) {
   loadingOnly('combineReducers');
   const keys = Object.keys(reducers);
-  for (const key of keys) if (typeof reducers[key] !== 'function') refuse(`combineReducers: '${key}' is no reducer`);
+  for (const key of keys) if (typeof reducers[key] !== 'function') refuse(`combineReducers: '${key}' is not a reducer`);
   const combined = (state = {}, action) => {
     const next = {};
     for (const key of keys) next[key] = reducers[key](state[key], action);

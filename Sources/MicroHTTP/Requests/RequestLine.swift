@@ -56,7 +56,7 @@ struct RequestLine {
         let start = bytes.startIndex
         guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), isDigit(bytes[start + 5]), bytes[start + 6] == 0x2E,
             isDigit(bytes[start + 7])
-        else { throw .malformed("the request line ends with no version of HTTP") }
+        else { throw .malformed("the request line does not end with a version of HTTP") }
         guard bytes[start + 5] == UInt8(ascii: "1") else { throw .versionNotSupported }
         return bytes[start + 7] == UInt8(ascii: "0") ? .http10 : .http11
     }

@@ -53,7 +53,7 @@ package struct AllowedOrigins: Sendable {
             !parts[1].contains(where: { $0 == "/" || $0 == "*" || $0 == "@" || $0.isWhitespace }),
             origin == origin.lowercased()
         else {
-            return "\"\(origin)\" is no origin: it must be one such as https://app.example or http://localhost:5173"
+            return "\"\(origin)\" is not an origin: it must be one such as https://app.example or http://localhost:5173"
         }
         return nil
     }

@@ -116,7 +116,7 @@ extension Problem {
     package static var tooManyVerifications: Problem {
         Problem(
             .serviceUnavailable, "too-many-verifications",
-            "too many clients with new tokens have come at once; come back in a moment", fields: [.retryAfter: "1"])
+            "too many clients with new tokens have come at once; try again in a moment", fields: [.retryAfter: "1"])
     }
 
     /// The server cannot read its token file or its key file, so it does not know what is revoked.
@@ -131,7 +131,7 @@ extension Problem {
     package static var tooManyFailures: Problem {
         Problem(
             .tooManyRequests, "too-many-failures",
-            "this address has sent too many credentials that this server does not know; come back later",
+            "this address has sent too many credentials that this server does not know; try again later",
             fields: [.retryAfter: "10"])
     }
 }

@@ -55,7 +55,7 @@ package struct Grant: Sendable, Hashable, Codable {
                 "\"\(entry)\" cannot be read: it must be a JSON Pointer such as /tasks, view:NAME, store:NAME, actions:TYPE, or *"
         }
         for entry in dispatch where entry.isEmpty || entry.dropLast().contains("*") {
-            return "\"\(entry)\" is no action type: it must be one such as tasks/add, or begin one and end with *"
+            return "\"\(entry)\" is not an action type: it must be one such as tasks/add, or begin one and end with *"
         }
         return nil
     }

@@ -116,19 +116,19 @@ extension Contract {
             .failure(
                 Problem(
                     .serviceUnavailable, "mailbox-full",
-                    "as many actions wait as this server allows; nothing was committed, come back in a moment",
+                    "too many actions wait at this server; nothing was committed; try again in a moment",
                     fields: [.retryAfter: "1"]))
         case .full(.idempotencyKeys):
             .failure(
                 Problem(
                     .serviceUnavailable, "idempotency-keys-full",
-                    "as many idempotency keys are remembered as this server allows; nothing was committed",
+                    "this server remembers as many idempotency keys as it can; nothing was committed",
                     fields: [.retryAfter: "60"]))
         case .full(.idempotencyKeysOfClient):
             .failure(
                 Problem(
                     .tooManyRequests, "idempotency-keys-full",
-                    "as many idempotency keys of this client are remembered as its share allows; nothing was committed",
+                    "this server remembers too many idempotency keys of this client; nothing was committed",
                     fields: [.retryAfter: "60"]))
         case .notRecorded: .failure(.notDurable)
         case .unknown(let id): .failure(.outcomeUnknown(id: id))

@@ -67,22 +67,22 @@ extension Problem {
         case .all:
             Problem(
                 .serviceUnavailable, "too-many-waiters",
-                "as many requests wait as this server allows; ask without wait, or come back",
+                "too many requests wait at this server; ask without wait, or try again later",
                 fields: [.retryAfter: "5"])
         case .client:
             Problem(
                 .tooManyRequests, "too-many-waiters",
-                "as many requests of this client wait as its share allows; ask without wait, or come back",
+                "too many requests of this client wait; ask without wait, or try again later",
                 fields: [.retryAfter: "5"])
         case .views:
             Problem(
                 .serviceUnavailable, "too-many-views",
-                "clients wait for as many different views with parameters or a subject as this server allows; ask without wait, or come back",
+                "clients wait for too many different views with parameters or a subject; ask without wait, or try again later",
                 fields: [.retryAfter: "5"])
         case .queries:
             Problem(
                 .serviceUnavailable, "too-many-queries",
-                "as many different queries are watched as this server allows; ask without wait, or come back",
+                "clients watch too many different queries; ask without wait, or try again later",
                 fields: [.retryAfter: "5"])
         }
     }
@@ -130,7 +130,7 @@ extension Problem {
     package static var memoryExhausted: Problem {
         Problem(
             .serviceUnavailable, "memory-exhausted",
-            "requests and unread answers occupy as much memory as this server allows; come back in a moment",
+            "requests and unread answers occupy all the memory that this server gives them; try again in a moment",
             fields: [.retryAfter: "1"])
     }
 
@@ -140,12 +140,12 @@ extension Problem {
         case .all, .views, .queries:
             Problem(
                 .serviceUnavailable, "too-many-reads",
-                "as many requests for large, past or old parts are under way as this server allows; come back in a moment",
+                "too many requests for large, past or old parts are under way; try again in a moment",
                 fields: [.retryAfter: "1"])
         case .client:
             Problem(
                 .tooManyRequests, "too-many-reads",
-                "as many requests of this client for large, past or old parts are under way as its share allows",
+                "too many requests of this client for large, past or old parts are under way",
                 fields: [.retryAfter: "1"])
         }
     }
@@ -164,7 +164,7 @@ extension Problem {
     package static func outcomeUnknown(id: String?) -> Problem {
         Problem(
             .serviceUnavailable, "outcome-unknown",
-            "the journal, or the server that carried the action out, failed meanwhile, and whether it is committed is not known yet; send it again only with its Idempotency-Key, or ask for its id until the answer is another one",
+            "the journal, or the server that carried the action out, failed meanwhile, and whether it is committed is not known yet; send it again only with its Idempotency-Key, or ask for its id for as long as the answer is outcome-unknown",
             members: id.map { [.string("id", $0)] } ?? [], fields: [.retryAfter: "1"])
     }
 
@@ -174,7 +174,7 @@ extension Problem {
     package static var journalDamaged: Problem {
         Problem(
             .internalServerError, "journal-damaged",
-            "the journal lacks commits that this request asks for, or has not what was recorded; the log of the server says which, and the latest state is not concerned"
+            "the journal lacks commits that this request asks for, or they are damaged; the log of the server names them; the latest state is not affected"
         )
     }
 
@@ -189,7 +189,7 @@ extension Problem {
     /// There is one backup at a time.
     package static var backupUnderWay: Problem {
         Problem(
-            .serviceUnavailable, "backup-under-way", "another client gets a backup at the moment; come back later",
+            .serviceUnavailable, "backup-under-way", "another client gets a backup at the moment; try again later",
             fields: [.retryAfter: "10"])
     }
 

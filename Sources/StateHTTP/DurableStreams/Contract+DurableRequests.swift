@@ -17,7 +17,7 @@ extension Contract {
         case let method:
             throw Problem(
                 .methodNotAllowed, "method-not-allowed",
-                "\(method.rawValue) cannot be used here: a stream tells what actions have changed, and POST \(routed.store.path)/actions takes actions",
+                "\(method.rawValue) cannot be used here: a stream can only be read; POST \(routed.store.path)/actions takes actions",
                 fields: [.allow: "GET, HEAD, OPTIONS"])
         }
         return try path == ["state"] ? stateStream(routed) : commitStream(routed)

@@ -69,7 +69,8 @@ extension Contract {
                     order.insertions.append(try insertion(element, pointer.appending("\(index)"), routed))
                 }
                 order.insertions.sort { $0.after.version < $1.after.version }
-            default: throw Self.invalid(pointer, "this member is not known here: from, to, skip and insert are")
+            default:
+                throw Self.invalid(pointer, "this member is not known; the known members are from, to, skip and insert")
             }
         }
         return order
@@ -199,7 +200,7 @@ extension Problem {
     package static func tooManyForks(_ most: Int, isOwn: Bool) -> Problem {
         Problem(
             isOwn ? .tooManyRequests : .serviceUnavailable, "too-many-forks",
-            "\(isOwn ? "this client" : "this server") has \(most) forks, as many as it may; end one with DELETE, or come back when one has expired",
+            "\(isOwn ? "this client" : "this server") has \(most) forks, which is the most; end one with DELETE, or try again when one has expired",
             fields: [.retryAfter: "60"])
     }
 
@@ -229,7 +230,7 @@ extension Contract {
             case "test": found.test = try test(value, pointer)
             case "from": found.from = try cursor(in: value, pointer, routed)
             case "to": found.to = try cursor(in: value, pointer, routed)
-            default: throw Self.invalid(pointer, "this member is not known here: test, from and to are")
+            default: throw Self.invalid(pointer, "this member is not known; the known members are test, from and to")
             }
         }
         guard let test = found.test else { throw Self.invalid(JSONPointer(["test"]), "expected a test") }
@@ -261,7 +262,7 @@ extension Contract {
         default:
             throw Self.invalid(
                 place.appending(key),
-                "this member is not known here: value, minimum, maximum, exists and repeats are")
+                "this member is not known; the known members are value, minimum, maximum, exists and repeats")
         }
     }
 

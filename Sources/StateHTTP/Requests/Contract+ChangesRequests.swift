@@ -52,7 +52,7 @@ extension Contract {
             throw Problem(.badRequest, "bad-parameter", "\(name) does not go with before")
         }
         guard streamFormat(routed.request, offered: [.events, .lines]) == nil else {
-            throw Problem(.badRequest, "bad-parameter", "a stream goes forward, and takes no before")
+            throw Problem(.badRequest, "bad-parameter", "a stream goes forward, so it does not take before")
         }
         let request = ChangesRequest(
             since: .now, limit: try limit(parameters) ?? limits.changesLimitDefault,

@@ -142,13 +142,14 @@ extension Contract {
                 isAsRecorded = false
             default:
                 throw invalid(
-                    value.pointer, "there is no such field; known are type, payload, id, meta, expect, schedule")
+                    value.pointer,
+                    "there is no such field; the known fields are type, payload, id, meta, expect, schedule")
             }
         }
         guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
         if type == Commit.restoreType, store.restores {
             guard isAlone else {
-                throw invalid(node.pointer, "a state is restored by an action that is the only one of its request")
+                throw invalid(node.pointer, "an action that restores a state must be the only action of its request")
             }
             if let schedule { throw invalid(schedule.pointer, "a state is restored at once") }
             let (recorded, meta) = Self.recorded(sent.bytes, sent.span)

@@ -81,7 +81,7 @@ extension Contract {
             guard !parameters.has("wait"), read.atLeast == nil, read.until == nil, !read.untilExists else {
                 throw Problem(
                     .badRequest, "bad-parameter",
-                    "version takes no wait, no until and no at-least: the past never changes")
+                    "version cannot be combined with wait, until or at-least: the past never changes")
             }
             guard version <= latest.version else { throw Self.aheadOfLatest(latest) }
             // A preference may be ignored: the past never changes.
@@ -99,7 +99,7 @@ extension Contract {
     private func explains(_ parameters: Parameters) throws(Problem) -> Bool {
         guard try parameters.flag("explain") else { return false }
         guard !parameters.has("wait"), !parameters.has("as") else {
-            throw Problem(.badRequest, "bad-parameter", "explain takes no wait and no as=keyed")
+            throw Problem(.badRequest, "bad-parameter", "explain cannot be combined with wait or as=keyed")
         }
         return true
     }
@@ -121,7 +121,7 @@ extension Contract {
 
     private static func refuseForKeyed(_ parameters: Parameters, _ names: [String]) throws(Problem) {
         for name in names where parameters.has(name) {
-            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and debounce, no \(name)")
+            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and debounce, not \(name)")
         }
     }
 

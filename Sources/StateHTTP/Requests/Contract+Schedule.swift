@@ -129,7 +129,7 @@ extension Contract {
                 if let fault = Self.fault(ofID: text) { throw Self.badSchedule(value.pointer, fault) }
                 name = text
             default:
-                throw Self.badSchedule(value.pointer, "there is no such field; known are after, at, name")
+                throw Self.badSchedule(value.pointer, "there is no such field; the known fields are after, at, name")
             }
         }
         guard (after == nil) != (at == nil) else {

@@ -97,10 +97,11 @@ package struct JSONNode {
             let object = session.unknownFields.first { $1.contains(unknown) }?.key ?? index
             throw JSONFault(
                 .mismatch, at: document.pointer(to: unknown),
-                "there is no such field; known are \(fieldNames(of: object, in: type).joined(separator: ", "))")
+                "there is no such field; the known fields are \(fieldNames(of: object, in: type).joined(separator: ", "))"
+            )
         }
         if !session.isRead, let key = members?.first(where: { _ in true })?.key {
-            throw JSONFault(.mismatch, at: pointer.appending(key), "there is no such field: none is expected here")
+            throw JSONFault(.mismatch, at: pointer.appending(key), "there is no such field: no field is expected here")
         }
         return value
     }

@@ -76,7 +76,7 @@ package struct JSONPatch: Sendable {
         let index = changedPointers.count
         if index >= places.count || places[index].spelling != place {
             let spelling = place.withUnsafeBufferPointer { JSONText($0).string(0..<$0.count) }
-            guard let pointer = JSONPointer(text: spelling) else { preconditionFailure("a place is no pointer") }
+            guard let pointer = JSONPointer(text: spelling) else { preconditionFailure("a place is not a pointer") }
             places.replaceSubrange(index..., with: CollectionOfOne((spelling: place, pointer: pointer)))
         }
         changedPointers.append(places[index].pointer)

@@ -16,10 +16,10 @@ package struct RecordingReader {
     ///   recorded history becomes the cursor with the same version of this history.
     /// - Throws: ``RecordingFault``.
     package init(_ first: [UInt8]?, for epoch: Epoch) throws(RecordingFault) {
-        guard let first else { throw RecordingFault(line: 1, "there is none; a recording begins with a header") }
+        guard let first else { throw RecordingFault(line: 1, "there is no line; a recording begins with a header") }
         var members = try Members(first, line: 1)
         guard try members.string("storekeeper") == "journal" else {
-            throw RecordingFault(line: 1, "storekeeper is not \"journal\": it is no recording of a journal")
+            throw RecordingFault(line: 1, "storekeeper is not \"journal\": it is not a recording of a journal")
         }
         let format = try members.integer("format", Int64.self)
         guard format == Recording.format else {
@@ -100,7 +100,7 @@ package struct RecordingReader {
         guard let latest = header.latest, latest != version else { return }
         throw RecordingFault(
             line: line + 1,
-            "there is none; the header says that the recording ends at version \(latest), not \(version)")
+            "there is no further line; the header says that the recording ends at version \(latest), not \(version)")
     }
 
     /// Reads the IDs that clients have given, without the commit's own cursor.

@@ -97,8 +97,8 @@ final class Authenticator: Sendable {
         return Rejection(
             "token-revoked",
             accesses.isEmpty
-                ? "no token of \(subject) is left, who has scheduled the action"
-                : "no token of \(subject), who has scheduled the action, allows it any more")
+                ? "\(subject) has scheduled the action, and has no token any more"
+                : "\(subject) has scheduled the action, and has no token any more that allows it")
     }
 
     var problemOfEndedAccess: Problem {

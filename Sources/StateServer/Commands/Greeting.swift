@@ -28,7 +28,7 @@ struct Greeting {
             : "\(address)/v1/actions    # the actions that it takes, by POST"
         return [
             "Serves  \(served), \(kept)",
-            "Page    \(socket == nil ? "http://\(address)/" : "none: a browser reads no Unix socket")",
+            "Page    \(socket == nil ? "http://\(address)/" : "none: a browser cannot open a Unix socket")",
             "Read    curl \(token)\(address)/v1/state",
             "Write   curl \(token)\(write)",
             "Access  "

@@ -17,7 +17,7 @@ struct HookCreate: SettingsCommand {
         CommandConfiguration(
             commandName: "create", abstract: "Make a hook and print its secret, which is shown only now.",
             discussion: """
-                The server POSTs to the address each commit behind the present one that the hook sees. For example:
+                The server POSTs each new commit that the hook may see to the address. For example:
                 \(Program.current.name) hook create --url https://example.org/hook --types 'deploys/*' --read '*'
                 """)
     }
@@ -27,7 +27,7 @@ struct HookCreate: SettingsCommand {
     @Option(help: "The address of the receiver, with https; http for one on this machine.")
     var url: String
 
-    @Option(help: "Only commits with an action of this type, once for each; a * at the end stands for any ending.")
+    @Option(help: "Only commits with an action of this type; a * at its end stands for any ending. Repeatable.")
     var types: [String] = []
 
     @Option(help: "Only commits that change this part of the state: a JSON Pointer.")
@@ -35,14 +35,14 @@ struct HookCreate: SettingsCommand {
 
     @Option(
         help:
-            "What it may see, once for each: a JSON Pointer into the state, actions:TYPE, or * for everything; the actions are those of all subjects."
+            "What the hook may see: a JSON Pointer into the state, actions:TYPE, or * for everything. It sees the actions of all subjects. Repeatable."
     )
     var read: [String] = []
 
-    @Option(help: "An action type that its answers may dispatch, once for each; a * at the end stands for any ending.")
+    @Option(help: "An action type that its answers may dispatch; a * at its end stands for any ending. Repeatable.")
     var dispatch: [String] = []
 
-    @Flag(help: "Take an address of http on another machine: everybody on the way reads and changes what is sent.")
+    @Flag(help: "Allow an http address on another machine. Everybody on the way can read and change the deliveries.")
     var insecure = false
 
     var options: SettingsOptions { place.options }
@@ -60,7 +60,7 @@ struct HookCreate: SettingsCommand {
         guard insecure || !HookURL.isInsecure(url) else {
             throw SettingsFault(
                 description:
-                    "\(url) is not https, and everybody on the way could read and change what is sent there; --insecure takes it all the same"
+                    "\(url) is not https: everybody on the way could read and change the deliveries; --insecure allows it"
             )
         }
         // A hook needs no domain. Where that cannot be made, the start of the server says why.
@@ -157,7 +157,7 @@ struct HookResume: SettingsCommand {
 
 struct HookSkip: SettingsCommand {
     static let configuration = CommandConfiguration(
-        commandName: "skip", abstract: "Pass over the commit that a hook fails to deliver.")
+        commandName: "skip", abstract: "Skip the commit that a hook fails to deliver.")
 
     @OptionGroup var place: TokenFileOptions
     @OptionGroup var hook: NamedHook
@@ -170,7 +170,7 @@ struct HookSkip: SettingsCommand {
         var skipped: String?
         try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
             guard let failing, failing.cursor != entry.skipped else {
-                throw SettingsFault(description: "the hook \(id) fails to deliver nothing; there is nothing to skip")
+                throw SettingsFault(description: "the hook \(id) has no failing delivery; there is nothing to skip")
             }
             entry.skipped = failing.cursor
             skipped = failing.cursor

@@ -19,7 +19,7 @@ struct JournalExport: SettingsCommand {
 
     @OptionGroup var options: SettingsOptions
 
-    @Option(help: "The version of the state to begin with; by default the oldest with all commits after it.")
+    @Option(help: "The version to begin with; by default the oldest state that has all commits after it.")
     var since: UInt64?
 
     func run(_ reading: SettingsReading) async throws {
@@ -32,7 +32,7 @@ struct JournalExport: SettingsCommand {
 struct JournalImport: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Make a journal of what export wrote, from standard input: the commits as they were recorded.")
+        abstract: "Make a journal from the lines of export on standard input, with the same commits.")
 
     @OptionGroup var options: SettingsOptions
 
@@ -46,7 +46,7 @@ struct JournalImport: SettingsCommand {
 struct JournalReplay: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
-        abstract: "Make a journal of what export wrote, from standard input: today's reducers run on its actions.")
+        abstract: "Make a journal from the lines of export on standard input, by today's reducers.")
 
     @OptionGroup var options: SettingsOptions
 
@@ -70,7 +70,7 @@ struct JournalBisect: SettingsCommand {
     @Option(help: "A JSON Pointer into the state.")
     var path: String
 
-    @Option(help: "JSON that the value equals; without this and the other tests: that there is a value.")
+    @Option(help: "The value equals this JSON. Without any test: there is a value.")
     var equals: String?
 
     @Option(help: "The value is a number, and not below this one.")
@@ -108,7 +108,7 @@ struct JournalBisect: SettingsCommand {
             return ValueTest(pointer, repeats ? .repeats(!isNegated) : .exists(!isNegated))
         }
         guard given.count == 1, !repeats, !isNegated else {
-            throw SettingsFault(description: "\(name) goes with no other test, and neither with --repeats nor --not")
+            throw SettingsFault(description: "\(name) cannot be combined with another test, --repeats or --not")
         }
         let value = try? JSONValue(parsing: Array(text.utf8))
         switch (name, value) {
@@ -116,7 +116,7 @@ struct JournalBisect: SettingsCommand {
         case ("--at-least", let value?) where value.isNumber: return ValueTest(pointer, .atLeast(value))
         case ("--at-most", let value?) where value.isNumber: return ValueTest(pointer, .atMost(value))
         case ("--equals", nil):
-            throw SettingsFault(description: "--equals is no JSON: a text is in quotes, as in '\"done\"'")
+            throw SettingsFault(description: "--equals is not JSON: a text needs quotes, as in '\"done\"'")
         default: throw SettingsFault(description: "\(name) takes a number")
         }
     }
@@ -146,7 +146,7 @@ struct JournalVerify: SettingsCommand {
             span = try tool.verify(domain, deep ? .deep : .plain)
         } catch let fault as HistoryFault where !chain && !saysWhose {
             throw Failure(
-                "\(fault); this journal does not say whose it is: is this its domain? --domain, --model or --config name another one, and --chain needs none"
+                "\(fault); this journal does not name its domain, so this may be the wrong one: name it with --domain, --model or --config, or use --chain, which needs no domain"
             )
         }
         print("verified: \(span.sentence)")

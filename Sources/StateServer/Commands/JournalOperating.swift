@@ -6,7 +6,7 @@ internal import StateStore
 
 struct JournalInfo: SettingsCommand {
     static let configuration = CommandConfiguration(
-        commandName: "info", abstract: "Say what the journal has, also while a server is running; verifies nothing.")
+        commandName: "info", abstract: "Print what the journal has, also while a server is running; verifies nothing.")
 
     @OptionGroup var options: SettingsOptions
 
@@ -29,7 +29,7 @@ struct JournalInfo: SettingsCommand {
 struct JournalBackup: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Copy the journal to a directory, also while a server is running.",
-        discussion: "The copy is verified, and is there whole or not at all. It has the epoch of the journal.")
+        discussion: "The copy is verified, and is made whole or not at all. It keeps the epoch of the journal.")
 
     @OptionGroup var options: SettingsOptions
 
@@ -44,7 +44,7 @@ struct JournalBackup: SettingsCommand {
 
 struct JournalRestore: SettingsCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Make the journal of a backup, under a new epoch.",
+        commandName: "restore", abstract: "Make a journal from a backup, under a new epoch.",
         discussion: "The states, commits, IDs and idempotency keys are those of the backup.")
 
     @OptionGroup var options: SettingsOptions
@@ -55,7 +55,7 @@ struct JournalRestore: SettingsCommand {
     @Flag(
         help: ArgumentHelp(
             "Keep the epoch: nothing was committed after the backup.",
-            discussion: "With later commits, clients would take other ones for those that they have seen."))
+            discussion: "If there were later commits, clients would take new commits for those that they have seen."))
     var sameEpoch = false
 
     func run(_ reading: SettingsReading) async throws {
@@ -70,7 +70,7 @@ struct JournalCopy: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "copy", abstract: "Move the journal to another place, from a directory into etcd or back.",
         discussion:
-            "The copy is there whole or not at all. It has the epoch, so that cursors and idempotency keys hold, and the tokens: stop every server of the journal before, and start those of the copy."
+            "The copy is made whole or not at all. It keeps the epoch, so cursors and idempotency keys stay valid, and it has the tokens. Stop every server of the journal first, and start servers on the copy afterwards."
     )
 
     @OptionGroup var options: SettingsOptions
@@ -90,7 +90,8 @@ struct JournalCopy: SettingsCommand {
 
 struct JournalCompact: SettingsCommand {
     static let configuration = CommandConfiguration(
-        commandName: "compact", abstract: "Drop what the retention allows and give the space back; no server may run.")
+        commandName: "compact",
+        abstract: "Drop the commits that retention does not keep and give the space back; no server may run.")
 
     @OptionGroup var options: SettingsOptions
 

@@ -21,8 +21,8 @@ struct Serve: SettingsCommand {
 
     @Flag(
         help: ArgumentHelp(
-            "Make the journal one of the domain that is served.",
-            discussion: "A journal of another domain is refused otherwise. Its state has to fit this one."))
+            "Record the served domain as the domain of the journal.",
+            discussion: "Without it, a journal of another domain is refused. The state must fit the served domain."))
     var changeDomain = false
 
     @Flag(help: "Load the model, or the schema, again whenever its file is saved; SIGHUP does it once.")
@@ -45,7 +45,9 @@ struct Serve: SettingsCommand {
                 metadata: ["names": .string(reading.ignoredVariables.joined(separator: " "))])
         }
         let file = Program.current.domainFile?(settings)
-        guard !watch || file != nil else { throw Failure("--watch is for a model or a schema, and none is served") }
+        guard !watch || file != nil else {
+            throw Failure("--watch needs a model or a schema, and this server serves neither")
+        }
         let served = try Program.current.served(settings)
         let claim = DomainClaim(Program.current.domainName(settings), takesOthers: changeDomain)
         let server = try served.server(settings, claim, logger, acceptLoss ? .acceptLoss : .refuse) { address in

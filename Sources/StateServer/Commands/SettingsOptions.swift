@@ -77,7 +77,8 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
         if open, let access = flags["access"], access != AccessPolicy.open.rawValue {
             throw SettingsFault(
                 description:
-                    "--open says that no client needs a token, and --access \(access) that each may; give one of them")
+                    "--open means that no client needs a token, and --access \(access) means something else; give one of them"
+            )
         }
         if open { flags["access"] = AccessPolicy.open.rawValue }
         return try await SettingsReading(

@@ -28,7 +28,7 @@ struct TokenCreate: SettingsCommand {
                 For example: \(Program.current.name) token create --subject ci --read /tasks --dispatch 'tasks/*'
 
                 It also takes every other setting of a server: with its --config, the names in --read and --dispatch are \
-                compared with those of the server's state.
+                compared with what the server's state has.
                 """)
     }
 
@@ -39,11 +39,11 @@ struct TokenCreate: SettingsCommand {
 
     @Option(
         help:
-            "What it may read, once for each: a JSON Pointer into the state, view:NAME, store:NAME, actions:TYPE, or * for everything."
+            "What it may read: a JSON Pointer into the state, view:NAME, store:NAME, actions:TYPE, or * for everything. Repeatable."
     )
     var read: [String] = []
 
-    @Option(help: "An action type that it may dispatch, once for each; a * at the end stands for any ending.")
+    @Option(help: "An action type that it may dispatch; a * at its end stands for any ending. Repeatable.")
     var dispatch: [String] = []
 
     @Flag(help: "It may see the actions of other subjects.")
@@ -52,7 +52,7 @@ struct TokenCreate: SettingsCommand {
     @Flag(help: "It may see metrics and operate the journal.")
     var operate = false
 
-    @Flag(help: "It may make forks; with --read '*' --others.")
+    @Flag(help: "It may make forks; needs --read '*' and --others.")
     var fork = false
 
     @Flag(help: "It may do everything.")
@@ -133,7 +133,7 @@ struct TokenRevoke: SettingsCommand {
                 throw SettingsFault(description: "there is no token \(id) in \(file.fullPath); `token list` shows them")
             }
             subject = revoked.subject
-            if left.isEmpty { warnings.append("no token is left, and the server does not open by that") }
+            if left.isEmpty { warnings.append("no token is left; the server still asks every client for one") }
             warnings += settings.warningsWithoutAdministrator(left)
             entries = left
         }

@@ -110,9 +110,9 @@ extension HookFile.Entry {
         if grant.read.isEmpty { return "it sees nothing: name with --read what it may see, or * for everything" }
         if let path, pointer == nil { return "path \(path): \(JSONPointer.expectation(of: path))" }
         if let type = types.first(where: { $0.isEmpty || $0.dropLast().contains("*") }) {
-            return "\"\(type)\" is no action type: it must be one such as tasks/add, or begin one and end with *"
+            return "\"\(type)\" is not an action type: it must be one such as tasks/add, or begin one and end with *"
         }
-        if Access.fault(inSubject: id) != nil || id.contains("/") { return "its id is no name" }
+        if Access.fault(inSubject: id) != nil || id.contains("/") { return "its id is not a name" }
         return (1...2).contains(secrets.count) && secrets.allSatisfy { HookSecret($0) != nil }
             ? nil : "it needs one or two secrets: whsec_ and the base64 of 24 to 64 bytes"
     }
@@ -123,7 +123,7 @@ enum HookURL {
     /// The fault in an address, as a sentence, or nil.
     static func fault(in url: String) -> String? {
         guard url.utf8.count <= 2048, url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), host(of: url) != nil else {
-            return "\"\(url)\" is no address of a receiver: it must be one such as https://example.org/hook"
+            return "\"\(url)\" is not the address of a receiver: it must be one such as https://example.org/hook"
         }
         return nil
     }

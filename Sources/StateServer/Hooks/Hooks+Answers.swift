@@ -144,7 +144,7 @@ extension Outcome {
         case .rejected(let rejection, _): "\(rejection.code): \(rejection.detail)"
         case .preconditionFailed(let failure): "precondition-failed: \(failure.pointer) is not as expected"
         case .keyReused: "key-reused: another answer is committed"
-        case .full: "as many actions wait, or idempotency keys are kept, as this server allows"
+        case .full: "too many actions wait, or too many idempotency keys are kept"
         case .notRecorded, .unknown: "the journal has failed"
         case .failed(let detail): "internal: \(detail)"
         case .draining: "the server is stopping"

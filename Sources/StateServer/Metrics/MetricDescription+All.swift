@@ -62,7 +62,9 @@ extension MetricDescription {
         .init("storekeeper_journal_up", .gauge, "1 while the journal takes commits; 1 without a journal."),
         .init("storekeeper_journal_commits_total", .counter, "Commits that the journal has taken."),
         .init("storekeeper_journal_failures_total", .counter, "Appends to the journal that failed."),
-        .init("storekeeper_journal_refusals_total", .counter, "Turns that another server was faster than."),
+        .init(
+            "storekeeper_journal_refusals_total", .counter,
+            "Turns that had to be computed again because another server had appended first."),
         .init("storekeeper_cluster_writer", .gauge, "1 while this server of a cluster writes by choice."),
         .init(
             "storekeeper_cluster_stale_seconds", .gauge,
@@ -83,7 +85,9 @@ extension MetricDescription {
         .init("storekeeper_hook_behind_versions", .gauge, "How many versions the last hook is behind the newest one."),
         .init("storekeeper_hook_attempts_total", .counter, "Attempts to deliver to a hook, by outcome."),
         .init("storekeeper_hook_refusals_total", .counter, "Answers of hooks whose actions were refused."),
-        .init("storekeeper_hook_resets_total", .counter, "Times that a hook was behind the history that is kept."),
+        .init(
+            "storekeeper_hook_resets_total", .counter,
+            "Times that a hook missed commits, because they were no longer kept."),
     ]
 
     private static let history: [MetricDescription] = [

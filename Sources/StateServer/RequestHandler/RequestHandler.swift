@@ -326,12 +326,12 @@ final class RequestHandler: Sendable {
             case .shareExhausted:
                 Problem(
                     .tooManyRequests, "too-many-bytes",
-                    "the requests of this client occupy its share of the memory that this server allows",
+                    "the requests of this client occupy its whole share of the server's memory",
                     fields: [.retryAfter: "1"])
             case .connectionsExhausted:
                 Problem(
                     .serviceUnavailable, "too-many-connections",
-                    "this server has as many connections as it allows; come back in a moment",
+                    "this server has too many connections; try again in a moment",
                     fields: [.retryAfter: "1"])
             }
         var response = contract.response(

@@ -27,18 +27,20 @@ public struct SettingKeys: Sendable {
         "address and port, or unix: and the path of a socket; port 0 picks a free one", ListeningPlace.expectation
     ) { ListeningPlace($0, socketMode: 0) != nil }
     public let listenAlso = Setting(
-        "listen_also", default: "none", "a second such place; none: no other", "none, or \(ListeningPlace.expectation)"
+        "listen_also", default: "none", "a second address or socket; none: no second one",
+        "none, or \(ListeningPlace.expectation)"
     ) { $0 == "none" || ListeningPlace($0, socketMode: 0) != nil }
     public let socketMode = Setting("socket_mode", default: "0600", "permissions of the file of a Unix socket")
     public let allowedHosts = Setting(
         "allowed_hosts", default: "listened",
-        "names by which clients reach the server, with commas between; listened: only those of the listened address")
+        "names by which clients reach the server, separated by commas; listened: only the names of the address that it listens on"
+    )
     public let allowedOrigins = Setting(
         "allowed_origins", default: "none",
-        "origins of the pages that may use the server in a browser, with commas between, such as https://app.example")
+        "origins of the pages that may use the server in a browser, separated by commas, such as https://app.example")
     public let trustedProxies = Setting(
         "trusted_proxies", default: "none",
-        "peers whose Forwarded or X-Forwarded-For names the client: addresses, networks, or unix, with commas between; none: no peer"
+        "peers whose Forwarded or X-Forwarded-For names the client: addresses, networks, or unix, separated by commas; none: no peer"
     )
     public let page = Setting(
         "page", default: "on", "on: the server shows itself to a browser at /; off: it does not", "on or off"
@@ -48,7 +50,7 @@ public struct SettingKeys: Sendable {
         "on or off"
     ) { ["on", "off"].contains($0) }
     public let name = Setting(
-        "name", default: "none", "name of this installation, which the page and GET /v1 show; none: it has none",
+        "name", default: "none", "name of this installation, which the page and GET /v1 show; none: no name",
         "1 to 80 characters"
     ) { 1...80 ~= $0.count }
     public let access = Setting(
@@ -77,11 +79,11 @@ public struct SettingKeys: Sendable {
         "data", default: "./data",
         "directory of the journal, or the address of one in etcd, such as etcd://a:2379,b:2379/name; none keeps the state in memory"
     )
-    public let logLevel = Setting("log_level", default: Logger.Level.info, "the least level of what is logged")
+    public let logLevel = Setting("log_level", default: Logger.Level.info, "the lowest level that is logged")
     public let bodyBytesMax = Setting("body_bytes_max", default: 8 << 20, in: 1024...(1 << 30), "longest request body")
     public let compressedBytesMin = Setting(
         "compressed_bytes_min", default: 1024, in: 0...(1 << 30),
-        "least bytes of an answer that is compressed for a client that takes gzip or zstd; 0: none")
+        "size from which an answer is compressed for a client that takes gzip or zstd; 0: no answer is")
     public let depthMax = Setting("depth_max", default: 64, in: 4...512, "deepest nesting of a JSON body")
     public let batchActionsMax = Setting(
         "batch_actions_max", default: 10_000, in: 1...1_000_000, "most actions in one atomic array")
@@ -129,26 +131,27 @@ public struct SettingKeys: Sendable {
         "most different views with parameters or a subject that clients wait for; more are answered 503")
     public let memoryBytesMax = Setting(
         "memory_bytes_max", default: 256 << 20, in: 1 << 20...(1 << 40),
-        "most bytes of unfinished requests and unread answers; above it long ones are 503, of one address 429")
+        "most bytes of unfinished requests and unread answers; above it a long one is answered 503, or 429 where its client occupies half"
+    )
     public let slowRequestsMax = Setting(
         "slow_requests_max", default: 1024, in: 1...1_000_000,
         "most requests with long bodies, or for large, past or old parts, under way; more are answered 503")
     public let slowRequestsPerClientMax = Setting(
         "slow_requests_per_client_max", default: 256, in: 1...1_000_000,
-        "most of these of one client; more are answered 429")
+        "most such requests of one client; more are answered 429")
     public let requestHeadSeconds = Setting(
         "request_head_seconds", default: 10, in: 1...3600, "how long the head of a request may take to arrive")
     public let requestBodySeconds = Setting(
         "request_body_seconds", default: 30, in: 1...86_400,
         "how long its body may take, and a second more for each 16 KiB")
     public let idleTimeoutSeconds = Setting(
-        "idle_timeout_seconds", default: 75, in: 1...86_400, "how long a silent connection is kept")
+        "idle_timeout_seconds", default: 75, in: 1...86_400, "how long an idle connection is kept")
     public let mailboxActionsMax = Setting(
         "mailbox_actions_max", default: 65_536, in: 1...10_000_000,
         "most actions waiting for a turn or the disk; more are 503")
     public let cascadeDepthMax = Setting(
         "cascade_depth_max", default: 100_000, in: 1...10_000_000,
-        "most commits in depth that an action causes through follow-ups; deeper ones are refused")
+        "deepest chain of follow-ups that an action causes; deeper ones are refused")
     public let cascadeActionsMax = Setting(
         "cascade_actions_max", default: 1_000_000, in: 1...1_000_000_000,
         "most actions that one action causes in all; more are refused")
@@ -190,14 +193,14 @@ public struct SettingKeys: Sendable {
     ) { $0 == "none" || ForwardingAddress.isOne($0) }
     public let clusterDirectory = Setting(
         "cluster_directory", default: "none",
-        "directory of this server alone, in which one on a history in etcd finds after a crash what it was reducing, keeps a copy of the newest snapshot, and makes backups; none: no action is set aside for it, and there are no backups over HTTP"
+        "with a journal in etcd: directory of this server alone, for the record of what it is reducing, a copy of the newest snapshot, and backups; none: after a crash this server does not know what it was reducing, and it makes no backups over HTTP"
     )
     public let etcdUser = Setting(
-        "etcd_user", default: "none", "the user as whom etcd is used; none: etcd has no users")
+        "etcd_user", default: "none", "the name of the user of etcd; none: etcd has no users")
     public let etcdPassword = Setting("etcd_password", default: "none", "file with the password of etcd_user")
     public let etcdAuthorities = Setting(
         "etcd_authorities", default: "none",
-        "file of the certificates that may have signed those of etcd, in PEM; none: those of the system")
+        "file with the authorities that sign etcd's certificates, in PEM; none: the authorities of the system")
     public let etcdCertificate = Setting(
         "etcd_certificate", default: "none", "file of the certificate that this server shows etcd, in PEM")
     public let etcdKey = Setting("etcd_key", default: "none", "file of the key of etcd_certificate, in PEM")

@@ -76,7 +76,7 @@ extension Settings {
         guard let proxies = TrustedProxies(names) else {
             throw SettingsFault(
                 description:
-                    "trusted_proxies must be none, or addresses, networks and unix with commas between, such as 127.0.0.1, 10.0.0.0/8, fd00::/8; a network has no bits behind its prefix"
+                    "trusted_proxies must be none, or addresses, networks and unix separated by commas, such as 127.0.0.1, 10.0.0.0/8, fd00::/8; a network has no bits set after its prefix"
             )
         }
         return proxies
@@ -131,7 +131,7 @@ extension Settings {
         guard names.allSatisfy({ $0 != "listened" && AllowedHosts.isName($0) }) else {
             throw SettingsFault(
                 description:
-                    "allowed_hosts must be listened, or names with commas between them such as state.example, 192.0.2.1:8080 or [2001:db8::1]: no pattern, no URL and no empty name"
+                    "allowed_hosts must be listened, or names separated by commas, such as state.example, 192.0.2.1:8080 or [2001:db8::1]: no pattern, no URL and no empty name"
             )
         }
         return names

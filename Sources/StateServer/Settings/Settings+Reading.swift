@@ -174,7 +174,9 @@ extension DeclaredSetting {
             }
             guard isSpelled, !setting.key.isEmpty else {
                 throw SettingsFault(
-                    description: "the key \(setting.key) of a setting has other than lower-case letters, digits and _")
+                    description:
+                        "the key \(setting.key) of a setting has characters other than lower-case letters, digits and _"
+                )
             }
             guard !all.contains(where: { $0.key == setting.key }) else {
                 throw SettingsFault(description: "there are two settings with the key \(setting.key)")

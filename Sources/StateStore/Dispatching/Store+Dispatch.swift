@@ -66,7 +66,7 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .rejected(let rejection, _): rejection.detail
-        case .full: "as many actions wait as this store allows"
+        case .full: "too many actions wait"
         case .notRecorded: "the journal could not record it"
         case .outcomeUnknown: "the journal failed while it recorded it; whether it is committed is not known"
         case .failed(let detail): detail

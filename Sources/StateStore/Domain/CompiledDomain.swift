@@ -299,7 +299,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         } catch {
             throw DomainFailure(
                 "domain-mismatch",
-                "the commit of version \(commit.version), which another server has recorded, does not fit the domain of this server: \(Self.words(error)); it takes the program that wrote it"
+                "the commit of version \(commit.version), which another server has recorded, does not fit the domain of this server: \(Self.words(error)); this server needs the program that wrote it"
             )
         }
         if let failure = declines?(next) { throw failure }

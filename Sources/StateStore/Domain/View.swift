@@ -129,7 +129,7 @@ public struct View<State: Sendable>: Reducer {
         self.init(name, Value.self as? any (Decodable & Sendable).Type, reads.map { JSONPointer(stringLiteral: $0) }) {
             state, _ in
             guard let facet = state as? Facet else {
-                preconditionFailure("\(State.self) is no \(Facet.self), which was checked at start")
+                preconditionFailure("\(State.self) is not a \(Facet.self), which was checked at start")
             }
             return ViewValue(derive(facet))
         }

@@ -101,7 +101,7 @@ package enum ViewParameters: Sendable {
     /// Why a JSON Schema declares no parameters that a client can write in an address, or nil.
     package static func fault(in schema: JSONValue, ofView view: String) -> String? {
         guard case .object(let members) = schema, members["type"] == .string("object") else {
-            return "the parameters of the view \"\(view)\" are no JSON Schema with the type object"
+            return "the parameters of the view \"\(view)\" are not a JSON Schema with the type object"
         }
         var properties = JSONObject()
         if case .object(let declared)? = members["properties"] { properties = declared }
@@ -110,11 +110,12 @@ package enum ViewParameters: Sendable {
             if name.isEmpty { return "\(parameter): a name has at least one character" }
             if reservedNames.contains(name) || name.hasPrefix("_") {
                 let names = reservedNames.sorted().joined(separator: ", ")
-                return "\(parameter), and the server has this name itself, as \(names), and all that begin with _"
+                return
+                    "\(parameter), and this name is reserved for the server; so are \(names), and all names that begin with _"
             }
             if kinds(of: schema).isEmpty {
                 return
-                    "\(parameter) whose schema names no type string, number, integer or boolean, and an address holds nothing else"
+                    "\(parameter) whose schema does not name the type string, number, integer or boolean, and an address can hold no other type"
             }
         }
         if case .array(let required)? = members["required"] {

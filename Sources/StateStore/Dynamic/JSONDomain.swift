@@ -199,7 +199,7 @@ extension JSONDomain {
             let names = parts.map(\.description).joined(separator: ", ")
             throw JSONFault(
                 .mismatch, at: unknown,
-                "the model has no slice any more; it has \(names). --drop-slice \(unknown.tokens.first ?? "NAME") drops the value, and another version with migrate moves it"
+                "the model no longer has this slice; it has \(names). --drop-slice \(unknown.tokens.first ?? "NAME") drops the value, and another version with migrate moves it"
             )
         }
         return state

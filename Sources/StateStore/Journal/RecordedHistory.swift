@@ -199,7 +199,7 @@ package struct DomainClaim: Sendable {
         guard takesOthers else {
             throw Refusal(
                 description:
-                    "the journal \(place) is of the domain \(recorded.name), and the domain \(name) is to be served: name that one, or another place for the data, or make the journal one of this domain with --change-domain"
+                    "the journal \(place) belongs to the domain \(recorded.name), and the domain \(name) is to be served: serve \(recorded.name), name another place for the data, or give the journal to \(name) with --change-domain"
             )
         }
         return HistoryDomain(name: name, since: latest)

@@ -59,7 +59,7 @@ package struct Replay<State: StateType>: HistoryFollower {
                 throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
             }
             guard !entry.isCommand else {
-                throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
+                throw HistoryFault(recorded, type: type, "today this type is a command, and commands are not committed")
             }
             do throws(Rejection) {
                 try domain.reduce(
@@ -98,7 +98,7 @@ package struct Replay<State: StateType>: HistoryFollower {
 
     private func action(_ node: JSONNode, of recorded: Commit) throws(HistoryFault) -> any Action {
         guard let members = node.members, let type = members.first(where: { $0.key == "type" })?.value.string else {
-            throw HistoryFault(recorded, "an action without a type is recorded")
+            throw HistoryFault(recorded, "the recorded action has no type")
         }
         guard let actionType = domain.actionType(of: type) else {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")

@@ -109,7 +109,7 @@ struct ScheduleStep {
         }
         if let chain { time = max(time, chain.earliest) }
         guard time <= DueTime.latest else {
-            throw Rejection("bad-schedule", "the time is behind the year 9999", kind: .invalid)
+            throw Rejection("bad-schedule", "the time is after the year 9999", kind: .invalid)
         }
         var name = name
         if name.text.isEmpty {

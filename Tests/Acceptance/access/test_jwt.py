@@ -415,7 +415,7 @@ def test_a_start_refuses_keys_that_it_cannot_use(workspace, issuer):
         ("add alg", json.dumps({"keys": [{"kty": "oct", "k": number(1 << 300)}]})),
         ("at least 32 bytes", '{"keys":[{"kty":"oct","alg":"HS256","k":"c2VjcmV0"}]}'),
         ("at least 2048 bits", json.dumps({"keys": [short]})),
-        ("it is no key for ES256", json.dumps({"keys": [keys["ES256"].public | {"x": keys["ES256"].public["y"]}]})),
+        ("it is not a key for ES256", json.dumps({"keys": [keys["ES256"].public | {"x": keys["ES256"].public["y"]}]})),
     ]:
         if content is None:
             os.remove(path)

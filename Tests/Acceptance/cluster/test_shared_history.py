@@ -227,7 +227,7 @@ def test_a_server_waits_for_etcd_and_refuses_what_is_not_its_own(workspace):
         expect_equal(client.commit(add(4))["version"], 2, "the next version")
     start_refusal(workspace, "etcd://127.0.0.1/name", "etcd://host:port")
     etcds.put("foreign/meta", b"not ours")
-    start_refusal(workspace, etcds.address("foreign"), "is not that of a Storekeeper")
+    start_refusal(workspace, etcds.address("foreign"), "does not belong to a Storekeeper")
 
 
 def test_a_history_that_is_deleted_behind_a_server_stops_its_writes_and_turns_it_red(workspace):

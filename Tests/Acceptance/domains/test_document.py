@@ -232,7 +232,7 @@ def test_a_journal_of_another_domain_is_refused_and_stays_as_it_is(workspace):
     with server.client() as client:
         client.commit(action("counter/add", {"amount": 1}))
     server.stop()
-    start_refusal(workspace, data, "is of the domain counter, and the domain document is to be served", domain="document")
+    start_refusal(workspace, data, "belongs to the domain counter, and the domain document is to be served", domain="document")
     # A journal of an earlier program does not say whose it is; its newest action does.
     with contextlib.closing(sqlite3.connect(f"{data}/journal.sqlite")) as journal, journal:
         journal.execute("DELETE FROM meta WHERE name LIKE 'domain%'")

@@ -58,7 +58,7 @@ def test_a_copy_and_its_copy_are_verified_and_served_without_a_name(workspace):
 
 def test_another_domain_is_refused_by_each_command(workspace):
     data = document(workspace)
-    says = "is of the domain document, and the domain counter is to be served"
+    says = "belongs to the domain document, and the domain counter is to be served"
     text = start_refusal(workspace, data, says, domain="counter")
     expect("--change-domain" in text, "it does not say what can be done:", text)
     for command in ("verify", "replay"):
@@ -84,7 +84,7 @@ def test_the_chain_is_verified_without_a_domain(workspace):
 def test_a_journal_of_an_earlier_program_is_taken_and_says_whose_it_is_from_then_on(workspace):
     data = document(workspace)
     forget(data)
-    journal_refusal(workspace, "verify", data, "this journal does not say whose it is", "--domain", "showcase")
+    journal_refusal(workspace, "verify", data, "this journal does not name its domain", "--domain", "showcase")
     journal_output(workspace, "verify", data, "--domain", "document")
     expect_equal(recorded(data), {}, "whose it is after commands that only read")
     # A start that is refused claims nothing.
@@ -116,7 +116,7 @@ def test_a_change_of_the_domain_is_said_once(workspace):
     said = journal_output(workspace, "verify", server.data).decode().splitlines()
     expect_equal(said[0], "verified: versions 0 to 4, 4 commits", "what verify says")
     expect("versions 0 to 3 are from before a migration" in said[1], "what it says of the versions before", said)
-    start_refusal(workspace, server.data, "is of the domain document", domain="counter")
+    start_refusal(workspace, server.data, "belongs to the domain document", domain="counter")
 
 
 def test_a_model_is_verified_after_a_migration(workspace):
@@ -152,7 +152,7 @@ def test_a_model_is_verified_after_a_migration(workspace):
     other = workspace.path("others.js")
     with open(path) as file, open(other, "w") as copy:
         copy.write(file.read())
-    start_refusal(workspace, server.data, "is of the domain model things.js, and the domain model others.js", model=other)
+    start_refusal(workspace, server.data, "belongs to the domain model things.js, and the domain model others.js", model=other)
     # A patch before the migration that does not fit is found all the same.
     recording = [json.loads(line) for line in journal_output(workspace, "export", server.data).splitlines()]
     recording[2]["patch"][0]["path"] = "/things/gone/deeper"
@@ -172,4 +172,4 @@ def test_a_setting_of_any_source_names_a_domain(workspace, way):
         env={"STOREKEEPER_DOMAIN": "counter"} if way == "environment" else {},
     )
     expect_equal(done.returncode, 78, "the exit code of check")
-    expect("is of the domain document" in done.stderr, "what it says", done.stderr)
+    expect("belongs to the domain document" in done.stderr, "what it says", done.stderr)

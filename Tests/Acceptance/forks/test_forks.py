@@ -232,7 +232,7 @@ def test_the_command_finds_the_same_commit_in_the_journal(workspace):
         (["--path", "/counter/value", "--equals", "9"], "the test does not hold at the end"),
         (["--path", "counter"], "--path: expected a JSON Pointer, empty or beginning with /"),
         (["--path", "/a~2"], "--path: expected a JSON Pointer, in which each ~ is followed by 0"),
-        (["--path", "/counter/value", "--equals", "x"], "--equals is no JSON"),
+        (["--path", "/counter/value", "--equals", "x"], "--equals is not JSON"),
         (["--path", "/tasks/ids", "--repeats", "--equals", "1"], "--equals goes with no other test"),
         (["--path", "/counter/value", "--at-most", "1", "--at-least", "1"], "--at-least goes with no other test"),
         (["--path", "/counter/value", "--at-most", "many"], "--at-most takes a number"),

@@ -339,12 +339,12 @@ def test_a_command_with_a_fault_makes_no_hook(workspace):
     data = workspace.path("data")
     for options, says in [
         (["--url", "http://example.org/", "--read", "*"], "is not https"),
-        (["--url", "example.org", "--read", "*"], "is no address of a receiver"),
-        (["--url", "https://kim:secret@example.org/", "--read", "*"], "is no address of a receiver"),
+        (["--url", "example.org", "--read", "*"], "is not the address of a receiver"),
+        (["--url", "https://kim:secret@example.org/", "--read", "*"], "is not the address of a receiver"),
         (["--url", "https://example.org/"], "it sees nothing"),
         (["--url", "https://example.org/", "--read", "tasks"], "cannot be read"),
         (["--url", "https://example.org/", "--read", "*", "--path", "tasks"], "path tasks"),
-        (["--url", "https://example.org/", "--read", "*", "--types", "a*b"], "is no action type"),
+        (["--url", "https://example.org/", "--read", "*", "--types", "a*b"], "is not an action type"),
     ]:
         text = hook(workspace, data, "create", *options, code=78)
         expect(says in text, f"{options}: {text}")

@@ -76,11 +76,11 @@ def test_the_examples_pass_their_tests_and_the_check(command, path):
         ({"action": {"type": "counter/add", "payload": {"amount": -1}}}, "it is rejected with counter.negative"),
         ({"action": {"type": "counter/add", "payload": {"amount": -1}}, "expect": ..., "rejected": "x"}, "and not with x"),
         ({"action": {"type": "counter/none"}}, "counter/none"),
-        ({"expect": ...}, "it is no test"),
-        ({"action": {}}, "it is no test"),
+        ({"expect": ...}, "it is not a test"),
+        ({"action": {}}, "it is not a test"),
         ({"name": "adds two", "expect": {"counter": {"value": 3}}}, "adds two: /counter/value is 2, expected 3"),
-        ({"expected": {}}, "it has a member expected, and known are name, state, from, action, actions, meta, view, parameters, subject, path, expect, rejected; did you mean expect?"),
-        ({"action": {"type": "counter/add", "payload": {"amount": 2}, "paylod": 1}}, "it has a member paylod, and known are type, payload, meta"),
+        ({"expected": {}}, "it has a member expected, and the known members are name, state, from, action, actions, meta, view, parameters, subject, path, expect, rejected; did you mean expect?"),
+        ({"action": {"type": "counter/add", "payload": {"amount": 2}, "paylod": 1}}, "it has a member paylod, and the known members are type, payload, meta"),
         ({"path": "/counter/value", "expect": 3}, "/counter/value is 2, expected 3"),
         ({"path": "/counter/none", "expect": 3}, "there is nothing at /counter/none"),
         ({"path": "counter", "expect": 3}, "path is a JSON Pointer"),
@@ -147,7 +147,7 @@ def test_a_test_has_actions_a_part_a_view_and_an_older_state(command, tmp_path):
 @pytest.mark.parametrize("line, says", [
     (b'{"action":{"type":"counter/reset"},"expect":{},}', "it is not JSON: expected a key in quotes, found '}' at byte"),
     (b'{"action":{"type":"counter/reset"},"expect":"caf\xe9"}', "it is not JSON: byte 48 is not valid UTF-8"),
-    (b'{"a":1,"a":1}', "it is not JSON at /a"), (b"[]", "it is no test: it is an object"), (b"nonsense", "it is not JSON: "),
+    (b'{"a":1,"a":1}', "it is not JSON at /a"), (b"[]", "it is not a test: it is an object"), (b"nonsense", "it is not JSON: "),
 ])
 def test_a_line_that_is_no_test_says_why(command, tmp_path, line, says):
     tests = tmp_path / "tests.jsonl"

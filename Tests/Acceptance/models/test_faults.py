@@ -16,8 +16,8 @@ def slice_of(reducer, initial="{ value: 1, list: [1, 2, 3], table: {}, deep: { a
 
 FAULTS = {
     "a member of undefined is read": ("(state) => { state.value = 9; state.missing.x = 1 }", {"line": 2}),
-    "a text is thrown": ("(state) => { state.value = 9; throw 'no' }", {"message": 'the model threw "no", which is no Error'}),
-    "null is thrown": ("(state) => { state.list.push(4); throw null }", {"message": "the model threw null, which is no Error"}),
+    "a text is thrown": ("(state) => { state.value = 9; throw 'no' }", {"message": 'the model threw "no", which is not an Error'}),
+    "null is thrown": ("(state) => { state.list.push(4); throw null }", {"message": "the model threw null, which is not an Error"}),
     "undefined is stored": ("(state) => { state.deep.a.b = undefined }", {"pointer": "/it/deep/a/b"}),
     "an element is deleted": ("(state) => { delete state.list[1]; state.list.splice(0, 1) }", {"line": 2, "message": "an array in the state has no holes; splice takes an element out"}),
     "an element is far behind the last": ("(state) => { state.list[9] = 1 }", {"line": 2, "message": "an array in the state has no holes; push adds an element"}),

@@ -149,7 +149,7 @@ struct ReplayTests {
 
         #expect(
             fault?.description
-                == "version 1 (tally/clear): today a command has this type, of which nothing is committed")
+                == "version 1 (tally/clear): today this type is a command, and commands are not committed")
     }
 
     @Test("an action that today's reducers reject is named with its version and the rejection")
