@@ -152,10 +152,10 @@ struct JournalToolTests {
     @Test(
         "a recording with a fault leaves no journal behind, and the line is named",
         arguments: [
-            ("gap", "line 3: it has version 3 where 2 comes next"), ("cut", "line 5: there is none"),
+            ("gap", "line 3: it has version 3 where 2 comes next"), ("cut", "line 5: there is no further line"),
             ("damaged", "line 4: it cannot be read as JSON"),
             ("unfit", "line 5: version 4 (sums/add): the patch does not fit"),
-            ("empty", "line 1: there is none"),
+            ("empty", "line 1: there is no line"),
         ])
     func faults(kind: String, sentence: String) throws {
         _ = try record(count: 4)
