@@ -89,17 +89,8 @@ static const storekeeper_document documents[] = {
     PAGE("Inside/Decisions/Budgets.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/Budgets.md"
     END
-    PAGE("Inside/Decisions/CommandLine.md")
-#embed "../StateServer/StateServer.docc/Inside/Decisions/CommandLine.md"
-    END
     PAGE("Inside/Decisions/CommitJournal.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/CommitJournal.md"
-    END
-    PAGE("Inside/Decisions/CursorAsID.md")
-#embed "../StateServer/StateServer.docc/Inside/Decisions/CursorAsID.md"
-    END
-    PAGE("Inside/Decisions/DeclaredParts.md")
-#embed "../StateServer/StateServer.docc/Inside/Decisions/DeclaredParts.md"
     END
     PAGE("Inside/Decisions/Deliveries.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/Deliveries.md"
@@ -127,9 +118,6 @@ static const storekeeper_document documents[] = {
     END
     PAGE("Inside/Decisions/IdempotencyKeys.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/IdempotencyKeys.md"
-    END
-    PAGE("Inside/Decisions/JSONAsText.md")
-#embed "../StateServer/StateServer.docc/Inside/Decisions/JSONAsText.md"
     END
     PAGE("Inside/Decisions/LibraryReads.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/LibraryReads.md"
@@ -178,9 +166,6 @@ static const storekeeper_document documents[] = {
     END
     PAGE("Inside/Decisions/TurnsInFlight.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/TurnsInFlight.md"
-    END
-    PAGE("Inside/Decisions/UpgradeCommit.md")
-#embed "../StateServer/StateServer.docc/Inside/Decisions/UpgradeCommit.md"
     END
     PAGE("Inside/Decisions/WatchHub.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/WatchHub.md"

@@ -6,6 +6,9 @@
 
 /// A reader of compact JSON that this module wrote; it builds no tree.
 ///
+/// Values stay bytes between reducer, patch, journal and answer. Bytes decide whether two values are equal, not `Equatable`:
+/// Swift takes two spellings of one accented letter for equal, and such a change would not be recorded.
+///
 /// It trusts the bytes: they are well formed and have no white space between tokens. JSON of a client goes through
 /// ``JSONDocument`` first.
 package struct JSONText {

@@ -10,6 +10,9 @@ public import StateStore
 /// `serve`, which also runs without a subcommand, serves until SIGTERM or SIGINT. It logs to standard error by ``StateLogHandler``,
 /// which it installs in the logging system. A wrong setting ends the program with a sentence on standard error and the exit
 /// code 78, a damaged journal with 65, any other failure with 1, and a misspelled command line with 64.
+///
+/// An adopter's program has every command that `storekeeper` has, because `storekeeper` calls the same function. The price is
+/// that a program without a command line builds swift-argument-parser, too.
 public enum ServerCommand {
     /// Runs the command that the command line names on a domain, and ends the program.
     ///

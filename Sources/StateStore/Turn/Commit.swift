@@ -53,6 +53,8 @@ public final class Commit: Sendable {
     /// The time at which the turn of the commit began.
     public let time: Timestamp
     /// The client's own ID, or else the commit's cursor.
+    ///
+    /// The cursor is unique and ordered, so the pure core needs no random IDs, and only the IDs of clients need an index.
     public var id: String { details?.id ?? epoch.map { Cursor($0, version).description } ?? "" }
     /// The ID of the commit that caused this one; nil for a commit that no other caused.
     public var cause: String? { details?.cause }
@@ -83,7 +85,8 @@ public final class Commit: Sendable {
 
     /// The type of the commit that adds newly declared parts of a domain to a recorded state.
     ///
-    /// No reducer handles this type.
+    /// No reducer handles this type. The addition is a commit, so that followers learn of it and later patches fit. A recorded
+    /// part that the domain does not declare refuses the start, because to drop it silently would lose it.
     package static let upgradeType = "storekeeper/upgrade"
 
     /// The type of the action that makes an earlier state, or that of a fork, the present one.
