@@ -45,7 +45,7 @@ struct JournalBackup: SettingsCommand {
 struct JournalRestore: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Make a journal from a backup, under a new epoch.",
-        discussion: "The states, commits, IDs and idempotency keys are those of the backup.")
+        discussion: "The journal has the states, commits, IDs and idempotency keys of the backup.")
 
     @OptionGroup var options: SettingsOptions
 

@@ -231,7 +231,7 @@ def test_an_import_into_etcd_is_there_whole_or_not_at_all_and_takes_no_name_that
     server.stop()
     lines = journal_output(workspace, "export", server.data).splitlines()
     address = etcds.address("imported")
-    for says, damaged in [("line 1: ", []), ("there is none", lines[:-1]), ("line 21: ", lines[:20] + lines[21:])]:
+    for says, damaged in [("line 1: ", []), ("there is no further line", lines[:-1]), ("line 21: ", lines[:20] + lines[21:])]:
         journal_refusal(workspace, "import", address, says, text=b"\n".join(damaged))
         expect_equal(etcds.keys("imported/"), {}, "what a refused import leaves")
     journal_output(workspace, "import", address, text=b"\n".join(lines))

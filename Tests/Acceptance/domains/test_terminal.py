@@ -98,5 +98,5 @@ def test_a_model_is_loaded_when_it_is_saved_and_its_fault_is_shown(workspace):
 
 def test_watch_needs_a_file(workspace):
     terminal = Terminal(workspace, "--data", "none", "--watch")
-    terminal.until("--watch is for a model or a schema")
+    terminal.until("--watch needs a model or a schema")
     expect_equal(terminal.process.wait(20), 1, "the exit code")

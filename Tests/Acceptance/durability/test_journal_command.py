@@ -124,7 +124,7 @@ def test_verify_names_the_tampered_version_and_a_damaged_export_is_refused_by_it
     data = workspace.path("never")
     for name, damaged, says in [
         ("gap", lines[:20] + lines[21:], "line 21: it has version 21 where 20 comes next"),
-        ("cut off", lines[:-1], "line 53: there is none"),
+        ("cut off", lines[:-1], "line 53: there is no further line"),
         ("half a line", lines[:-1] + [lines[-1][:-4]], "line 53: "),
         ("no header", lines[1:], "line 1: "),
         ("empty", [], "line 1: "),
