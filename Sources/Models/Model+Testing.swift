@@ -43,7 +43,7 @@ extension Model {
             switch (test["expect"], test["rejected"]) {
             case (let value?, nil): expected = .value(value)
             case (nil, let code?): expected = .rejected(try Self.text(code, "rejected"))
-            default: throw Fault("it is not a test: it has either expect or rejected")
+            default: throw Fault("it is not a test: it must have either expect or rejected")
             }
             state = test["state"]
             name = try test["name"].map { (name) throws(Fault) in try Self.text(name, "name") }
@@ -53,11 +53,11 @@ extension Model {
             switch test["from"] {
             case .integer(let number)?: version = Double(number)
             case nil: break
-            default: throw Fault("it is not a test: from is the version of the file that has made the state")
+            default: throw Fault("it is not a test: from must be the version of the file that has made the state")
             }
             if let given = test["path"] {
                 guard let pointer = JSONPointer(text: try Self.text(given, "path")) else {
-                    throw Fault("it is not a test: path is a JSON Pointer, such as /counter/value")
+                    throw Fault("it is not a test: path must be a JSON Pointer, such as /counter/value")
                 }
                 path = pointer
             }
@@ -66,22 +66,22 @@ extension Model {
             case (let action?, nil): given = [action]
             case (nil, .array(let actions)?): given = actions
             case (nil, nil) where view != nil || version != nil: break
-            default: throw Fault("it is not a test: it has action, or actions, an array, or else view or from")
+            default: throw Fault("it is not a test: it must have one of action, actions (an array), view and from")
             }
             let meta = test["meta"] ?? Model.sampleMeta
             for each in given {
                 let action = try Self.object(each, "one of its actions is not an action", of: Self.actionMembers)
-                guard let type = action["type"] else { throw Fault("it is not a test: an action has a type") }
+                guard let type = action["type"] else { throw Fault("it is not a test: an action must have a type") }
                 actions.append(
                     (try Self.text(type, "type"), (action["payload"] ?? [:]).text, (action["meta"] ?? meta).text))
             }
             if case .rejected = expected, actions.isEmpty {
-                throw Fault("it is not a test: only an action is rejected")
+                throw Fault("it is not a test: only an action can be rejected")
             }
         }
 
         private static func text(_ value: JSONValue, _ name: String) throws(Fault) -> String {
-            guard case .string(let text) = value else { throw Fault("it is not a test: \(name) is a text") }
+            guard case .string(let text) = value else { throw Fault("it is not a test: \(name) must be a text") }
             return text
         }
 

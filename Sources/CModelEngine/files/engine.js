@@ -166,8 +166,8 @@ const load = (script) => guarded(() => {
   if (!isObject(initial)) refuse(`the reducer of the whole state${root === definitions.$default ? ', which `export default` names,' : ''} returns an object`);
   holder.state = adopt(initial, '');
   const { version = null, migrate } = definitions;
-  if (version !== null && !(Number.isSafeInteger(version) && version >= 0)) refuse('version is a whole number');
-  if (migrate !== undefined && typeof migrate !== 'function') refuse('migrate is a function of a state and a version');
+  if (version !== null && !(Number.isSafeInteger(version) && version >= 0)) refuse('version must be a whole number');
+  if (migrate !== undefined && typeof migrate !== 'function') refuse('migrate must be a function of a state and a version');
   run = null;
   phase[0] = 0;
   for (const name of Object.keys(definitions)) freezeVariable(name);

@@ -7,7 +7,7 @@ function createEntityAdapter({ selectId = (entity) => entity.id, sortComparer = 
   const entry = (entity) => {
     const id = selectId(entity);
     if (typeof id !== 'string' && typeof id !== 'number')
-      refuse('an entity of a table has no ID that is a text or a number; a payload schema with the ID as a required member tells a client so');
+      refuse('an entity of a table has no ID, or one that is neither a text nor a number; make the ID a required member of the payload schema, to tell clients');
     return id;
   };
   const list = (entities) => (Array.isArray(entities) ? entities : Object.values(entities));

@@ -22,7 +22,7 @@ const define = (object, name, value) => Object.defineProperty(object, name, { va
 
 function restrictDates() {
   const Native = Date, nativeParse = Date.parse;
-  const NOW = 'the time of now would be another one when an action is replayed; use action.meta.time';
+  const NOW = 'the present time differs when an action is replayed; use action.meta.time';
   // As JSON has it, also with a space for the T, and as HTTP has it: the same instant on every machine.
   const check = (text) => {
     if (typeof text !== 'string') return text;
@@ -51,7 +51,7 @@ function restrictDates() {
   }
 }
 
-const KEEPS = 'what a variable of the file keeps is in no record of the state';
+const KEEPS = 'the state does not record what a variable of the file keeps';
 
 /** Makes methods that change an object in place refuse what a variable of the file leads to, which is frozen. */
 function guardFrozen(prototype, names) {
@@ -163,7 +163,7 @@ function freeze(value, owner = undefined) {
   frozen.add(value);
   if (typeof value === 'function' && isObject(value.prototype)) prototypes.add(value.prototype);
   const what = owner === undefined ? undefined : unfreezable(value);
-  if (what !== undefined) refuse(`${owner} has ${what}: ${KEEPS}, and that cannot be frozen; a member of a slice is the place for it, or a constant array or object`);
+  if (what !== undefined) refuse(`${owner} has ${what}: ${KEEPS}, and that cannot be frozen; keep it in a member of a slice, or in a constant array or object`);
   Object.freeze(value);
   if (owner !== undefined) for (const member of membersOf(value)) freeze(member, owner);
   freeze(Object.getPrototypeOf(value), owner);

@@ -110,7 +110,7 @@ function scriptOf(source) {
         const isName = name.kind === 'name' && (found[at - 1].text === '{' || found[at - 1].text === ',');
         if (isName && name.text === 'type' && found[at + 1].kind === 'name') typescript(name);
         if (isName && !hasOwn(toolkit, name.text))
-          stop(name, advice[name.text] ?? `'${name.text}' is nothing that a model can use`,
+          stop(name, advice[name.text] ?? `'${name.text}' is not available in a model`,
             hasOwn(advice, name.text) ? {} : { missing: name.text, known: Object.keys(toolkit) });
       }
       const last = found[end + 1]?.text === ';' ? end + 1 : end;
@@ -142,7 +142,7 @@ function scriptOf(source) {
       const changed = isConstant ? changedName(source, found, index) : token;
       if (changed !== undefined) {
         const where = isConstant ? `; '${changed.text}' is set in line ${lineOf(changed)}` : '';
-        stop(token, `write const: what a variable of the file keeps is in no record of the state (a member of a slice is)${where}`);
+        stop(token, `write const: the state does not record what a variable of the file keeps (keep it in a member of a slice)${where}`);
       }
       replace(token, token, 'const');
       declared(found, index + 1, names);

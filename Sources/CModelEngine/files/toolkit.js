@@ -15,7 +15,7 @@ class Rejection {
     if (!isText(code, CODE_MAX, /^[\p{L}\p{N}_-]+([.\/][\p{L}\p{N}_-]+)*\.[\p{L}\p{N}_-]+$/u))
       refuse(`reject takes a code with a dot, such as todos.full, of letters, digits, - and _, at most ${CODE_MAX}: codes without a dot are the server's`);
     if (!isText(detail, SENTENCE_MAX, /^[^\0-\x08\x0b\x0c\x0e-\x1f]+$/))
-      refuse(`reject takes a sentence of 1 to ${SENTENCE_MAX} characters, none of them a control character`);
+      refuse(`reject takes a sentence of 1 to ${SENTENCE_MAX} characters, without control characters`);
     if (pointer !== undefined && !isText(pointer, SENTENCE_MAX, /^(?:\/(?:[^~\/]|~[01])*)*$/))
       refuse(`reject takes as its third argument a JSON Pointer into the payload, such as /amount, of at most ${SENTENCE_MAX} characters`);
     this.#members = { code, detail, ...(pointer === undefined ? {} : { pointer }) };
@@ -32,7 +32,7 @@ function reject(code, detail = code, pointer = undefined) {
 const later = { requests: null };
 
 function laterOf(what) {
-  if (later.requests === null) refuse(`${what} is called by a reducer`);
+  if (later.requests === null) refuse(`${what} must be called by a reducer`);
   return later.requests;
 }
 
@@ -42,9 +42,9 @@ function schedule(action, when) {
   if (!isObject(when)) refuse('schedule takes as its second argument { after: seconds } or { at: time }');
   const { after, at, name } = when;
   if ((after === undefined) === (at === undefined)) refuse('schedule takes one of after, in seconds, and at, a time');
-  if (after !== undefined && !(typeof after === 'number' && after >= 0 && after < 1e11)) refuse('after is a number of seconds from 0 on');
-  if (at !== undefined && typeof at !== 'string') refuse('at is a text such as 2030-01-31T12:00:00Z');
-  if (name !== undefined && !(isName(name) && name.length <= 255)) refuse('name is a text of 1 to 255 characters');
+  if (after !== undefined && !(typeof after === 'number' && after >= 0 && after < 1e11)) refuse('after must be a number of seconds, 0 or more');
+  if (at !== undefined && typeof at !== 'string') refuse('at must be a text such as 2030-01-31T12:00:00Z');
+  if (name !== undefined && !(isName(name) && name.length <= 255)) refuse('name must be a text of 1 to 255 characters');
   requests.push(JSON.parse(JSON.stringify({ action: { type: action.type, payload: action.payload }, after, at, name })));
 }
 
@@ -58,7 +58,7 @@ function unschedule(name) {
 const isName = (value) => typeof value === 'string' && value !== '' && value.isWellFormed() && !value.includes('\0');
 
 function loadingOnly(what) {
-  if (!model.isLoading) refuse(`${what} is called when the file is loaded, not by a reducer or a view`);
+  if (!model.isLoading) refuse(`${what} must be called when the file is loaded, not by a reducer or a view`);
 }
 
 function declareAction(type, schema, slice) {
@@ -69,7 +69,7 @@ function declareAction(type, schema, slice) {
 
 function schemaOf(schema, where) {
   if (schema !== undefined && !isObject(schema) && typeof schema !== 'boolean')
-    refuse(`${where}: a schema is a JSON Schema, an object`);
+    refuse(`${where}: a schema must be a JSON Schema, an object`);
   return schema;
 }
 
@@ -165,7 +165,7 @@ function runCase(reducer, state, action) {
     return state;
   }
   if (result !== state && isObject(state) && run.writes !== writes) {
-    refuse(`the reducer of ${action.type} changed its draft and returned another value; it does one of the two (an arrow function whose body is an assignment wants braces)`);
+    refuse(`the reducer of ${action.type} changed its draft and returned another value; it does one of the two (an arrow function whose body is an assignment needs braces)`);
   }
   return result;
 }
@@ -304,7 +304,7 @@ const REDUCER_MEMBERS = ['payload', 'reducer'];
 
 /** Refuses a member of an object that means nothing; it may be a mistyped one. */
 function refuseMember(owner, missing, known) {
-  throw Object.assign(new ModelFault(`${owner} has a member '${missing}', which means nothing here`), { missing, known });
+  throw Object.assign(new ModelFault(`${owner} has a member '${missing}', which is not known here`), { missing, known });
 }
 
 function createSlice({ name, initialState, reducers = {}, extraReducers, selectors = {}, schema, reducerPath = name, ...others } = {}) {
@@ -331,7 +331,7 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
     cases.addCase(actions[key], declared.reducer);
   }
   if (extraReducers !== undefined && typeof extraReducers !== 'function')
-    refuse(`the slice ${name}: extraReducers is a function of a builder`);
+    refuse(`the slice ${name}: extraReducers must be a function of a builder`);
   if (extraReducers !== undefined) cases.build = extraReducers;
   const reducer = Object.assign(reducerOf(cases, initialState), { sliceName: name, schema: schemaOf(schema, `the slice ${name}`) ?? null });
   const selectSlice = reading((state) => state[reducerPath], [reducerPath]);
@@ -399,12 +399,12 @@ function view(name, select, options = {}) {
     refuse('view takes a name and a function of the state');
   for (const key of Object.keys(options)) if (!VIEW_MEMBERS.includes(key)) refuseMember(`the view ${name}`, key, VIEW_MEMBERS);
   const { reads = readsOf.get(select) ?? null, parameters, subject = select.length > 2 } = options;
-  if (parameters !== undefined && !isObject(parameters)) refuse(`the view ${name}: parameters is a JSON Schema, an object`);
-  if (typeof subject !== 'boolean') refuse(`the view ${name}: subject is true or false`);
+  if (parameters !== undefined && !isObject(parameters)) refuse(`the view ${name}: parameters must be a JSON Schema, an object`);
+  if (typeof subject !== 'boolean') refuse(`the view ${name}: subject must be true or false`);
   if (parameters === undefined && !subject && select.length > 1)
     refuse(`the view ${name}: its function takes parameters, which need a schema: view(name, select, { parameters: { type: 'object', properties: { ... } } })`);
   if (reads !== null && !(Array.isArray(reads) && reads.every((each) => typeof each === 'string')))
-    refuse(`the view ${name}: reads is an array of names of members of the state`);
+    refuse(`the view ${name}: reads must be an array of names of members of the state`);
   if (model.views.has(name)) refuse(`two views have the name ${name}`);
   model.views.set(name, { select, reads, parameters: parameters ?? null, subject });
 }

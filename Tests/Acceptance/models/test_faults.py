@@ -37,7 +37,7 @@ FAULTS = {
     "Object.prototype is changed": ("() => { Object.prototype.polluted = 1 }", {"line": 2}),
     "an array method is replaced": ("() => { Array.prototype.push = () => 1 }", {"line": 2}),
     "a global is made": ("() => { globalThis.hits = 1 }", {"line": 2}),
-    "the time of now is asked for": ("(state) => { state.value = Date.now() }", {"message": "the time of now would be another one when an action is replayed; use action.meta.time", "line": 2}),
+    "the time of now is asked for": ("(state) => { state.value = Date.now() }", {"message": "the present time differs when an action is replayed; use action.meta.time", "line": 2}),
     "new Date() is made": ("(state) => { state.value = new Date().toISOString() }", {"line": 2}),
     "Date() is called": ("(state) => { state.value = Date() }", {"line": 2}),
     "a random number is asked for": ("(state) => { state.value = Math.random() }", {"message": "a random number would be another one when an action is replayed; derive it from action.meta.id"}),

@@ -302,7 +302,7 @@ view('astray', (state) => state.two.ids.length, { reads: ['one'] });
     for text, told in (
         ("{ reads: ['on'] }", "the view named reads 'on', and no slice is mounted there; did you mean one?"),
         ("{ reads: 'one' }", "the view named: reads is an array of names"),
-        ("{ read: ['one'] }", "has a member 'read', which means nothing here; did you mean reads?"),
+        ("{ read: ['one'] }", "has a member 'read', which is not known here; did you mean reads?"),
     ):
         path.write_text(path.read_text().replace("{ reads: ['one'] });\nview('both'", text + ");\nview('both'"))
         start_refusal(workspace, workspace.path("refused"), told, model=path)
