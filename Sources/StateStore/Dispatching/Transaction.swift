@@ -93,6 +93,8 @@ package final class Transaction: Sendable {
     let causation: Causation?
     /// The scheduled action that the transaction is of, which its commit removes from the schedule; nil for none.
     let due: ScheduledAction?
+    /// The actions that were due with it; nil for a transaction of no scheduled action.
+    let batch: FiringBatch?
 
     /// The type of an action; nil for a creator, whose action is not known before the turn.
     package func type(at index: Int) -> String? {
@@ -146,8 +148,7 @@ package final class Transaction: Sendable {
         self.subject = subject
         self.trace = trace
         self.wantsRepresentation = wantsRepresentation
-        causation = nil
-        due = nil
+        (causation, due, batch) = (nil, nil, nil)
     }
 
     /// The same transaction of a client, whose receipt has no part of the new state.
@@ -173,9 +174,9 @@ package final class Transaction: Sendable {
     init(
         _ items: [Item], form: Form, expectations: [Expectation] = [],
         idempotency: (key: IdempotencyKey, fingerprint: String)? = nil, causation: Causation,
-        due: ScheduledAction? = nil
+        due: ScheduledAction? = nil, batch: FiringBatch? = nil
     ) {
-        self.due = due
+        (self.due, self.batch) = (due, batch)
         self.items = items
         self.form = form
         purpose = .commit

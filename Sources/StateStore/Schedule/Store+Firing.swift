@@ -11,13 +11,18 @@ struct Firing: Sendable {
     var nextLook: Timestamp?
     /// How many actions are dispatched and have no outcome.
     var pendingCount = 0
-    /// Whether the journal or the mailbox has not taken one of them.
-    var hasFailed = false
+    var batch = FiringBatch()
 
     /// How many actions are dispatched at once.
     static let batchMax = 1000
     /// The longest time between two looks, in which a jump of the wall clock may go unnoticed.
     static let lookMax = Duration.seconds(1)
+}
+
+/// The actions that are dispatched at once, in the order of their times.
+final class FiringBatch: Sendable {
+    /// Whether the journal or the mailbox has not taken one of them.
+    let hasFailed = Atomic(false)
 }
 
 extension Store {
@@ -69,21 +74,20 @@ extension Store {
         guard let firing = current else { return }
         let due = firing.mayWrite() ? latest.schedule.due(at: now(), limit: Firing.batchMax) : []
         guard !due.isEmpty else { return armTimer(after: firing.mayWrite() ? .zero : Firing.lookMax) }
-        self.firing.withLock {
-            $0?.pendingCount = due.count
-            $0?.hasFailed = false
-        }
-        for action in due { dispatch(action, judgedBy: firing.judge) }
+        let batch = FiringBatch()
+        self.firing.withLock { ($0?.pendingCount, $0?.batch) = (due.count, batch) }
+        for action in due { dispatch(action, in: batch, judgedBy: firing.judge) }
         flush()
     }
 
     private func dispatch(
-        _ action: ScheduledAction, judgedBy judge: @Sendable (ScheduledAction, any Action) -> Rejection?
+        _ action: ScheduledAction, in batch: FiringBatch,
+        judgedBy judge: @Sendable (ScheduledAction, any Action) -> Rejection?
     ) {
         do throws(Rejection) {
             let (decoded, item) = try domain.item(of: action)
             if let rejection = judge(action, decoded) { throw rejection }
-            enqueue(transaction(of: action, item)) { [weak self] outcome in
+            enqueue(transaction(of: action, item, in: batch)) { [weak self] outcome in
                 guard let self else { return }
                 switch outcome {
                 case .committed: ended(action, isDone: true)
@@ -120,23 +124,25 @@ extension Store {
         enqueue(PendingTransaction(transaction, complete: complete))
     }
 
-    private func transaction(of action: ScheduledAction, _ item: Transaction.Item) -> Transaction {
+    private func transaction(
+        of action: ScheduledAction, _ item: Transaction.Item, in batch: FiringBatch? = nil
+    ) -> Transaction {
         let cause = Cursor(latest.cursor.epoch, action.version).description
         let causation = Causation(
             cause: cause, root: action.root ?? cause, rootVersion: action.version, depth: 0, subject: action.name.by,
             chain: .init(count: action.chain.count + 1, since: action.chain.since))
-        return Transaction([item], form: .single, causation: causation, due: action)
+        return Transaction([item], form: .single, causation: causation, due: action, batch: batch)
     }
 
     private func ended(_ action: ScheduledAction, isDone: Bool) {
         if isDone { observer?.fired(.milliseconds(max(0, now().milliseconds &- action.due.milliseconds))) }
         let isLast = firing.withLock { firing in
             firing?.pendingCount -= 1
-            if !isDone { firing?.hasFailed = true }
+            if !isDone { firing?.batch.hasFailed.store(true, ordering: .relaxed) }
             return firing?.pendingCount == 0
         }
         guard isLast else { return }
-        let hasFailed = firing.withLock { $0?.hasFailed ?? false }
+        let hasFailed = firing.withLock { $0?.batch.hasFailed.load(ordering: .relaxed) ?? false }
         armTimer(after: hasFailed ? Firing.lookMax : .zero)
     }
 }
