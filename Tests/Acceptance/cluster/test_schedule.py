@@ -7,6 +7,7 @@ import pytest
 
 from harness.etcd import Etcds
 from harness.expectations import expect_equal, wait_until
+from harness.many_schedules import change_through_kills, judge_many, lateness
 from harness.programs import free_port
 from harness.schedules import DOCUMENT, changes, judge, later
 from harness.server import Server
@@ -58,3 +59,26 @@ def test_each_scheduled_action_is_committed_once_through_kills_of_the_writer(wor
     expect_equal((len(late), left), (sent, {}), "what was committed, and what is to come")
     expect_equal(set(counts.values()), {1}, "how often each action was committed")
     figures(f"{sent} committed through {rounds} kills of the writer; at most {max(late)} ms late")
+
+
+@pytest.mark.seconds(long=900)
+def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer(workspace, figures, pytestconfig):
+    """Half of them are replaced or taken back."""
+    is_long = pytestconfig.getoption("--long")
+    count, kills, lead, window = (100_000, 10, 120, 60) if is_long else (600, 3, 3, 4)
+    servers = led(workspace, Etcds(workspace, 1))
+
+    def kill(down):
+        wait_until(lambda: writer_of(servers) is not None, "one writes", 30)
+        writer = writer_of(servers)
+        writer.kill()
+        time.sleep(down)
+        return writer.start()
+
+    ports = [server.port for server in servers]
+    told = change_through_kills(workspace, ports, kill, count, kills, lead, window, settle=5)
+
+    for server in servers:
+        with server.client() as client:
+            fired = judge_many(client, told)
+    figures(f"{told}; late: {lateness(fired)}; late in the quiet end: {lateness(fired, told.quiet)}")

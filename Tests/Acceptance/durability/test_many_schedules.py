@@ -1,0 +1,35 @@
+"""Very many scheduled actions, half of which are replaced or taken back, through kills of the server."""
+
+import time
+
+import pytest
+
+from harness.expectations import expect
+from harness.journal import journal_output
+from harness.many_schedules import change_through_kills, judge_many, lateness
+from harness.programs import free_port
+from harness.schedules import DOCUMENT
+
+
+@pytest.mark.seconds(long=900)
+def test_each_of_many_is_committed_once_and_in_order_through_kill_9(workspace, figures, pytestconfig):
+    is_long = pytestconfig.getoption("--long")
+    count, kills, lead, window = (100_000, 20, 75, 60) if is_long else (800, 4, 1.5, 3)
+    server = workspace.server(**DOCUMENT)
+    server.stop()
+    server.fixed_port = free_port()
+    server.start()
+
+    def kill(down):
+        server.kill()
+        time.sleep(down)
+        return server.start()
+
+    told = change_through_kills(workspace, [server.port], kill, count, kills, lead, window, settle=window / 30)
+
+    with server.client() as client:
+        fired = judge_many(client, told)
+    server.stop()
+    verified = journal_output(workspace, "verify", server.data, "--deep", "--domain", "document")
+    expect(b"verified" in verified, "what verify says:", verified)
+    figures(f"{told}; late: {lateness(fired)}; late in the quiet end: {lateness(fired, told.quiet)}")
