@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness.expectations import expect, expect_equal, wait_until
-from harness.schedules import DOCUMENT, changes, judge, later, milliseconds
+from harness.schedules import DOCUMENT, changes, judge, later
 from harness.shims import Clocks
 from harness.tokens import bearer, make_token, token_names
 
@@ -108,45 +108,6 @@ def test_a_wall_clock_that_jumps_makes_nothing_early_by_it_and_nothing_twice(wor
         late, left = judge(changes(client))
         expect_equal((len(late), left), (3, {}), "what was committed")
         expect_equal(client.get("/v1/state/n").json, {"hour": 1, "day": 1, "soon": 1}, "the counts")
-
-
-def test_a_lock_with_a_lease_has_one_holder_and_none_for_long(workspace, figures):
-    """Contenders that take a lock by one POST, of whom some never give it back."""
-    chance = random.Random(workspace.seed)
-    server = workspace.server(**DOCUMENT)
-    lease, end, holders = 0.4, time.monotonic() + 8, 0
-    with server.client() as client:
-        while time.monotonic() < end:
-            holders += 1
-            take = {
-                "type": "document/set",
-                "payload": {"path": "/lock", "value": f"h{holders}", "ttl": lease},
-                "expect": [{"path": "/lock", "absent": True}],
-            }
-            answer = client.post(json.dumps(take).encode())
-            expect(answer.status in (200, 412), f"taking the lock was answered with {answer.status}")
-            if answer.status == 412:
-                time.sleep(0.02)
-                continue
-            if chance.random() < 0.5:
-                give = {"type": "document/remove", "payload": {"path": "/lock"}}
-                give["expect"] = [{"path": "/lock", "value": f"h{holders}"}]
-                client.post(json.dumps(give).encode())
-            # The others are killed: their lease ends by itself.
-        commits = changes(client)
-    held, since, longest = False, 0, 0
-    for commit in commits:
-        for operation in commit["patch"]:
-            expect(operation["path"] == "/lock", f"a patch of {operation['path']}")
-            expect_equal(operation["op"], "remove" if held else "add", f"DOUBLED: the lock at version {commit['version']}")
-            held = not held
-            if held:
-                since = milliseconds(commit["time"])
-            else:
-                longest = max(longest, milliseconds(commit["time"]) - since)
-    expect(longest >= 1000 * lease, f"no lease has ended by itself: the longest was {longest} ms")
-    expect(longest < 1000 * lease + 1000, f"a lease of {lease} s was held for {longest} ms")
-    figures(f"{holders} tries in 8 s; the longest hold {longest} ms of {lease} s")
 
 
 def test_a_subject_whose_token_is_revoked_has_its_actions_refused_when_they_are_due(workspace):
