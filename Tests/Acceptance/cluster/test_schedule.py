@@ -65,7 +65,7 @@ def test_each_scheduled_action_is_committed_once_through_kills_of_the_writer(wor
 def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer(workspace, figures, pytestconfig):
     """Half of them are replaced or taken back."""
     is_long = pytestconfig.getoption("--long")
-    count, kills, lead, window = (100_000, 10, 120, 60) if is_long else (600, 3, 3, 4)
+    count, kills, lead, window, ahead = (100_000, 10, 75, 60, 10) if is_long else (600, 3, 3, 4, 2)
     servers = led(workspace, Etcds(workspace, 1))
 
     def kill(down):
@@ -76,7 +76,7 @@ def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer
         return writer.start()
 
     ports = [server.port for server in servers]
-    told = change_through_kills(workspace, ports, kill, count, kills, lead, window, settle=5)
+    told = change_through_kills(workspace, ports, kill, count, kills, lead, window, ahead)
 
     for server in servers:
         with server.client() as client:

@@ -14,7 +14,7 @@ from harness.schedules import DOCUMENT
 @pytest.mark.seconds(long=900)
 def test_each_of_many_is_committed_once_and_in_order_through_kill_9(workspace, figures, pytestconfig):
     is_long = pytestconfig.getoption("--long")
-    count, kills, lead, window = (100_000, 20, 75, 60) if is_long else (800, 4, 1.5, 3)
+    count, kills, lead, window, ahead = (100_000, 20, 75, 60, 5) if is_long else (800, 4, 1.5, 3, 0.5)
     server = workspace.server(**DOCUMENT)
     server.stop()
     server.fixed_port = free_port()
@@ -25,7 +25,7 @@ def test_each_of_many_is_committed_once_and_in_order_through_kill_9(workspace, f
         time.sleep(down)
         return server.start()
 
-    told = change_through_kills(workspace, [server.port], kill, count, kills, lead, window, settle=window / 30)
+    told = change_through_kills(workspace, [server.port], kill, count, kills, lead, window, ahead)
 
     with server.client() as client:
         fired = judge_many(client, told)

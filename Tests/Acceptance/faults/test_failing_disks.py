@@ -1,14 +1,17 @@
 """A disk and clocks that fail while a server runs: never silently wrong, never lost, never doubled."""
 
 import collections
+import datetime
 import random
+import time
 
 import pytest
 
-from harness.actions import add
+from harness.actions import action, add, bulk
 from harness.client import ConnectionLost
 from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.refusals import Case, judge_problem
+from harness.schedules import DOCUMENT, changes, judge
 from harness.shims import Clocks, Disk
 
 
@@ -218,3 +221,25 @@ def test_clocks_that_jump_change_neither_the_history_nor_what_a_key_protects(wor
             ledger.judge(read_ids(client))
         server.kill()
     figures(f"{rounds} servers")
+
+
+@pytest.mark.parametrize("kind", ["full", "sync"])
+def test_scheduled_actions_keep_their_order_where_the_journal_fails_once_amid_them(workspace, kind):
+    count, rounds = 3000, 4
+    server = workspace.server(**DOCUMENT)
+    server.stop()
+    disk = Disk(workspace, server)
+    server.start()
+    with server.client() as client:
+        for number in range(rounds):
+            due = time.time() + 2
+            at = datetime.datetime.fromtimestamp(due, datetime.UTC).isoformat(timespec="milliseconds")
+            bulk(client, [
+                action("document/increment", {"path": f"/n/u{number}-{each}"}, schedule={"at": at}) for each in range(count)
+            ])
+            time.sleep(max(0, due - 0.2 - time.time()))
+            disk.fail(kind, after=number, times=1)
+            wait_until(lambda: client.get("/v1/schedule?limit=1").json["count"] == 0, "everything is dispatched", 20)
+            expect_equal(disk.failures, 1, "the failures")
+        late, left = judge(changes(client))
+    expect_equal((len(late), left), (rounds * count, {}), "what was committed, and what is to come")

@@ -24,8 +24,8 @@ class Changer:
     # How many actions a request schedules.
     BULK = 500
 
-    def __init__(self, ports, client, count, begin, end, seed):
-        self.ports, self.name, self.begin, self.end = ports, client, begin, end
+    def __init__(self, ports, client, count, begin, end, ahead, seed):
+        self.ports, self.name, self.begin, self.end, self.ahead = ports, client, begin, end, ahead
         self.chance = random.Random(f"{seed}/{client}")
         self.names = [f"{client}.{number}" for number in range(count)]
         self.connection, self.turn, self.number = None, 0, 0
@@ -65,7 +65,7 @@ class Changer:
             sent = []
             for name in names:
                 self.number += 1
-                due = self.chance.uniform(max(self.begin, now + 0.2), max(self.end, now + 0.3))
+                due = self.chance.uniform(max(self.begin, now + self.ahead), max(self.end, now + self.ahead + 0.1))
                 at = datetime.datetime.fromtimestamp(due, datetime.UTC).isoformat(timespec="milliseconds")
                 sent.append((name, f"{self.name}-{self.number}", at))
             body = b"\n".join(
@@ -135,8 +135,8 @@ class Changer:
         self.change(self.left)
 
 
-def change_many(ports, client, count, begin, end, until, progress, seed):
-    changer = Changer(ports, client, count, begin, end, seed)
+def change_many(ports, client, count, begin, end, ahead, until, progress, seed):
+    changer = Changer(ports, client, count, begin, end, ahead, seed)
     changer.load(progress)
     changer.go_on(until)
     return changer.scheduled, changer.taken_back, changer.absent, changer.lost
@@ -174,19 +174,19 @@ class Told:
             f" the first was due; starts: median {starts[len(starts) // 2]:.2f}, at most {starts[-1]:.2f} s")
 
 
-def change_through_kills(workspace, ports, kill, count, kills, lead, window, settle):
+def change_through_kills(workspace, ports, kill, count, kills, lead, window, ahead):
     """Schedules so many actions for a window of so many seconds, and changes half of them, through kills.
 
     The window begins after `lead`. A quarter of the kills comes while the actions are scheduled; the last one leaves a
-    third of the window in quiet. `kill` takes how long to be down, and returns a server that has started; `settle` is how
-    long it then needs for what is overdue.
+    third of the window in quiet. `kill` takes how long to be down, and returns a server that has started. `ahead` is for
+    how long there is nobody who commits, at most: a time is so much later than the request.
     """
     told, chance = Told(), random.Random(workspace.seed)
     begin = time.time() + lead
     progress = [processes.Value("q", 0) for _ in range(CLIENTS)]
     clients = [
         workspace.worker(
-            change_many, ports, f"c{number}", count // CLIENTS, begin, begin + window, begin + window * 0.6,
+            change_many, ports, f"c{number}", count // CLIENTS, begin, begin + window, ahead, begin + window * 0.6,
             progress[number], workspace.seed)
         for number in range(CLIENTS)
     ]
@@ -211,7 +211,7 @@ def change_through_kills(workspace, ports, kill, count, kills, lead, window, set
         time.sleep(max(0.05, at - time.time()))
         server = kill_and_look(chance.uniform(0, window / 60))
     told.clients = [client.result(200) for client in clients]
-    told.quiet = time.time() + settle
+    told.quiet = time.time() + ahead
 
     def is_done():
         with server.client() as client:

@@ -3,6 +3,7 @@
 import datetime
 import heapq
 import json
+import math
 
 from harness.expectations import expect, expect_equal
 
@@ -48,7 +49,8 @@ class Pending:
             payload = action.get("payload", {})
             if action["type"] == "storekeeper/schedule":
                 name = payload.get("name", commit["cursor"])
-                due = time + round(payload["after"] * 1000) if "after" in payload else max(time, milliseconds(payload["at"]))
+                at = time + math.ceil(payload["after"] * 1000) if "after" in payload else milliseconds(payload["at"])
+                due = max(time, at)
                 self.orders[name], self.payloads[name] = (due, version, index), payload["action"]["payload"]
                 heapq.heappush(self.queue, (self.orders[name], name))
             elif action["type"] == "storekeeper/unschedule":
