@@ -78,7 +78,11 @@ def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer
     ports = [server.port for server in servers]
     told = change_through_kills(workspace, ports, kill, count, kills, lead, window, ahead)
 
+    states = []
     for server in servers:
         with server.client() as client:
-            fired = judge_many(client, told)
+            states.append(client.get("/v1/state"))
+    expect_equal(len({(state.cursor, state.body) for state in states}), 1, "how many states the servers have")
+    with servers[0].client() as client:
+        fired = judge_many(client, told)
     figures(f"{told}; late: {lateness(fired)}; late in the quiet end: {lateness(fired, told.quiet)}")
