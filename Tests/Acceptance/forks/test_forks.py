@@ -233,8 +233,8 @@ def test_the_command_finds_the_same_commit_in_the_journal(workspace):
         (["--path", "counter"], "--path: expected a JSON Pointer, empty or beginning with /"),
         (["--path", "/a~2"], "--path: expected a JSON Pointer, in which each ~ is followed by 0"),
         (["--path", "/counter/value", "--equals", "x"], "--equals is not JSON"),
-        (["--path", "/tasks/ids", "--repeats", "--equals", "1"], "--equals goes with no other test"),
-        (["--path", "/counter/value", "--at-most", "1", "--at-least", "1"], "--at-least goes with no other test"),
+        (["--path", "/tasks/ids", "--repeats", "--equals", "1"], "--equals cannot be combined with another test"),
+        (["--path", "/counter/value", "--at-most", "1", "--at-least", "1"], "--at-least cannot be combined with another test"),
         (["--path", "/counter/value", "--at-most", "many"], "--at-most takes a number"),
         (["--path", "/counter/value", "--at-most", "9"], "the test holds already at the beginning"),
     ]:

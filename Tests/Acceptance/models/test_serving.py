@@ -301,7 +301,7 @@ view('astray', (state) => state.two.ids.length, { reads: ['one'] });
         expect_equal({(line["level"], line["message"]) for line in lines}, {("error", "model failed")}, "how it is logged")
     for text, told in (
         ("{ reads: ['on'] }", "the view named reads 'on', and no slice is mounted there; did you mean one?"),
-        ("{ reads: 'one' }", "the view named: reads is an array of names"),
+        ("{ reads: 'one' }", "the view named: reads must be an array of names"),
         ("{ read: ['one'] }", "has a member 'read', which is not known here; did you mean reads?"),
     ):
         path.write_text(path.read_text().replace("{ reads: ['one'] });\nview('both'", text + ");\nview('both'"))
