@@ -153,13 +153,18 @@ extension ScheduledAction {
             default: break
             }
         }
-        guard let action, let due, let version = version.flatMap(Version.init(exactly:)), let text = name ?? place,
+        guard let action, let due, let version = version.flatMap(Version.init(exactly:)), let named = name ?? place,
             let type = ScheduledAction.member("type", of: action)
         else { throw JSONFault(.mismatch, at: node.pointer, "expected a scheduled action") }
+        // The buffer of the text has room for more, and there may be 100,000 of them.
+        var text = [UInt8]()
+        let written = action.text
+        text.reserveCapacity(written.count)
+        text += written
         self.init(
-            name: ScheduledName(text, by: by, isPlace: name == nil), due: Timestamp(milliseconds: due),
+            name: ScheduledName(named, by: by, isPlace: name == nil), due: Timestamp(milliseconds: due),
             version: version, index: Int(index), root: rootID.map(root),
-            chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: action.text,
+            chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: text,
             type: type,
             id: ScheduledAction.member("id", of: action))
     }

@@ -21,8 +21,11 @@ struct Firing: Sendable {
 
 /// The actions that are dispatched at once, in the order of their times.
 final class FiringBatch: Sendable {
+    private let failed = Atomic(false)
     /// Whether the journal or the mailbox has not taken one of them.
-    let hasFailed = Atomic(false)
+    var hasFailed: Bool { failed.load(ordering: .relaxed) }
+
+    func fail() { failed.store(true, ordering: .relaxed) }
 }
 
 extension Store {
@@ -75,7 +78,10 @@ extension Store {
         let due = firing.mayWrite() ? latest.schedule.due(at: now(), limit: Firing.batchMax) : []
         guard !due.isEmpty else { return armTimer(after: firing.mayWrite() ? .zero : Firing.lookMax) }
         let batch = FiringBatch()
-        self.firing.withLock { ($0?.pendingCount, $0?.batch) = (due.count, batch) }
+        self.firing.withLock { firing in
+            firing?.pendingCount = due.count
+            firing?.batch = batch
+        }
         for action in due { dispatch(action, in: batch, judgedBy: firing.judge) }
         flush()
     }
@@ -138,11 +144,11 @@ extension Store {
         if isDone { observer?.fired(.milliseconds(max(0, now().milliseconds &- action.due.milliseconds))) }
         let isLast = firing.withLock { firing in
             firing?.pendingCount -= 1
-            if !isDone { firing?.batch.hasFailed.store(true, ordering: .relaxed) }
+            if !isDone { firing?.batch.fail() }
             return firing?.pendingCount == 0
         }
         guard isLast else { return }
-        let hasFailed = firing.withLock { $0?.batch.hasFailed.load(ordering: .relaxed) ?? false }
+        let hasFailed = firing.withLock { $0?.batch.hasFailed ?? false }
         armTimer(after: hasFailed ? Firing.lookMax : .zero)
     }
 }

@@ -170,7 +170,7 @@ struct Core<State: StateType>: Sendable {
             return outcome
         }
         // Where the journal has not taken an earlier one, the later ones wait for it.
-        if pending.transaction.batch?.hasFailed.load(ordering: .relaxed) ?? false { return .notRecorded }
+        if pending.transaction.batch?.hasFailed ?? false { return .notRecorded }
         // It is dispatched once, and not before its time.
         if let due = pending.transaction.due, due.due > time || !scratch.latest.schedule.has(due) {
             return .nothingCommitted

@@ -1,6 +1,5 @@
 """Actions at a time, through kills, stops and clocks that jump."""
 
-import itertools
 import json
 import random
 import signal
@@ -9,7 +8,6 @@ import time
 
 import pytest
 
-from harness.actions import bulk
 from harness.expectations import expect, expect_equal, wait_until
 from harness.schedules import DOCUMENT, changes, judge, later
 from harness.shims import Clocks
@@ -90,19 +88,6 @@ def test_a_stopped_process_goes_on_and_is_late(workspace):
     with server.client() as client:
         late, _ = judge(changes(client))
     expect_equal(len(late), 20, "the actions")
-
-
-def test_what_is_due_at_once_comes_in_the_order_of_the_times_among_others(workspace):
-    chance = random.Random(workspace.seed)
-    server = workspace.server(**DOCUMENT)
-    with server.client() as client:
-        bulk(client, [later(f"u{number}", 0.5 + round(chance.uniform(0, 2), 3)) for number in range(2000)])
-        until = time.monotonic() + 2.5
-        for number in itertools.takewhile(lambda _: time.monotonic() < until, itertools.count()):
-            client.commit(later(f"v{number}", 0))
-        wait_until(lambda: pending(server) == 0, "everything has been dispatched")
-        _, left = judge(changes(client))
-    expect_equal(left, {}, "what is still to come")
 
 
 def test_a_wall_clock_that_jumps_makes_nothing_early_by_it_and_nothing_twice(workspace):
