@@ -3,10 +3,11 @@
 import json
 import random
 
+import jsonpatch
 import pytest
 
 from harness.actions import action, add
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 from harness.journal import journal_output
 from harness.tokens import bearer, make_token
 
@@ -95,6 +96,100 @@ def test_any_version_comes_back_byte_by_byte_and_the_way_back_leads_back(workspa
     server.stop()
     more = ["--model", settings["model"]] if domain == "model" else []
     expect(b"verified" in journal_output(workspace, "verify", server.data, "--deep", *more), "what verify says")
+
+
+class Follower:
+    """A copy of the state by jsonpatch of PyPI."""
+
+    def __init__(self, client):
+        self.state, self.cursor = client.get("/v1/state").json, client.get("/v1").json["cursor"]
+
+    def follow(self, client, version):
+        """Takes the commits up to a version, and those behind it that come with them; the state of that version is right."""
+        wanted = client.get(f"/v1/state?version={version}").json
+        while int(self.cursor.rpartition(".")[2]) < version:
+            for commit in client.get(f"/v1/changes?since={self.cursor}&limit=100").json["changes"]:
+                self.state = jsonpatch.apply_patch(self.state, commit["patch"])
+                self.cursor = commit["cursor"]
+                if commit["version"] == version:
+                    expect_equal(self.state, wanted, f"the state of a follower at {version}")
+
+
+def change_with_times(client, chance):
+    """Changes a document by any action, some of which set what expires, or come later."""
+    place = lambda: "/" + "/".join(chance.choices(["a", "b", "~0~1", "ä", "0"], k=chance.choice([1, 1, 2])))
+    value = lambda: chance.choice([chance.randrange(9), {}, {"a": {"b": 1.5}, "0": [1, "x"]}, [], [1, [2]], None, "ä\n"])
+    ttl = lambda: {"ttl": chance.choice([0.2, 0.6, 5])} if chance.random() < 0.3 else {}
+    kind, payload = chance.choice([
+        lambda: ("set", {"path": place(), "value": value(), **ttl()}),
+        lambda: ("set", {"path": place(), "value": value(), **ttl()}),
+        lambda: ("add", {"path": place(), "value": value(), **ttl()}),
+        lambda: ("remove", {"path": place()}),
+        lambda: ("merge", {"path": "", "value": {"b": value(), chance.choice("ab"): None, "c": {"d": value()}}}),
+        lambda: ("increment", {"path": place()}),
+        lambda: ("patch", {"patch": [{"op": chance.choice(["move", "copy"]), "from": place(), "path": place()}]}),
+    ])()
+    later = {"after": chance.choice([0, 0.1, 0.5]), "name": chance.choice("xyz")} if chance.random() < 0.2 else None
+    id = f"i{chance.getrandbits(60)}"
+    answer = client.post(action(f"document/{kind}", payload, id=id, **({"schedule": later} if later else {})))
+    expect(answer.status in (200, 404, 409, 422), f"{kind} was answered with", answer)
+    return [id] if answer.status == 200 else []
+
+
+@pytest.mark.rounds(25, long=400)
+@pytest.mark.seconds(long=600)
+def test_versions_and_forks_come_back_amid_what_expires_and_is_scheduled(workspace, figures, rounds):
+    chance = random.Random(workspace.seed)
+    server = workspace.server(domain="document")
+    client, ids, counts = server.client(), [], {"version": 0, "fork": 0, "the present has moved": 0}
+    follower = Follower(client)
+    at = lambda version: client.get(f"/v1/state?version={version}").body
+
+    def restored(**payload):
+        """The version of a restored state, and what it has to be."""
+        if "version" in payload:
+            answer, wanted = restore(client, **payload), at(payload["version"])
+        else:
+            wanted = client.get(f"/v1/forks/{payload['fork']}/state").body
+            while (answer := restore(client, **payload)).status in (409, 412):
+                counts["the present has moved"] += 1
+                tag = client.get("/v1/state").fields["etag"]
+                answer = restore(client, "?path=", {"If-Match": tag}, **payload)
+                if answer.status == 200:
+                    break
+        expect_equal(answer.status, 200, f"the answer: {answer.body}")
+        return answer.json["version"], wanted
+
+    for number in range(rounds):
+        for _ in range(chance.randrange(1, 12)):
+            ids += change_with_times(client, chance)
+        if chance.random() < 0.5:
+            payload = {"version": chance.randint(0, client.get("/v1").json["version"])}
+        else:
+            body = json.dumps({"skip": chance.sample(ids[-30:], min(len(ids), 3))}).encode()
+            made = client.request("POST", "/v1/forks", body, {"Content-Type": "application/json"})
+            expect_equal(made.status, 201, f"the fork: {made.body}")
+            payload = {"fork": made.json["name"]}
+        version, wanted = restored(**payload)
+        expect_equal(at(version), wanted, f"the state {version} of {payload}")
+        follower.follow(client, version)
+        counts[next(iter(payload))] += 1
+        if chance.random() < 0.5:
+            back, wanted = restored(version=version - 1)
+            expect_equal(at(back), wanted, f"the state {back}, which leads back to {version - 1}")
+            follower.follow(client, back)
+        if "fork" in payload:
+            client.request("DELETE", f"/v1/forks/{payload['fork']}")
+        if number == rounds // 2:
+            server.kill()
+            client = server.start().client()
+    wait_until(lambda: client.get("/v1/schedule").json["count"] == 0, "nothing is to come")
+    version = client.get("/v1").json["version"]
+    follower.follow(client, version)
+    expect_equal(follower.state, client.get("/v1/state").json, "the state of the follower")
+    server.stop()
+    expect(b"verified" in journal_output(workspace, "verify", server.data, "--deep"), "what verify says")
+    figures(f"{version} versions; restored: {counts}")
 
 
 def test_a_restored_view_and_a_wait_have_the_earlier_value(workspace):
