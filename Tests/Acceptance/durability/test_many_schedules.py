@@ -30,6 +30,7 @@ def test_each_of_many_is_committed_once_and_in_order_through_kill_9(workspace, f
     with server.client() as client:
         fired = judge_many(client, told)
     server.stop()
-    verified = journal_output(workspace, "verify", server.data, "--deep", "--domain", "document")
+    verified = journal_output(
+        workspace, "verify", workspace.journal_of(server.data), "--deep", "--domain", "document")
     expect(b"verified" in verified, "what verify says:", verified)
     figures(f"{told}; late: {lateness(fired)}; late in the quiet end: {lateness(fired, told.quiet)}")
