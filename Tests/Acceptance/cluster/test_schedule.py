@@ -71,6 +71,7 @@ def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer
     def kill(down):
         wait_until(lambda: writer_of(servers) is not None, "one writes", 30)
         writer = writer_of(servers)
+        time.sleep(0.5)  # What is sent again has an answer before the next kill.
         writer.kill()
         time.sleep(down)
         return writer.start()

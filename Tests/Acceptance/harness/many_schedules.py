@@ -93,6 +93,9 @@ class Changer:
             pass
         if answer.status == 404:
             self.absent.append((answer.version, name))
+        elif answer.status == 422 and answer.json["code"] == "action-quarantined":
+            # Two kills of the writer have come while it was under way, the second one amid the retry.
+            self.lost += 1
         else:
             expect_equal(answer.status, 200, f"the status of a DELETE: {answer.body}")
             self.taken_back[answer.json["version"]] = name
