@@ -1,5 +1,5 @@
 internal import GRDB
-internal import StateStore
+package import StateStore
 
 /// Why a journal cannot be used.
 ///
@@ -50,6 +50,10 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
         self.init("the journal \(path) is damaged: \(detail): \(Self.advice)", kind: .damage)
     }
 
+    init(damagedSnapshot version: Version, _ path: String) {
+        self.init("the journal \(path): \(DamagedSnapshot.sentence(version))")
+    }
+
     init(format: Int, _ path: String) {
         let advice = format < JournalSchema.version ? "use the program that wrote it" : "use a newer program"
         self.init(
@@ -84,6 +88,13 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
             self.init(
                 "cannot \(doing) the journal \(path): \(reason)", kind: error is RowDecodingError ? .damage : .other)
         }
+    }
+}
+
+/// A damaged snapshot beside good ones.
+package enum DamagedSnapshot {
+    package static func sentence(_ version: Version) -> String {
+        "the snapshot of version \(version) is damaged; no commit is lost, and a start uses another snapshot: `journal compact` on the stopped server drops this one, and `journal backup` leaves it out"
     }
 }
 

@@ -155,7 +155,8 @@ struct JournalTool: Sendable {
     /// Verifies the whole chain of commits and what stands beside it, then reduces every kept commit again and compares the
     /// result with the recorded patch.
     ///
-    /// Where two patches differ, the states decide. Saved snapshots are compared, too. The commits up to the last migration, or
+    /// Where two patches differ, the states decide. Saved snapshots are compared, too; of damaged ones, which no start uses,
+    /// the span has a list. The commits up to the last migration, or
     /// the change to this domain, are of other reducers: their patches alone are applied.
     ///
     /// - Parameter domain: nil for the chain and the patches alone.
@@ -189,20 +190,29 @@ struct JournalTool: Sendable {
         }
         var patched = try PatchedState(parsing: beginning.state, version: beginning.version)
         var reduced = migration == beginning.version ? try begin(beginning.state, migration) : nil
-        var snapshots = try reader.snapshots().drop { $0 <= beginning.version }
+        let oldest = try reader.oldest()
+        let saved = try reader.snapshots()
+        var snapshots = saved.drop { $0 <= beginning.version }
+        var damaged = saved.filter { (oldest..<max(oldest, beginning.version)).contains($0) }
         try reader.forEachCommit(after: beginning.version) { commit in
             if reduced != nil { try reduced?.verify(commit) } else { try patched.verify(commit) }
             if snapshots.first == commit.version {
                 snapshots.removeFirst()
-                // A start skips a damaged snapshot, too. A running server may have dropped this one since the list was read.
                 if let saved = try reader.snapshot(commit.version) {
                     try (reduced ?? patched).compare(saved: saved, after: commit)
+                } else {
+                    damaged.append(commit.version)
                 }
             }
             if commit.version == migration { reduced = try begin(patched.bytes(), migration) }
         }
         var span = JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
         span.reducedAfter = reduced == nil ? nil : migration
+        if !damaged.isEmpty {
+            // A running server may have dropped some of them since the list was read.
+            let kept = try reader.snapshots()
+            span.damagedSnapshots = damaged.filter(kept.contains)
+        }
         return span
     }
 }

@@ -23,7 +23,7 @@ extension JournalReader {
         var last: PatchedState?
         for version in try rows.snapshotVersions(db, through: .max) {
             guard let (state, chain) = try rows.snapshot(db, version) else {
-                throw JournalError(damaged: path, "the snapshot of version \(version) is not what was recorded")
+                throw JournalError(damagedSnapshot: version, path)
             }
             try rows.verify(db, version, chain)
             if var made = last {

@@ -10,11 +10,14 @@ extension SQLiteJournal {
         /// The oldest version after which every commit is there, before and after.
         package var oldestBefore: Version
         package var oldestAfter: Version
+        /// The versions of the damaged snapshots that it has deleted.
+        package var damagedSnapshots: [Version]
     }
 
-    /// Deletes what the retention does not keep, and gives the space of everything that was deleted back to the file system.
+    /// Deletes damaged snapshots and what the retention does not keep, and gives the space of everything that was deleted
+    /// back to the file system.
     ///
-    /// No server may be running. It verifies the whole journal first, and refuses a damaged one. SQLite writes the file anew
+    /// No server may be running. It verifies every commit first, and refuses a journal that lacks one. SQLite writes the file anew
     /// in one transaction, which needs free space of up to twice the size of the file.
     ///
     /// - Throws: ``JournalError`` where there is no journal, another process uses it, or it is damaged; nothing is lost then.
@@ -34,23 +37,25 @@ extension SQLiteJournal {
                 $0.begin(commits: 0, patchBytes: 0, bytes: 0, snapshotBytes: recovery.state.count)
             }
         }
-        let oldest = try journal.shrink(latest: recovery.version)
+        let (oldest, damaged) = try journal.shrink(latest: recovery.version)
         try journal.close(recovery.state, version: recovery.version)
         return Compaction(
             bytesBefore: before, bytesAfter: directory.size(directory.journal) ?? 0, oldestBefore: recovery.oldest,
-            oldestAfter: oldest)
+            oldestAfter: oldest, damagedSnapshots: damaged)
     }
 
-    private func shrink(latest: Version) throws -> Version {
+    private func shrink(latest: Version) throws -> (oldest: Version, damaged: [Version]) {
         do {
             try fence.sync()
-            let oldest = try writing { db in
+            let done = try writing { db in
+                let damaged = try rows.snapshotVersions(db, through: .max).filter { try rows.snapshot(db, $0) == nil }
+                for version in damaged { try rows.deleteSnapshot(db, version) }
                 let oldest = try prune(db, latest: latest)
                 try db.execute(sql: "DELETE FROM ids WHERE version <= ?", arguments: [Int64(oldest)])
-                return oldest
+                return (oldest, damaged)
             }
             try database.writeWithoutTransaction { db in try db.execute(sql: "VACUUM") }
-            return oldest
+            return done
         } catch {
             throw JournalError("compact", path, error)
         }

@@ -51,7 +51,7 @@ extension SQLiteJournal {
         let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
         let snapshots = SnapshotRetention(countMax: retention.snapshotsMax, surplus: surplus, heavy: unkept)
         for version in snapshots.dropped(of: try rows.snapshotVersions(db, through: .max)) {
-            try db.execute(sql: "DELETE FROM snapshots WHERE version = ?", arguments: [Int64(clamping: version)])
+            try rows.deleteSnapshot(db, version)
         }
         if let time = withHistoryTime({ $0.latest }) {
             try db.execute(sql: "DELETE FROM keys WHERE expiry < ?", arguments: [time.milliseconds])

@@ -74,6 +74,10 @@ extension SegmentRows {
             ])
     }
 
+    func deleteSnapshot(_ db: Database, _ version: Version) throws {
+        try db.execute(sql: "DELETE FROM snapshots WHERE version = ?", arguments: [Int64(clamping: version)])
+    }
+
     func snapshotVersions(
         _ db: Database, after start: Int64 = -1, through end: Version, isNewestFirst: Bool = false
     ) throws -> [Version] {

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 
 struct JournalCommand: AsyncParsableCommand {
@@ -129,7 +130,7 @@ struct JournalVerify: SettingsCommand {
 
     @OptionGroup var options: SettingsOptions
 
-    @Flag(help: "Verify each snapshot, the index of IDs and the table of idempotency keys, too.")
+    @Flag(help: "Verify the index of IDs and the table of idempotency keys, too.")
     var deep = false
 
     @Flag(help: "Verify the chain of the commits and their patches alone, which takes no domain.")
@@ -157,6 +158,9 @@ struct JournalVerify: SettingsCommand {
                 "versions \(span.start) to \(version) are from before a migration: their chain and patches are right, and no reducer has run on them"
             )
         default: break
+        }
+        guard span.damagedSnapshots.isEmpty else {
+            throw Failure(span.damagedSnapshots.map(DamagedSnapshot.sentence).joined(separator: "\nError: "))
         }
     }
 }

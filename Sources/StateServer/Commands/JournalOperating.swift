@@ -100,7 +100,10 @@ struct JournalCompact: SettingsCommand {
             directory: JournalTool(settings: reading.settings).place.directory, retention: reading.settings.retention,
             at: .now())
         let dropped = done.oldestAfter - done.oldestBefore
-        print("compacted: \(done.bytesBefore) bytes before, \(done.bytesAfter) after, \(dropped) commits dropped")
+        let damaged = done.damagedSnapshots.map { ", the damaged snapshot of version \($0) dropped" }.joined()
+        print(
+            "compacted: \(done.bytesBefore) bytes before, \(done.bytesAfter) after, \(dropped) commits dropped\(damaged)"
+        )
     }
 }
 

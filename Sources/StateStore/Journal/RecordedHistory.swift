@@ -96,6 +96,8 @@ package struct JournalSpan: Sendable {
     package let end: Version
     /// The version after which reducers have run on the actions, in a verification.
     package var reducedAfter: Version?
+    /// The versions of the damaged snapshots that a verification has found.
+    package var damagedSnapshots: [Version] = []
 
     package init(epoch: Epoch, start: Version, end: Version) {
         (self.epoch, self.start, self.end) = (epoch, start, end)

@@ -7,7 +7,7 @@ import threading
 
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal
-from harness.journal import damage_segment, journal_output, journal_refusal, run_journal
+from harness.journal import damage_segment, edit_journal, journal_output, journal_refusal, run_journal
 
 
 def test_an_exported_history_makes_the_same_state_by_its_patches_and_by_its_actions(workspace):
@@ -143,6 +143,32 @@ def test_verify_names_the_tampered_version_and_a_damaged_export_is_refused_by_it
     journal_refusal(workspace, "export", data, "there is no journal")
     journal_output(workspace, "import", data, text=b"\n".join(lines))
     figures(said[0])
+
+
+def test_a_damaged_snapshot_is_named_and_dropped_and_no_commit_is_lost(workspace):
+    server = workspace.server()
+    with server.client() as client:
+        for _ in range(3):
+            client.commit(add(1))
+    server.stop()
+    server.start()
+    with server.client() as client:
+        client.commit(add(1))
+        state = client.get("/v1/state").body
+    server.stop()
+    _, count = edit_journal(server, "UPDATE snapshots SET hash = zeroblob(16) WHERE version = 3")
+    expect_equal(count, 1, "snapshots that were damaged")
+    for options in ([], ["--deep"], ["--chain"]):
+        done = run_journal(workspace, "verify", server.data, *options)
+        expect(done.returncode == 1 and b"snapshot of version 3 is damaged; no commit is lost" in done.stderr, options, done)
+    copy = workspace.path("copy")
+    journal_output(workspace, "backup", server.data, "--to", copy)
+    journal_output(workspace, "verify", copy, "--deep")
+    expect(b"snapshot of version 3 dropped" in journal_output(workspace, "compact", server.data), "what compact says")
+    journal_output(workspace, "verify", server.data, "--deep")
+    server.start()
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").body, state, "the state")
 
 
 def commit_mixture(client, generator, count):
