@@ -158,7 +158,9 @@ package struct Document: Domain {
         JSONLayout(
             initial: initial, parts: schema.map { [JSONDomain.Part(.root, schema: $0)] },
             resume: { [check] recorded throws(JSONFault) in
-                if let misfit = check?(recorded.text, { recorded.text }) { throw misfit }
+                if let misfit = check?(recorded.text, { recorded.text }) {
+                    throw JSONFault(.schema, at: misfit.pointer, misfit.detail)
+                }
                 return recorded
             }, reload: reload)
         on(Set.self) { edit, action throws(Rejection) in
@@ -197,7 +199,7 @@ package struct Document: Domain {
             throw Rejection(
                 "document.misfit",
                 "the document would not fit its schema: \(misfit.pointer.tokens.isEmpty ? "the document" : "\(misfit.pointer)"): \(misfit.detail)",
-                kind: .invalid)
+                kind: .invalid, pointer: Self.pointer(to: misfit.pointer, in: action))
         }
     }
 }

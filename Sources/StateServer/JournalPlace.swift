@@ -34,6 +34,14 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether a history is there; a damaged one is, too.
+    var hasHistory: Bool {
+        switch self {
+        case .directory(let path): (try? JournalReader.check(path)) != nil
+        case .cluster(let address): (try? ClusterHistory(address)) != nil
+        }
+    }
+
     /// The domain of the history, if the history names it.
     var domain: HistoryDomain? {
         get throws {

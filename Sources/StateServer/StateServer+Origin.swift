@@ -22,6 +22,17 @@ extension StateServer {
         }
     }
 
+    /// Throws where a new history would begin with a state that breaks the schema of the domain.
+    static func checkInitial<State>(_ compiled: CompiledDomain<State>, _ settings: Settings) throws {
+        guard let fault = compiled.initialFault, fault.kind == .schema,
+            try JournalPlace(settings.data, settings)?.hasHistory != true
+        else { return }
+        throw SettingsFault(
+            description:
+                "the schema does not fit the first document: at \(fault.place): \(fault.detail); \"default\" beside \"type\" in the schema names another first document"
+        )
+    }
+
     /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
     static func origin<State>(
         _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ claim: DomainClaim?, _ logger: Logger,
@@ -30,6 +41,14 @@ extension StateServer {
         guard var opened else { return (.init(state: compiled.initial), nil) }
         for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         let record = try claim?.record(of: opened.domain, endingAt: opened.version, in: opened.place)
+        if opened.domain?.isHeldToSchema == true, let claim, !claim.hasSchema, !claim.takesOthers {
+            logger.warning(
+                "no schema",
+                metadata: [
+                    "reason":
+                        "a server has held this state to a schema, and this one takes every value: name the schema again, or start once with --change-domain to go on without it"
+                ])
+        }
         // Such a domain would go on from the state of any other one, and leave a history that neither of them can replay.
         if compiled.takesAnyState, claim == nil || opened.domain == nil, let newest = try opened.newestCommit(),
             let foreign = newest.types.first(where: { !compiled.handles($0) && !newest.isOfPatchAlone })
@@ -51,8 +70,9 @@ extension StateServer {
                 state = try compiled.resumed(from: recorded)
             } catch {
                 throw SettingsFault(
-                    description:
-                        "the journal \(opened.place) does not fit the domain: at \(error.place) \(error.detail); was it made by another domain?"
+                    description: error.kind == .schema
+                        ? "the present document does not fit the schema: at \(error.place): \(error.detail); start without the schema, or with the one before, and change the document first"
+                        : "the journal \(opened.place) does not fit the domain: at \(error.place) \(error.detail); was it made by another domain?"
                 )
             }
             // A build that declares more of the state changes what clients read, so the change is a commit.

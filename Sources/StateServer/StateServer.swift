@@ -93,6 +93,7 @@ public struct StateServer: Service, Sendable {
         if let fault = Contract.fault(in: compiled.catalogue) { throw DeclarationFault(description: fault) }
         var limits = settings.storeLimits
         let now = Timestamp.now()
+        try Self.checkInitial(compiled, settings)
         let opened = try OpenedJournal.open(settings, onDamage: policy, at: now, logger) {
             try compiled.bytes(of: compiled.initial)
         }
@@ -315,7 +316,8 @@ public struct StateServer: Service, Sendable {
             logger.notice("the server starts again", metadata: ["reason": .string(declares)])
             return present
         } catch {
-            logger.error("model not loaded again; the old one goes on", metadata: ["reason": .string("\(error)")])
+            let file = restart?.file ?? "model"
+            logger.error("\(file) not loaded again; the old one goes on", metadata: ["reason": .string("\(error)")])
             Greeting.show("\(error)")
             return nil
         }

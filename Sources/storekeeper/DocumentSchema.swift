@@ -30,15 +30,9 @@ enum DocumentSchema {
                 "formats are not checked", metadata: ["formats": .string(schema.unknownFormats.joined(separator: ", "))]
             )
         }
-        // The first document is the default of the schema, or the empty object.
+        // The first document is the default of the schema, or the empty object. A new history begins only if it fits.
         var initial = JSONValue.object(JSONObject())
         if case .object(let members) = value, let given = members["default"] { initial = given }
-        if let misfit = schema.faults(of: initial.text, most: 1).first {
-            throw SettingsFault(
-                description:
-                    "the schema \(settings.schema) does not fit the first document: at \(misfit.place) \(misfit.detail); \"default\" beside \"type\" names another one"
-            )
-        }
         return Document(
             initial: initial, schema: value, check: { schema.faults(of: $0, before: $1, most: 1).first },
             reload: { state in

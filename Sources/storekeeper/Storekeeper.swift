@@ -12,7 +12,9 @@ struct Storekeeper {
             ],
             name: "storekeeper",
             commands: [ModelCommand.self], domainName: ServedDomain.name, adopt: ServedDomain.adopt,
-            domainFile: { settings in [settings.model, settings.schema].first { $0 != "none" } },
+            domainFile: { settings in
+                [("model", settings.model), ("schema", settings.schema)].first { $0.1 != "none" }
+            },
             anyDomain: { settings throws(SettingsFault) in try ServedDomain.made(settings) })
     }
 }

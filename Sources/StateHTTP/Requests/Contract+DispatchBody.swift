@@ -298,7 +298,7 @@ extension Problem {
             case .duplicateKey: "duplicate-key"
             case .tooDeep: "too-deep"
             case .numberOutOfRange: "number-out-of-range"
-            case .malformed, .mismatch: "malformed-json"
+            case .malformed, .mismatch, .schema: "malformed-json"
             }
         return Problem(
             .badRequest, code, "the body cannot be read as JSON: \(fault.detail)",

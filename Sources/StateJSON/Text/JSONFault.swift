@@ -12,6 +12,8 @@ package struct JSONFault: Error, Sendable, Equatable {
         case tooDeep
         /// The text is JSON, but a field is missing, unknown, or of another type or range.
         case mismatch
+        /// The text is JSON, but breaks a rule of the schema that the whole state is held to.
+        case schema
     }
 
     /// The place in words: its pointer, or that it is the root.

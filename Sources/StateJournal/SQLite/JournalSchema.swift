@@ -50,13 +50,19 @@ enum JournalSchema {
     static func domain(_ db: Database) throws -> HistoryDomain? {
         let name = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain'")
         let since = try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain_since'")
-        return name.map { HistoryDomain(name: $0, since: since.flatMap { Version($0, "value") } ?? 0) }
+        let isHeld = try Bool.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain_schema'")
+        return name.map {
+            HistoryDomain(name: $0, since: since.flatMap { Version($0, "value") } ?? 0, isHeldToSchema: isHeld)
+        }
     }
 
     static func setDomain(_ db: Database, _ domain: HistoryDomain) throws {
         try db.execute(
             sql: "INSERT OR REPLACE INTO meta VALUES ('domain', ?), ('domain_since', ?)",
             arguments: [domain.name, Int64(clamping: domain.since)])
+        try db.execute(sql: "DELETE FROM meta WHERE name = 'domain_schema'")
+        guard domain.isHeldToSchema == true else { return }
+        try db.execute(sql: "INSERT INTO meta VALUES ('domain_schema', 1)")
     }
 
     /// Makes the table of the bytes of segments from one snapshot to the next, also where the snapshots are gone.

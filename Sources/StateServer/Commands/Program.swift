@@ -17,8 +17,8 @@ struct Program: Sendable {
     var nameDomain: (@Sendable (Settings) -> String)?
     /// Makes the settings those of the domain that a journal names, where nothing else names one; nil for one domain.
     var adopt: (@Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void)?
-    /// The file that the domain is made of, or nil.
-    var domainFile: (@Sendable (Settings) -> String?)?
+    /// The file that the domain is made of, and its kind, such as `model`; or nil.
+    var domainFile: (@Sendable (Settings) -> (kind: String, path: String)?)?
     let served: @Sendable (Settings) throws -> Served
 
     func domainName(_ settings: Settings) -> String { nameDomain?(settings) ?? name }

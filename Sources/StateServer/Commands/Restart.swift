@@ -12,10 +12,14 @@ final class Restart: Sendable {
 
     private let wish = Mutex(Wish.none)
     /// The file of the domain that the new start takes, whatever is in its place by then.
-    private let file = Mutex<[UInt8]>([])
+    private let kept = Mutex<[UInt8]>([])
+    /// The kind of that file, such as `model`.
+    let file: String
     let check: @Sendable () async throws -> Void
 
-    init(check: @escaping @Sendable () async throws -> Void) { self.check = check }
+    init(of file: String, check: @escaping @Sendable () async throws -> Void) {
+        (self.file, self.check) = (file, check)
+    }
 
     var isWanted: Bool { wish.withLock { $0 == .wanted } }
 
@@ -28,7 +32,7 @@ final class Restart: Sendable {
         }
     }
 
-    func keep(_ file: [UInt8]) { self.file.withLock { $0 = file } }
+    func keep(_ file: [UInt8]) { kept.withLock { $0 = file } }
 
     /// Makes the stop of the server the end of the program, also where a new start is wanted.
     func forbid() { wish.withLock { $0 = .forbidden } }
@@ -53,7 +57,7 @@ final class Restart: Sendable {
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)
         HTTPServer.closeOthersOnExec()
-        KeptFile.keep(file.withLock(\.self))
+        KeptFile.keep(kept.withLock(\.self))
         execv(path, &arguments)
         return String(cString: strerror(errno))
     }

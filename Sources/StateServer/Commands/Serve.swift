@@ -49,14 +49,15 @@ struct Serve: SettingsCommand {
             throw Failure("--watch needs a model or a schema, and this server serves neither")
         }
         let served = try Program.current.served(settings)
-        let claim = DomainClaim(Program.current.domainName(settings), takesOthers: changeDomain)
+        let claim = DomainClaim(
+            Program.current.domainName(settings), takesOthers: changeDomain, hasSchema: file?.kind == "schema")
         let server = try served.server(settings, claim, logger, acceptLoss ? .acceptLoss : .refuse) { address in
             guard let portFile else { return }
             // The write is atomic, because a process that waits for the file may read it at any time.
             try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
         }
-        let restart = Restart { _ = try await options.read() }
-        try await server.runUntilSignal(restart: restart, watching: watch ? file : nil) {
+        let restart = Restart(of: file?.kind ?? "model") { _ = try await options.read() }
+        try await server.runUntilSignal(restart: restart, watching: watch ? file?.path : nil) {
             address, socket, isProtected in
             Greeting(
                 domain: Program.current.domainName(settings), data: settings.data,

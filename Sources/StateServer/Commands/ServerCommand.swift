@@ -59,12 +59,12 @@ public enum ServerCommand {
     /// - Parameters:
     ///   - domainName: the name by which a journal knows the domain of some settings.
     ///   - adopt: makes the settings those of the domain that a journal names, where nothing else names one.
-    ///   - domainFile: the file that the domain of some settings is made of, or nil.
+    ///   - domainFile: the file that the domain of some settings is made of, and its kind, such as `model`; or nil.
     package static func main(
         settings: [PartialKeyPath<SettingKeys>], name: String, commands: [any ParsableCommand.Type],
         domainName: @escaping @Sendable (Settings) -> String,
         adopt: @escaping @Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void,
-        domainFile: @escaping @Sendable (Settings) -> String?,
+        domainFile: @escaping @Sendable (Settings) -> (kind: String, path: String)?,
         anyDomain: @escaping @Sendable (Settings) throws -> any Domain
     ) async {
         await run(settings, name, StateServer.version) { settings in

@@ -324,6 +324,15 @@ package final class CompiledDomain<State: StateType>: Sendable {
         return try resume(bytes)
     }
 
+    /// The fault for which no server could go on from the initial state, or nil; O(n) in the size of the state.
+    package var initialFault: JSONFault? {
+        guard let resume, let bytes = try? bytes(of: initial) else { return nil }
+        do throws(JSONFault) {
+            _ = try resume(bytes)
+            return nil
+        } catch { return error }
+    }
+
     /// Reads a whole state, as ``Snapshot/whole()`` writes it, or as an earlier program has recorded it.
     ///
     /// The cost is O(n) in the size of the state.

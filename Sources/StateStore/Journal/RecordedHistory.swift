@@ -170,8 +170,12 @@ package struct HistoryDomain: Codable, Equatable, Sendable {
     package var name: String
     /// The version after which every commit is of this domain.
     package var since: Version
+    /// Whether a server has held the state to a schema; nil for no.
+    package var isHeldToSchema: Bool?
 
-    package init(name: String, since: Version) { (self.name, self.since) = (name, since) }
+    package init(name: String, since: Version, isHeldToSchema: Bool? = nil) {
+        (self.name, self.since, self.isHeldToSchema) = (name, since, isHeldToSchema)
+    }
 }
 
 /// The claim of a process that opens a history for writing: its own domain.
@@ -180,8 +184,12 @@ package struct DomainClaim: Sendable {
     package let name: String
     /// Whether a history of another domain becomes one of this domain.
     package var takesOthers: Bool
+    /// Whether the process holds the state to a schema.
+    package var hasSchema: Bool
 
-    package init(_ name: String, takesOthers: Bool = false) { (self.name, self.takesOthers) = (name, takesOthers) }
+    package init(_ name: String, takesOthers: Bool = false, hasSchema: Bool = false) {
+        (self.name, self.takesOthers, self.hasSchema) = (name, takesOthers, hasSchema)
+    }
 
     /// Why a history is of another domain.
     package struct Refusal: Error, CustomStringConvertible {
@@ -190,21 +198,26 @@ package struct DomainClaim: Sendable {
 
     /// The record that a history gets, or nil if it has this one.
     ///
-    /// A history without a record is taken for one of this domain.
+    /// A history without a record is taken for one of this domain. The record also says whether a schema holds the state.
     ///
     /// - Throws: ``Refusal`` for a history of another domain, unless this one takes it.
     package func record(
         of recorded: HistoryDomain?, endingAt latest: Version, in place: String
     ) throws(Refusal) -> HistoryDomain? {
-        guard let recorded else { return HistoryDomain(name: name, since: 0) }
-        guard !recorded.name.utf8.elementsEqual(name.utf8) else { return nil }
+        let schema = hasSchema ? true : nil
+        guard let recorded else { return HistoryDomain(name: name, since: 0, isHeldToSchema: schema) }
+        if recorded.name.utf8.elementsEqual(name.utf8) {
+            // What was held to a schema once stays so, unless the operator says that it is to be another one.
+            guard hasSchema != (recorded.isHeldToSchema ?? false), hasSchema || takesOthers else { return nil }
+            return HistoryDomain(name: name, since: recorded.since, isHeldToSchema: schema)
+        }
         guard takesOthers else {
             throw Refusal(
                 description:
                     "the journal \(place) belongs to the domain \(recorded.name), and the domain \(name) is to be served: serve \(recorded.name), name another place for the data, or give the journal to \(name) with --change-domain"
             )
         }
-        return HistoryDomain(name: name, since: latest)
+        return HistoryDomain(name: name, since: latest, isHeldToSchema: schema)
     }
 }
 

@@ -3,8 +3,10 @@
 import contextlib
 import copy
 import json
+import os
 import pathlib
 import random
+import signal
 import sqlite3
 
 import jsonpatch
@@ -12,7 +14,7 @@ import jsonpointer
 import pytest
 
 from harness.actions import action
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 from harness.server import log_when_ready, start_refusal
 
 
@@ -151,15 +153,53 @@ def test_a_document_is_held_to_its_schema(workspace):
             answer = client.post(action("document/increment", payload))
             expect_equal(codes(answer), (422, "document.misfit"), "a document that would not fit")
             expect("/users/ann/age" in answer.json["detail"], answer.json)
+            expect_equal(answer.json["errors"][0]["pointer"], "/payload/path", "the pointer of a sum")
+        merged = client.post(action("document/merge", {"path": "/users", "value": {"bob": {"age": "x"}}}))
+        expect_equal(merged.json["errors"][0]["pointer"], "/payload/value/bob/age", "the pointer of a value")
         expect_equal(codes(client.post(action("document/remove", {"path": "/users"}))), (422, "document.misfit"), "a removal")
         expect_equal(client.get("/v1/state/users/ann").json, {"age": 3}, "the document")
         paths = client.get("/v1/openapi.json").json["paths"]
         expect("minimum" in json.dumps(paths) or "minimum" in client.get("/v1/openapi.json").body.decode(), "no schema of the state")
     server.stop()
     path.write_text(json.dumps(schema | {"properties": {"users": {"maxProperties": 0}}}))
-    start_refusal(workspace, server.data, "/users", domain="document", schema=path)
+    start_refusal(workspace, server.data, "the present document does not fit the schema: at /users", domain="document", schema=path)
     path.write_text('{"type":"array"}')
     start_refusal(workspace, workspace.path("other"), "does not fit the first document", domain="document", schema=path)
+    expect(not os.path.exists(workspace.path("other")), "a refused start has made a directory")
+
+
+def test_a_schema_is_held_against_the_document_that_is_there(workspace):
+    """A present document needs no default that fits, and a start without the schema is told."""
+    path = pathlib.Path(workspace.path("schema.json"))
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/team", "value": "red"}))
+    server.stop()
+    schema = {"type": "object", "required": ["team"], "properties": {"flags": {"additionalProperties": {"type": "boolean"}}}}
+    path.write_text(json.dumps(schema))
+    start_refusal(workspace, workspace.path("new"), "does not fit the first document: at /team", domain="document", schema=path)
+    server.settings["schema"] = path
+    server.start()
+    expect("no schema" not in log_when_ready(server), "a warning beside a schema:", server.log_text())
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/team", "value": "blue"}))
+        path.write_text(json.dumps(schema | {"required": ["owner"]}))
+        server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "schema not loaded again" in server.log_text(), "a line about the schema")
+        expect("model" not in server.log_text() and "first document" not in server.log_text(), server.log_text())
+    server.stop()
+    del server.settings["schema"]
+    for _ in range(2):
+        server.start()
+        expect("no schema" in log_when_ready(server), "no warning of a start without the schema:", server.log_text())
+        with server.client() as client:
+            client.commit(action("document/set", {"path": "/flags/new", "value": 1}))
+        server.stop()
+    path.write_text(json.dumps(schema))
+    start_refusal(
+        workspace, server.data, "the present document does not fit the schema: at /flags/new: expected", domain="document",
+        schema=path,
+    )
 
 
 def test_places_are_set_counted_and_guarded(workspace):
