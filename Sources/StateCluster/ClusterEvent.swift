@@ -2,6 +2,8 @@
 package enum ClusterEvent: Sendable {
     /// Commits could not be appended; where `isOpen`, whether they are in the journal is not known.
     case appendFailed(reason: String, isOpen: Bool)
+    /// The journal takes commits again.
+    case appendsAgain
     /// A snapshot could not be saved. No commit is lost; the next start takes longer.
     case snapshotNotSaved(reason: String)
     /// The start waits for etcd.

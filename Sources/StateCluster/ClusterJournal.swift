@@ -244,7 +244,12 @@ package final class ClusterJournal: Journal {
     }
 
     private func recover() {
-        condition.withLock { if $0.broken == nil { ($0.failure, $0.isOpen) = (nil, false) } }
+        let hadFailed = condition.withLock { condition in
+            guard condition.broken == nil else { return false }
+            defer { (condition.failure, condition.isOpen) = (nil, false) }
+            return condition.failure != nil
+        }
+        if hadFailed { report(.appendsAgain) }
     }
 
     /// Notes that the history in etcd is not the one that this node has.

@@ -102,6 +102,8 @@ package enum DamagedSnapshot {
 package enum JournalEvent: Sendable {
     /// Commits could not be appended; where `isOpen`, whether they are in the journal is not known.
     case appendFailed(reason: String, isOpen: Bool)
+    /// The journal takes commits again.
+    case appendsAgain
     /// A start has verified the newest segments, and the whole file where it is small.
     case checked(StartCheck.Report)
     /// One of the two records of the fence is damaged; the other one serves.

@@ -34,13 +34,14 @@ struct OpenedJournal {
         _ settings: Settings, onDamage policy: StateServer.DamagePolicy, at now: Timestamp, _ logger: Logger,
         initial: () throws -> [UInt8]
     ) throws -> OpenedJournal? {
+        let log = JournalLog(logger)
         switch try JournalPlace(settings.data, settings) {
         case nil: return nil
         case .directory(let directory):
             return try ServerFault.translating {
                 let (journal, recovery) = try SQLiteJournal.open(
                     directory: directory, retention: settings.retention,
-                    onDamage: policy == .refuse ? .refuse : .acceptLoss, at: now, report: { logger.log($0) },
+                    onDamage: policy == .refuse ? .refuse : .acceptLoss, at: now, report: { log.log($0) },
                     initial: initial)
                 return try OpenedJournal(
                     journal: journal, setDomain: journal.setDomain, epoch: journal.epoch,
@@ -54,7 +55,7 @@ struct OpenedJournal {
                 let (journal, recovery) = try ClusterJournal.open(
                     address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
                     directory: settings.clusterDirectory == "none" ? nil : settings.clusterDirectory,
-                    retention: settings.retention, report: { logger.log($0) }, initial: initial)
+                    retention: settings.retention, report: { log.log($0) }, initial: initial)
                 return try OpenedJournal(
                     journal: journal, setDomain: journal.setDomain, cluster: journal, epoch: journal.epoch,
                     place: address.description,

@@ -179,8 +179,10 @@ struct SharedFile: SharedDocument {
         let hint =
             [EACCES, EPERM].contains(reason)
             ? "; run it as the user that may, such as `\(CommandLineText.asAnother(owner))`" : ""
-        return SettingsFault(
+        var fault = SettingsFault(
             description: "the \(name) \(path) cannot be \(what): \(String(cString: strerror(reason)))\(hint)")
+        fault.isOfDisk = [ENOSPC, EDQUOT, EIO].contains(reason)
+        return fault
     }
 
     /// The owner of the file, or else of its directory, unless that is root, this user, or unknown.

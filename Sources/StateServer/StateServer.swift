@@ -205,6 +205,7 @@ public struct StateServer: Service, Sendable {
                 metadata["port\(suffix)"] = .stringConvertible(place.port)
             }
         }
+        if let reason = handler.journal?.failure { metadata["takes_commits"] = .string("no: \(reason)") }
         logger.info("ready", metadata: metadata)
         warnOfLibrary()
         handler.cluster?.start { [store = handler.store] in

@@ -22,6 +22,8 @@ package enum StartCheck {
         /// The version after which every commit was verified.
         package var start: Version
         package var end: Version
+        /// The version of the snapshot that the start reads.
+        package var snapshot: Version
         /// The bytes of the verified segments.
         package var segmentBytes: Int
         /// Whether SQLite has verified its tables.
@@ -29,6 +31,9 @@ package enum StartCheck {
         package var duration: Duration
         /// Whether the journal was closed, so that little was verified.
         package var wasClosed = false
+
+        /// The place in the history after which every commit was verified, in words.
+        package var beginning: String { "\(start == snapshot ? "the snapshot of version" : "version") \(start)" }
     }
 
     /// Verifies the chain from the newest segment back, and the tables.
@@ -62,7 +67,7 @@ package enum StartCheck {
         let isFileVerified = try fileBytes(db) <= extent.fileBytesMax
         if isFileVerified { try verifyTables(db, rows.path) }
         return Report(
-            start: start, end: tip.version, segmentBytes: verified, isFileVerified: isFileVerified,
+            start: start, end: tip.version, snapshot: snapshot, segmentBytes: verified, isFileVerified: isFileVerified,
             duration: began.duration(to: .now))
     }
 

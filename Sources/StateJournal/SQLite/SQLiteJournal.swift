@@ -188,13 +188,15 @@ package final class SQLiteJournal: Journal {
         } catch {
             throw fail(commits, .init(cause: error, mayHaveLanded: false))
         }
-        condition.withLock { condition in
-            condition.failure = nil
+        let hadFailed = condition.withLock { condition in
+            defer { condition.failure = nil }
             condition.isOpen = false
             condition.snapshots.count(commits)
+            return condition.failure != nil
         }
         do throws(JournalError) {
             try fence.raise(to: condition.withLock { $0.tip })
+            if hadFailed { report(.appendsAgain) }
         } catch {
             // The commits are on the disk, so they have landed. The next append waits for the fence.
             condition.withLock { $0.failure = error.description }
@@ -244,6 +246,7 @@ package final class SQLiteJournal: Journal {
                 try writer.takeBack(&remains, after: tip, writing: bytes, db)
                 condition.withLock { ($0.failure, $0.isOpen) = (nil, false) }
             }
+            report(.appendsAgain)
         } catch {
             let failure = error as? SegmentWriter.Failure ?? .init(cause: error, mayHaveLanded: false)
             let cause = JournalError("write to", path, failure.cause)

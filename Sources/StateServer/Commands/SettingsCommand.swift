@@ -42,6 +42,7 @@ struct Failure: Error, CustomStringConvertible {
         let code: ExitCode
         switch error {
         case let error as ServerFault where error.cause == .damagedJournal: code = ExitCode(EX_DATAERR)
+        case let error as SettingsFault where error.isOfDisk: code = ExitCode(EX_IOERR)
         case is SettingsFault, is DeclarationFault: code = ExitCode(EX_CONFIG)
         default: return error is Failure ? error : Failure("\(error)")
         }

@@ -127,15 +127,22 @@ struct TokenRevoke: SettingsCommand {
         let file = try settings.namedTokenFile()
         var warnings: [String] = []
         var subject = ""
-        try file.change { (entries) throws(SettingsFault) in
-            let left = (entries ?? []).filter { $0.id != id }
-            guard let revoked = entries?.first(where: { $0.id == id }) else {
-                throw SettingsFault(description: "there is no token \(id) in \(file.fullPath); `token list` shows them")
+        do throws(SettingsFault) {
+            try file.change { (entries) throws(SettingsFault) in
+                let left = (entries ?? []).filter { $0.id != id }
+                guard let revoked = entries?.first(where: { $0.id == id }) else {
+                    throw SettingsFault(
+                        description: "there is no token \(id) in \(file.fullPath); `token list` shows them")
+                }
+                subject = revoked.subject
+                if left.isEmpty { warnings.append("no token is left; the server still asks every client for one") }
+                warnings += settings.warningsWithoutAdministrator(left)
+                entries = left
             }
-            subject = revoked.subject
-            if left.isEmpty { warnings.append("no token is left; the server still asks every client for one") }
-            warnings += settings.warningsWithoutAdministrator(left)
-            entries = left
+        } catch {
+            var fault = error
+            if fault.isOfDisk { fault.description += "; the token is still good" }
+            throw fault
         }
         print("revoked: \(id)")
         // Without a journal, and where it cannot be read now, nothing is known of what is scheduled.

@@ -10,6 +10,8 @@ internal import SystemPackage
 public struct SettingsFault: Error, Sendable, CustomStringConvertible {
     /// The fault, its source, and the expected value, in a sentence.
     public var description: String
+    /// Whether the disk has refused a write: the settings are right.
+    var isOfDisk = false
 
     /// Makes a fault with its sentence.
     public init(description: String) { self.description = description }

@@ -4,6 +4,7 @@ import ctypes
 import os
 import resource
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -13,6 +14,8 @@ from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import judge_history
 from harness.journal import journal_output
 from harness.refusals import Case, judge_problem
+from harness.server import log_when_ready
+from harness.tokens import make_token
 
 
 def test_actions_get_503_while_the_journal_file_cannot_grow_and_the_server_recovers(workspace, figures):
@@ -105,6 +108,38 @@ def test_a_server_starts_on_a_full_disk_and_behaves_as_one_whose_disk_fills_whil
     expect_equal(
         journal_output(workspace, "verify", server.data), b"verified: versions 0 to 21, 21 commits\n", "what verify says"
     )
+
+
+@pytest.mark.alone
+def test_a_full_disk_is_told_in_few_lines_and_a_token_stays_until_there_is_room(workspace):
+    place, fill, make_room = small_disk(workspace)
+    server = workspace.server(data=place + "/data")
+    large = action("tasks/add", {"id": 1, "title": "y" * 8000})
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 0, "title": "x"}))
+        fill()
+        for _ in range(30):
+            judge_problem(client.post(large), Case("", b"", 503, "not-durable"))
+        expect(1 <= server.log_text().count("journal failed") <= 3, "lines about 30 refusals:", server.log_text())
+        expect("takes commits again" not in server.log_text(), "a line about the end before it:", server.log_text())
+        make_room()
+        wait_until(lambda: client.post(large).status == 200, "an action is taken after there is room", 5)
+        wait_until(lambda: "takes commits again" in server.log_text(), "a line about the end", 5)
+    server.stop()
+    expect_equal(server.log_text().count("takes commits again"), 1, "lines about the end")
+    make_token(workspace, server.data, "ann", "--all")
+    listed = subprocess.run([workspace.binary, "token", "list", "--data", server.data], capture_output=True, check=True)
+    name = listed.stdout.split()[0].decode()
+    revoke = [workspace.binary, "token", "revoke", name, "--data", server.data]
+    fill()
+    done = subprocess.run(revoke, capture_output=True)
+    expect_equal((done.returncode, done.stdout), (74, b""), "a revocation without room")
+    expect("No space left" in done.stderr.decode() and "still good" in done.stderr.decode(), done.stderr.decode())
+    server.start()
+    expect("no: cannot" in log_when_ready(server).rpartition('"ready"')[2], "the line of a start without room:", server.log_text())
+    server.stop()
+    make_room()
+    expect_equal(subprocess.run(revoke, capture_output=True).returncode, 0, "a revocation with room")
 
 
 def fill_up(server, make_full, make_room):
