@@ -59,9 +59,14 @@ extension Contract {
         requestID: RequestID
     ) -> Response {
         guard let commit, let finding = store.finding(id, commit) else {
+            let other = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? nil : $0.epoch }
             let problem = Problem(
                 .notFound, "no-such-action",
-                "no commit with this ID is kept: it was never committed, or it is older than the history that is kept")
+                other.map {
+                    "this ID is of the epoch \($0.text), and the history has the epoch \(latest.epoch.text), as after a restore: what was restored has IDs of the new epoch, and what was committed after the backup is gone"
+                }
+                    ?? "no commit with this ID is kept: it was never committed, or it is older than the history that is kept"
+            )
             return response(to: problem, latest: latest, requestID: requestID, style: style)
         }
         var writer = JSONWriter()
