@@ -54,6 +54,10 @@ package struct Grant: Sendable, Hashable, Codable {
             return
                 "\"\(entry)\" cannot be read: it must be a JSON Pointer such as /tasks, view:NAME, store:NAME, actions:TYPE, or *"
         }
+        for entry in dispatch where entry.contains(":/") || entry.hasPrefix("/") {
+            return
+                "\"\(entry)\" is not an action type: a dispatch names a type such as document/set, and a read names a place"
+        }
         for entry in dispatch where entry.isEmpty || entry.dropLast().contains("*") {
             return "\"\(entry)\" is not an action type: it must be one such as tasks/add, or begin one and end with *"
         }
