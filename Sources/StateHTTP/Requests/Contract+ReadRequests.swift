@@ -65,7 +65,7 @@ extension Contract {
         let latest = routed.circumstances.latest
         let version = try parameters.text("version").map { text throws(Problem) -> Version in
             guard let version: Version = Parameters.wholeNumber(text) else {
-                throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
+                throw Problem(.badRequest, "bad-parameter", "version must be a whole number, 0 or more")
             }
             return version
         }
@@ -131,7 +131,7 @@ extension Contract {
         func number(_ name: String, _ standard: Int, _ most: Int) throws(Problem) -> Int {
             guard let text = try parameters.text(name) else { return standard }
             guard let number: Int = Parameters.wholeNumber(text), number <= most else {
-                throw Problem(.badRequest, "bad-parameter", "\(name) must be a whole number of at most \(most)")
+                throw Problem(.badRequest, "bad-parameter", "\(name) must be a whole number from 0 to \(most)")
             }
             return number
         }
