@@ -69,6 +69,9 @@ struct HookCreate: SettingsCommand {
         print(entry.id)
         print(entry.secrets[0])
         Failure.say("The receiver checks the signatures with this secret, which is shown only now.")
+        Failure.say(
+            entry.since.map { "It gets the commits behind \($0), the present one; older ones are not sent." }
+                ?? "It gets every commit, from the first one on.")
         if let catalogue { Failure.warn(entry.warnings(in: catalogue)) }
     }
 }
