@@ -38,6 +38,7 @@ NOT_RUN = {
     "docker compose": "needs Docker; deployment/test_manifests.py judges the file",
     "docker build -t storekeeper:0.2.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
     "kubectl create secret": "needs a cluster; deployment/test_kubernetes.py has what the server does in one",
+    "sudo tar xzf": "needs root; deployment/test_package.py runs the archive, deployment/test_systemd.py judges the unit",
     "bash .ci/install && swift build": "needs root; deployment/test_systemd.py judges the unit",
     "storekeeper check --config": "needs a service of systemd",
     "sudo install -m 644 config/systemd/storekeeper.socket": "needs root; test_socket_activation.py judges the unit",
