@@ -22,7 +22,7 @@ extension Document {
         for change in changes.reversed() {
             guard let path = JSONPointer(text: change.path)?.tokens, path.count <= place.tokens.count,
                 // The place behind the last element has got a number.
-                zip(path, place.tokens).allSatisfy({ $0 == $1 || $0 == "-" })
+                zip(path, place.tokens).allSatisfy({ JSONPointer.sameBytes($0, $1) || $0 == "-" })
             else { continue }
             let rest = JSONPointer(Array(place.tokens[path.count...]))
             return change.hasValue ? "\(change.name)/value\(rest)" : "\(change.name)/path"
