@@ -12,7 +12,7 @@ struct GrantTests {
             ("", "such as tasks/add"), ("a*b", "such as tasks/add"),
         ])
     func refused(entry: String, says: String) {
-        let fault = Grant(dispatch: ["tasks/add", entry]).fault
+        let fault = Grant(dispatch: ["tasks/add", entry]).newFault
 
         #expect(fault?.hasPrefix("\"\(entry)\" is not an action type") == true)
         #expect(fault?.contains(says) == true)
@@ -21,5 +21,8 @@ struct GrantTests {
     @Test(
         "a dispatch names a type, or a beginning of types",
         arguments: ["*", "tasks/*", "document/set", "a:b", "tasks/a:b/c"])
-    func taken(entry: String) { #expect(Grant(dispatch: [entry]).fault == nil) }
+    func taken(entry: String) { #expect(Grant(dispatch: [entry]).newFault == nil) }
+
+    @Test("a token of before that has such an entry is read, and allows nothing by it")
+    func read() { #expect(Grant(dispatch: ["document/set:/customers"]).fault == nil) }
 }

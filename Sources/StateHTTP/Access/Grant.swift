@@ -48,15 +48,20 @@ package struct Grant: Sendable, Hashable, Codable {
         fork = try members.decodeIfPresent(Bool.self, forKey: .fork) ?? allowedEverything
     }
 
+    /// The first entry that a new grant must not have, in a sentence, or nil: also one that is spelled well and allows nothing.
+    package var newFault: String? {
+        for entry in dispatch where entry.contains(":/") || entry.hasPrefix("/") {
+            return
+                "\"\(entry)\" is not an action type: a dispatch names a type such as document/set, and a read names a place"
+        }
+        return fault
+    }
+
     /// The first misspelled entry, in a sentence, or nil.
     package var fault: String? {
         for entry in read where ReadEntry(entry) == nil {
             return
                 "\"\(entry)\" cannot be read: it must be a JSON Pointer such as /tasks, view:NAME, store:NAME, actions:TYPE, or *"
-        }
-        for entry in dispatch where entry.contains(":/") || entry.hasPrefix("/") {
-            return
-                "\"\(entry)\" is not an action type: a dispatch names a type such as document/set, and a read names a place"
         }
         for entry in dispatch where entry.isEmpty || entry.dropLast().contains("*") {
             return "\"\(entry)\" is not an action type: it must be one such as tasks/add, or begin one and end with *"

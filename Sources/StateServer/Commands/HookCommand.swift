@@ -56,7 +56,7 @@ struct HookCreate: SettingsCommand {
         let entry = HookFile.Entry(
             url: url, types: types, path: path, grant,
             since: history.map { Cursor($0.epoch, $0.latest).description })
-        if let fault = entry.fault { throw SettingsFault(description: fault) }
+        if let fault = grant.newFault ?? entry.fault { throw SettingsFault(description: fault) }
         guard insecure || !HookURL.isInsecure(url) else {
             throw SettingsFault(
                 description:

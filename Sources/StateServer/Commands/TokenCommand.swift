@@ -63,7 +63,7 @@ struct TokenCreate: SettingsCommand {
     func run(_ reading: SettingsReading) async throws {
         let grant =
             all ? Grant.everything : Grant(read: read, dispatch: dispatch, others: others, operate: operate, fork: fork)
-        if let fault = grant.fault ?? Access.fault(inSubject: subject) { throw SettingsFault(description: fault) }
+        if let fault = grant.newFault ?? Access.fault(inSubject: subject) { throw SettingsFault(description: fault) }
         let settings = reading.settings
         let token = Token()
         let entry = TokenFile.Entry(token, subject: subject, grant)
