@@ -165,6 +165,44 @@ struct DocumentTests {
         #expect(store.state.tree.value == ["a": 1])
     }
 
+    @Test(
+        "a misfit is named by the part of the payload that makes it",
+        arguments: [
+            ("set", #"{"path":"/a","value":1}"#, "/a", "/value"),
+            ("set", #"{"path":"/a","value":{"b":[1]}}"#, "/a/b/0", "/value/b/0"),
+            ("set", #"{"path":"/list/-","value":{"n":1}}"#, "/list/1/n", "/value/n"),
+            ("set", #"{"path":"/a","value":1}"#, "/other", "/path"),
+            ("set", #"{"path":"/a~1b","value":{"c":1}}"#, "/a~1b/c", "/value/c"),
+            ("add", #"{"path":"","value":{"a":1}}"#, "/a", "/value/a"),
+            ("merge", #"{"value":{"a":{"b":1}}}"#, "/a/b", "/value/a/b"),
+            ("merge", #"{"path":"/n","value":{"b":1}}"#, "/n/c", "/value/c"),
+            ("remove", #"{"path":"/list"}"#, "/list", "/path"),
+            ("increment", #"{"path":"/n/x"}"#, "/n/x", "/path"),
+            (
+                "patch",
+                #"{"patch":[{"op":"add","path":"/a","value":{"b":1}},{"op":"test","path":"/a/b","value":1}]}"#,
+                "/a/b", "/patch/1/path"
+            ),
+            (
+                "patch", #"{"patch":[{"op":"add","path":"/a","value":{"b":1}},{"op":"add","path":"/c","value":1}]}"#,
+                "/a/b", "/patch/0/value/b"
+            ),
+            ("patch", #"{"patch":[{"op":"copy","from":"/n","path":"/m"}]}"#, "/m/q", "/patch/0/path"),
+            ("patch", #"{"patch":[{"op":"add","path":"/a","value":1}]}"#, "/other", "/patch"),
+        ])
+    func misfit(name: String, payload: String, place: String, pointer: String) throws {
+        let fault = JSONFault(.mismatch, at: try #require(JSONPointer(text: place)), "is too long")
+        let store = try Store(
+            Document(initial: try Self.parse(#"{"list":[1],"n":{}}"#), check: { _, _ in fault }))
+
+        let error = #expect(throws: DispatchError.self) { try store.dispatch(try Self.action(name, payload)) }
+
+        guard case .rejected(let rejection, _)? = error else { Issue.record("\(String(describing: error))"); return }
+        #expect(rejection.code == "document.misfit")
+        #expect(rejection.pointer == pointer)
+        #expect(rejection.detail.contains("\(place): is too long"))
+    }
+
     private static func store(_ document: String) throws -> Store<JSONState> {
         try Store(Document(initial: try parse(document)))
     }

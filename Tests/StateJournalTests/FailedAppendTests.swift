@@ -108,6 +108,30 @@ struct FailedAppendTests {
         #expect(try firsts(journal) == [1])
     }
 
+    @Test("the end of a failure is reported once, by an append or by a probe")
+    func again() throws {
+        let events = Mutex<[String]>([])
+        let journal = try SQLiteJournal(directory: scratch.path) { event in
+            switch event {
+            case .appendFailed: events.withLock { $0.append("failed") }
+            case .appendsAgain: events.withLock { $0.append("again") }
+            default: break
+            }
+        } initial: {
+            Array(#"{"value":0,"list":[]}"#.utf8)
+        }
+
+        for version in [1, 3] as [Version] {
+            try journal.record([.setting(version)])
+            try failCommits(2, of: journal)
+            _ = journal.append([.setting(version + 1)], after: version)
+            if version == 1 { for _ in 0..<2 { journal.probe() } }
+            _ = journal.append([.setting(version + 1)], after: version)
+        }
+
+        #expect(events.withLock(\.self) == ["failed", "again", "failed", "again"])
+    }
+
     @Test("a probe settles an open outcome, and takes back what has come into the file")
     func probed() throws {
         let journal = try scratch.open()

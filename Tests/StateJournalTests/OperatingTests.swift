@@ -213,6 +213,41 @@ struct OperatingTests {
         #expect(try scratch.open().recover(at: start).state == state(3000))
     }
 
+    @Test(
+        "a compaction drops damaged snapshots and nothing else",
+        arguments: [[20], [0], [40, 60], [0, 20, 40]] as [[Version]])
+    func compactDamaged(versions: [Version]) throws {
+        do {
+            let journal = try filled()
+            try journal.close(state(60), version: 60)
+        }
+        let database = try DatabaseQueue(path: scratch.path + "/journal.sqlite")
+        for version in versions {
+            try database.write { db in
+                try db.execute(
+                    sql:
+                        "UPDATE snapshots SET state = CAST(replace(state, 'value', 'walue') AS BLOB) WHERE version = ?",
+                    arguments: [Int64(version)])
+            }
+        }
+        try database.close()
+        let error = #expect(throws: JournalError.self) {
+            try JournalReader(directory: scratch.path).verify(.deep, at: start)
+        }
+
+        let done = try SQLiteJournal.compact(directory: scratch.path, retention: .init(), at: start)
+
+        #expect(error?.kind == .other)
+        #expect(error?.description.contains("no commit is lost") == true)
+        // The one of the newest version is saved anew.
+        #expect(done.damagedSnapshots == versions.filter { $0 < 60 })
+        let reader = try JournalReader(directory: scratch.path)
+        try reader.verify(.deep, at: start)
+        #expect(try reader.snapshots() == Set([0, 20, 40, 60]).subtracting(versions).union([60]).sorted())
+        #expect(try reader.oldest() == 0)
+        #expect(try scratch.open().recover(at: start).state == state(60))
+    }
+
     @Test("a compaction is refused beside a server, without a journal, and on a damaged one")
     func refusedCompaction() throws {
         #expect(throws: JournalError.self) {
@@ -238,7 +273,10 @@ struct OperatingTests {
     @Test(
         "a deep verification names what a plain one passes over",
         arguments: [
-            ("UPDATE snapshots SET hash = zeroblob(16) WHERE version = 20", "the snapshot of version 20 is not what"),
+            (
+                "UPDATE snapshots SET hash = zeroblob(16) WHERE version = 20",
+                "the snapshot of version 20 is damaged; no commit"
+            ),
             ("DELETE FROM ids WHERE version = 4", "the index lacks an ID of version 4"),
             ("INSERT INTO ids VALUES (77, 5)", "the index has 21 IDs, and the commits have 20"),
             ("DELETE FROM keys WHERE first = 7", "the keys of the segment from version 7 on are not in the table"),

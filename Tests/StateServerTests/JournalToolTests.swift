@@ -238,6 +238,29 @@ struct JournalToolTests {
     }
 
     @Test(
+        "a plain verification lists damaged snapshots, also the oldest", arguments: [[6], [0], [0, 3]] as [[Version]])
+    func damagedSnapshots(versions: [Version]) throws {
+        let journal = try record(count: 10)
+        for version in [3, 6, 10] as [Version] {
+            _ = try journal.saveSnapshot(try #require(try journal.state(at: version)), version: version)
+        }
+        try journal.close(try #require(try journal.state(at: 10)), version: 10)
+        let reader = try JournalReader(directory: scratch.path + "/recorded")
+        let file = URL(fileURLWithPath: scratch.path + "/recorded/journal.sqlite")
+        var bytes = try Data(contentsOf: file)
+        for version in versions {
+            let state = Data(try #require(try reader.snapshot(version)))
+            while let range = bytes.range(of: state) { bytes[range.lowerBound + 2] ^= 1 }
+        }
+        try bytes.write(to: file)
+
+        let span = try scratch.tool("recorded").verify(Sums())
+
+        #expect(span.damagedSnapshots == versions)
+        #expect(span.end == 10)
+    }
+
+    @Test(
         "the tool refuses settings without a journal, and an address of etcd of another form",
         arguments: ["none", "etcd://a/b"])
     func none(data: String) {

@@ -40,6 +40,26 @@ struct LogTests {
         #expect(read(ends.read) == "again\n")
     }
 
+    @Test(
+        "failures of a journal are one line at first, then one in ten seconds with their number, and one at their end")
+    func failures() {
+        var lines = FailureLines()
+        let start = ContinuousClock.now
+        #expect(lines.succeed() == nil)
+
+        #expect(lines.fail(at: start) == 1)
+        for number in 1...500 { #expect(lines.fail(at: start + .milliseconds(number * 19)) == nil) }
+        #expect(lines.fail(at: start + .seconds(10)) == 501)
+        #expect(lines.fail(at: start + .seconds(11)) == nil)
+        #expect(lines.succeed() == 1)
+        #expect(lines.succeed() == nil)
+        // A disk on which small commits fit and others do not.
+        #expect(lines.fail(at: start + .seconds(12)) == nil)
+        #expect(lines.succeed() == nil)
+        #expect(lines.fail(at: start + .seconds(20)) == 2)
+        #expect(lines.succeed() == 0)
+    }
+
     @Test("a line is one JSON object with a time that has its zone, and on a terminal it is text")
     func forms() throws {
         let ends = pipe()
