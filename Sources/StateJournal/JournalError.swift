@@ -93,7 +93,7 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
 
 /// A damaged snapshot beside good ones.
 package enum DamagedSnapshot {
-    /// What it means, and what to do.
+    /// The meaning of the damage and its remedy, in a sentence.
     package static func sentence(_ version: Version) -> String {
         "the snapshot of version \(version) is damaged; no commit is lost, and a start uses another snapshot: `journal compact` on the stopped server drops this one, and `journal backup` leaves it out"
     }
