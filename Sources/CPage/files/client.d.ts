@@ -37,8 +37,15 @@ export interface Store {
     state(): Promise<State>
     state<Path extends string>(path: Known<Path>, options?: RequestOptions): Promise<Value<Path>>
 
+    /** The same with the cursor at which the value is there: the `since` of `changes` for what follows it. */
+    snapshot(): Promise<{ value: State; cursor: string }>
+    snapshot<Path extends string>(
+        path: Known<Path>, options?: RequestOptions,
+    ): Promise<{ value: Value<Path>; cursor: string }>
+
     /**
-     * Calls `f` with the value at a path, and with each newer one; values that come and go between two are left out.
+     * Calls `f` with the value at a path, and with newer ones. When the value changes fast, some are left out; for each
+     * change: `changes`.
      *
      * `failed` gets the problem that ends it, as when the token is revoked; without it, the problem is thrown uncaught.
      *
@@ -88,6 +95,15 @@ export interface Store {
         ...rest: {} extends Actions[Type]
             ? [payload?: Actions[Type], options?: DispatchOptions]
             : [payload: Actions[Type], options?: DispatchOptions]
+    ): Promise<Receipt>
+
+    /**
+     * Dispatches several actions as one commit: all of them commit, or none does. The rest is as with `dispatch`.
+     *
+     * The `errors` of a refusal are pointers into the list, as `/1/payload/id`.
+     */
+    dispatchAll(
+        actions: readonly Dispatched[], options?: Pick<DispatchOptions, "signal" | "seconds" | "key">,
     ): Promise<Receipt>
 
     /** Any request below the store, as `/actions/order-7`. It can be sent twice: a `POST` needs an `Idempotency-Key`. */
@@ -156,6 +172,14 @@ export interface DispatchOptions extends RequestOptions {
     key?: string
 }
 
+/** An action of several. */
+export type Dispatched = {
+    [Type in keyof Actions & string]:
+        & { type: Type }
+        & ({} extends Actions[Type] ? { payload?: Actions[Type] } : { payload: Actions[Type] })
+        & Pick<DispatchOptions, "id" | "meta" | "expect" | "schedule">
+}[keyof Actions & string]
+
 export interface ChangesOptions {
     /** A cursor, `oldest`, or `now`: when the loop begins. */
     since?: string
@@ -179,6 +203,8 @@ export interface Receipt {
     /** The name and the time of what was scheduled. */
     name?: string
     due?: string
+    /** The names and the times of what an array has scheduled. */
+    scheduled?: { name: string; due: string }[]
 }
 
 export type RecordedAction = { type: string; payload?: unknown; id?: string; meta?: { [member: string]: unknown } }

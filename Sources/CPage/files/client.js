@@ -84,13 +84,19 @@ export function connect(url, { token, onConnection } = {}) {
     const noAnswer = (cause) =>
         new Problem(0, { code: "no-answer", detail: `${base} does not answer` }, 0, cause)
 
+    const dispatch = (type, payload, { id, meta, expect, schedule, ...options } = {}) =>
+        commit({ type, payload, id, meta, expect, schedule }, options)
+
+    /** Several actions as one commit. */
+    const dispatchAll = (actions, options) => commit(actions, options)
+
     /**
-     * Dispatches one action after the other: what is called first commits first, also where it has to be sent again.
-     * A retry has the key of the first attempt, so the action commits once.
+     * Commits one action, or one array of actions, after the other: what is called first commits first, also where it has
+     * to be sent again. A retry has the key of the first attempt, so the action commits once.
      */
-    async function dispatch(type, payload, { id, meta, expect, schedule, key = newKey(), signal, seconds = 120 } = {}) {
+    async function commit(action, { key = newKey(), signal, seconds = 120 } = {}) {
         const headers = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` }
-        const body = JSON.stringify({ type, payload, id, meta, expect, schedule })
+        const body = JSON.stringify(action)
         const end = Date.now() + 1000 * seconds, before = dispatched
         let isTurn = false, leave
         dispatched = new Promise((resume) => { leave = () => before.then(resume) })
@@ -118,6 +124,12 @@ export function connect(url, { token, onConnection } = {}) {
     }
 
     const state = async (path = "", options = {}) => (await read(sourceOf(path), options)).value
+
+    /** A value, and the cursor at which it is there. */
+    async function snapshot(path = "", options = {}) {
+        const { value, cursor } = await read(sourceOf(path), options)
+        return { value, cursor }
+    }
 
     // Following: one long-poll of /v1/changes after the other, for all listeners
 
@@ -365,7 +377,7 @@ export function connect(url, { token, onConnection } = {}) {
         for (const controller of running) controller.abort()
     }
 
-    return { state, subscribe, values, latest, view, query, changes, dispatch, request, close }
+    return { state, snapshot, subscribe, values, latest, view, query, changes, dispatch, dispatchAll, request, close }
 }
 
 const report = (error) => queueMicrotask(() => { throw error })

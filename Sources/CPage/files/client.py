@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, final
 from urllib.parse import quote, urlsplit
 
-__all__ = ["Answer", "Commit", "Live", "Problem", "Receipt", "Reset", "Store", "connect"]
+__all__ = ["Answer", "Commit", "Live", "Problem", "Receipt", "Reset", "Snapshot", "Store", "connect"]
 
 
 class Problem(Exception):
@@ -55,7 +55,16 @@ class Problem(Exception):
 
 @final
 class Commit(TypedDict, total=False):
-    """A commit, as /v1/changes has it; `action` is None where the token may not see it."""
+    """A commit, as /v1/changes has it: a dict.
+
+    version, cursor   the version that it made, and its cursor: the `since` of what follows it
+    time, id          its time as text, and its ID: that of its one action, or its cursor
+    action            the action, or the list of actions of an array; None where the token may not see it
+    patch             the changes of the state, as a JSON Patch
+    by                the subject that has sent it
+    cause, root       the cursors of the commit that has caused it, and of the first one of that chain
+    traceparent       the trace of its request
+    """
 
     version: int
     cursor: str
@@ -71,7 +80,7 @@ class Commit(TypedDict, total=False):
 
 @final
 class Reset(TypedDict):
-    """The commits behind the cursor are gone: the state is as it is at the new one."""
+    """The commits behind a cursor are gone: a dict with `reset`, always True, `reason`, `state` and the new `cursor`."""
 
     reset: bool
     reason: str
@@ -80,7 +89,15 @@ class Reset(TypedDict):
 
 
 class Receipt(TypedDict, total=False):
-    """The outcome of an action; `name` and `due` are those of a scheduled one."""
+    """The outcome of an action, or of several: a dict.
+
+    cursor, version   the cursor and the version of the commit
+    id                the ID of the one action, or the cursor
+    changed           whether the state is another one
+    committed         False where a middleware has swallowed the action; missing otherwise
+    name, due         the name and the time of a scheduled action
+    scheduled         the `name` and `due` of each scheduled action of an array
+    """
 
     cursor: str
     version: int
@@ -89,6 +106,14 @@ class Receipt(TypedDict, total=False):
     committed: bool
     name: str
     due: str
+    scheduled: list[dict[str, str]]
+
+
+class Snapshot(NamedTuple):
+    """A value with the cursor at which it is there."""
+
+    value: Any
+    cursor: str
 
 
 class Answer(NamedTuple):
@@ -147,12 +172,16 @@ class Store:
 
         It is `default` where nothing is there, or the token may not see it.
         """
-        return Live(self, *_route(path)).value(default=default, seconds=seconds)
+        return self.snapshot(path, default=default, seconds=seconds).value
+
+    def snapshot(self, path: str = "", *, default: Any = None, seconds: float = 120) -> Snapshot:
+        """The value at a path, as `state` has it, and its cursor: the `since` of `changes` for what follows it."""
+        return Live(self, *_route(path))._snapshot(default, seconds)
 
     def subscribe(self, path: str = "", *, default: Any = None) -> Iterator[Any]:
-        """The value at a path, and each newer one, through restarts of the server; `default` where nothing is there.
+        """The value at a path, and newer ones, through restarts of the server; `default` where nothing is there.
 
-        Values that come and go between two are left out.
+        When the value changes fast, the loop gets the newest one and leaves others out. For each change: `changes`.
         """
         return Live(self, *_route(path)).values(default=default)
 
@@ -178,7 +207,7 @@ class Store:
             pauses.after_nothing()
 
     def view(self, name: str, parameters: Mapping[str, Any] | None = None) -> Live:
-        """A view for some parameters; one that is None is left out."""
+        """A view for some parameters; one that is None is left out. Its loop gets the values that `subscribe` gets."""
         return Live(self, *_route(f"view:{name}"), parameters or {})
 
     def query(
@@ -188,6 +217,7 @@ class Store:
         """A query on the members of the value at a path: `store.query("/tasks/entities", filter="@.done == false")`.
 
         Its value is `{"members": [{"key", "value"}], ...}`. `sort` and `fields` are JSON Pointers into a member.
+        When answers change fast, its loop gets the newest one and leaves others out. For each change: `changes`.
         """
         route, rest = _route(path)
         if rest:
@@ -255,6 +285,19 @@ class Store:
         action = {name: value for name, value in action.items() if value is not None}
         if payload is not ...:
             action["payload"] = payload
+        return self._dispatch(action, key, seconds)
+
+    def dispatch_all(
+        self, actions: Sequence[Mapping[str, Any]], *, key: str | None = None, seconds: float = 120,
+    ) -> Receipt:
+        """Dispatches several actions as one commit: all of them commit, or none does.
+
+        Each is `{"type": ..., "payload": ...}`, and can have an `id`, `meta`, `expect` and `schedule` of its own. The
+        rest is as with `dispatch`. The `errors` of a refusal are pointers into the list, as `/1/payload/id`.
+        """
+        return self._dispatch(list(actions), key, seconds)
+
+    def _dispatch(self, action: Any, key: str | None, seconds: float) -> Receipt:
         body, headers = _json(action).encode(), {"Idempotency-Key": f'"{key or secrets.token_hex(16)}"'}
         end, ticket = time.monotonic() + seconds, object()
         with self._changed:
@@ -362,7 +405,7 @@ class Store:
 
 
 class Live:
-    """A value that the server has, now and whenever it changes: a view, or a query. It is a loop over its values."""
+    """A value that the server has, now and when it has changed: a view, or a query. It is a loop over its `values`."""
 
     def __init__(self, store: Store, route: str, rest: list[str], parameters: Mapping[str, Any] = {}) -> None:
         self._store, self._rest = store, rest
@@ -371,14 +414,21 @@ class Live:
 
     def value(self, *, default: Any = None, seconds: float = 120) -> Any:
         """The value now; `default` where nothing is there, or the token may not see it."""
+        return self._snapshot(default, seconds).value
+
+    def _snapshot(self, default: Any, seconds: float) -> Snapshot:
         answer = self._store._read(self._route, end=time.monotonic() + seconds)
-        return default if answer.status == 404 else _at(answer.json, self._rest, default)
+        value = default if answer.status == 404 else _at(answer.json, self._rest, default)
+        return Snapshot(value, answer.headers.get("State-Cursor") or "")
 
     def __iter__(self) -> Iterator[Any]:
         return self.values()
 
     def values(self, *, default: Any = None) -> Iterator[Any]:
-        """The value, and each newer one, through restarts of the server; `default` where nothing is there."""
+        """The value, and newer ones, through restarts of the server; `default` where nothing is there.
+
+        When the value changes fast, the loop gets the newest one and leaves others out. For each change: `changes`.
+        """
         store, pauses = self._store, _Pauses(self._store)
         last: Any = ...
         tag, cursor, wait = "", "", ""

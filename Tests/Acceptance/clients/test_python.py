@@ -292,6 +292,95 @@ show("sent", [[time for time, _ in sent], len({key for _, key in sent})])
     expect(least <= times[1] - times[0] < least + 2, f"the second attempt came after {times[1] - times[0]} s")
 
 
+LOSES_THE_FIRST_ANSWER = """
+send, keys = store._send, []
+def lose_first(method, path, headers, body, seconds):
+    answer = send(method, path, headers, body, seconds)
+    if method != "POST": return answer
+    keys.append(headers["Idempotency-Key"])
+    if len(keys) == 1: raise ConnectionResetError("the answer is lost")
+    return answer
+store._send = lose_first
+"""
+
+
+def test_an_array_is_one_commit_once_with_a_schedule_or_none_at_all(workspace):
+    """The recipe of the guide Time: a job is taken, and goes back by itself."""
+    server = workspace.server(domain="document")
+    lines = named(ended(start(workspace, server.port, LOSES_THE_FIRST_ANSWER + """
+def move(job, begin, end, **members):
+    patch = [{"op": "move", "from": f"/{begin}/{job}", "path": f"/{end}/{job}"}]
+    return {"type": "document/patch", "payload": {"patch": patch}, **members}
+def take(job, **options):
+    back = move(job, "taken", "jobs", schedule={"after": given, "name": job})
+    return store.dispatch_all([move(job, "jobs", "taken"), back], **options)
+caught("set", lambda: store.dispatch_all([
+    {"type": "document/set", "payload": {"path": "/jobs", "value": {"mail-7": {}, "mail-8": {}}}, "id": "begin"},
+    {"type": "document/set", "payload": {"path": "/taken", "value": {}}},
+    {"type": "document/increment", "payload": {"path": "/count"}},
+]))
+show("keys", [len(keys), len(set(keys))])
+show("set once", store.state())
+caught("taken", lambda: sorted(take("mail-7", key="mine")))
+show("is taken", store.state("/taken"))
+caught("again", lambda: take("mail-7", key="mine")["version"])
+caught("gone", lambda: take("mail-7"))
+caught("unexpected", lambda: store.dispatch_all([
+    {"type": "document/increment", "payload": {"path": "/count"}},
+    {"type": "document/set", "payload": {"path": "/a", "value": 1}, "expect": [{"path": "/count", "value": 7}]},
+]))
+caught("wrong", lambda: store.dispatch_all(({"type": "document/increment", "payload": {}}, {"type": "document/set"})))
+caught("empty", lambda: store.dispatch_all([]))
+show("back", store.wait("/jobs/mail-7", seconds=20))
+show("at the end", store.state())
+""", given=0.7)))
+    expect_equal(lines["set"]["value"]["version"], 1, "the version of an array whose first answer is lost")
+    expect_equal((lines["keys"], lines["set once"]["count"]), ([2, 1], 1), "the attempts with the same key commit once")
+    expect_equal(lines["taken"], {"value": ["changed", "cursor", "id", "scheduled", "version"]}, "the receipt")
+    expect_equal((lines["is taken"], lines["again"]), ({"mail-7": {}}, {"value": 2}), "the job is taken, once")
+    expect_equal(
+        {name: (line["status"], line["code"]) for name, line in lines.items() if "code" in line},
+        {"gone": (409, "document.no-place"), "unexpected": (412, "precondition-failed"), "wrong": (422, "invalid-action"),
+         "empty": (422, "empty-batch")}, "the refusals")
+    expect_equal(lines["wrong"]["errors"][0]["pointer"], "/0/payload/path", "the place of a fault")
+    expect_equal(
+        (lines["back"], lines["at the end"]), ({}, {"count": 1, "jobs": {"mail-7": {}, "mail-8": {}}, "taken": {}}),
+        "the job is back, and nothing of a refused array is there")
+
+
+def test_a_snapshot_is_where_the_changes_go_on(workspace):
+    server = workspace.server(domain="document")
+    lines = named(ended(start(workspace, server.port, """
+def put(path, value): return store.dispatch("document/set", {"path": path, "value": value})
+nothing = store.snapshot("/a")
+show("nothing", nothing)
+show("other nothing", [store.snapshot("/a", default=7).value, store.snapshot("view:no").value, store.snapshot("//b").value])
+for number in range(3): put("/a", {"": number})
+value, cursor = store.snapshot("/a")
+show("there", [value, store.snapshot("/a/").value, cursor == store.snapshot().cursor == put("/b", 1)["cursor"][:-1] + "3"])
+put("/a", 4)
+def next_of(cursor): return [item["patch"][0]["value"] for _, item in zip(range(1), store.changes(since=cursor, path="/a"))]
+show("next", next_of(nothing.cursor) + next_of(cursor))
+show("state", store.state("/a"))
+""")))
+    value, cursor = lines["nothing"]
+    expect((value, cursor[-2:]) == (None, ".0"), f"a place without a value is {value} at {cursor}")
+    expect_equal(lines["other nothing"], [7, None, None], "further places without a value")
+    expect_equal(lines["there"], [{"": 2}, 2, True], "the value, a value inside, and the cursor")
+    expect_equal((lines["next"], lines["state"]), ([{"": 0}, 4], 4), "what follows the snapshots")
+
+
+def test_the_help_lists_the_members_of_what_the_calls_return(workspace):
+    lines = named(ended(start(workspace, 1, """
+import pydoc
+import storekeeper
+for kind in (storekeeper.Receipt, storekeeper.Commit, storekeeper.Reset, storekeeper.Snapshot):
+    text = pydoc.render_doc(kind, renderer=pydoc.plaintext).split("Method resolution order")[0]
+    show(kind.__name__, [name for name in kind.__annotations__ if name not in text])
+""")))
+    expect_equal(lines, {"Receipt": [], "Commit": [], "Reset": [], "Snapshot": []}, "the members that the first lines do not name")
+
+
 def test_it_is_typed_served_and_what_the_guide_says(workspace):
     server = workspace.server()
     with server.client() as client:

@@ -281,3 +281,35 @@ store.subscribe("/tasks/entities", (value) => {
     expect_equal([rest for each, *rest in lines if each == "value"], [[len(hostile), True]], "the value")
     with server.client() as client:
         expect(json.loads(client.get("/v1/state/tasks/entities/1/title").body) == hostile[1], "a title of the server")
+
+
+def test_a_snapshot_is_where_the_changes_go_on_and_an_array_is_one_commit(workspace):
+    server = workspace.server()
+    lines = ended(start(workspace, server.port, """
+const { fetch } = globalThis, keys = []
+globalThis.fetch = async (url, options) => {
+    const answer = await fetch(url, options)
+    if (options.method !== "POST") return answer
+    keys.push(options.headers.get("Idempotency-Key"))
+    if (keys.length === 1) throw new TypeError("the answer is lost")
+    return answer
+}
+const nothing = await store.snapshot("/tasks/entities/1")
+const task = (id, members) => ({ type: "tasks/add", payload: { id, title: "a" }, ...members })
+const { version, changed } = await store.dispatchAll([task(1, { id: "mine" }), task(2)])
+const { value, cursor } = await store.snapshot("/tasks/ids")
+print("array", version, changed, value, keys.length, new Set(keys).size)
+for (const actions of [[task(3), task(1)], [task(3), task(4, { expect: [{ path: "/tasks/ids", value: [] }] })], []]) {
+    print("refused", await store.dispatchAll(actions).catch(({ code, errors }) => [code, errors.map(({ pointer }) => pointer)]))
+}
+const later = store.dispatchAll([task(5), task(6, { schedule: { after: 60, name: "six" } })]), last = store.dispatch("tasks/remove", { id: 5 })
+print("later", (await later).scheduled.map(({ name }) => name), (await last).version)
+async function next(since) { for await (const item of store.changes({ since, path: "/tasks" })) return item.version }
+print("nothing", nothing.value, (await store.snapshot()).value.tasks.ids, await next(nothing.cursor), await next(cursor))
+store.close()
+"""))
+    expect_equal(
+        [line for line in lines if line[0] != "connection"],
+        [["array", 1, True, [1, 2], 2, 1], ["refused", ["tasks.duplicate", ["/1/payload/id"]]],
+         ["refused", ["precondition-failed", []]], ["refused", ["empty-batch", []]], ["later", ["six"], 3],
+         ["nothing", "undefined", [1, 2], 1, 2]], "what the script has printed")
