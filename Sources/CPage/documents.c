@@ -68,6 +68,9 @@ static const storekeeper_document documents[] = {
     PAGE("Guides/Sizing.md")
 #embed "../StateServer/StateServer.docc/Guides/Sizing.md"
     END
+    PAGE("Guides/StreamClients.md")
+#embed "../StateServer/StateServer.docc/Guides/StreamClients.md"
+    END
     PAGE("Guides/Time.md")
 #embed "../StateServer/StateServer.docc/Guides/Time.md"
     END

@@ -52,8 +52,8 @@ def read_page():
     return files, commands, later
 
 
-def only_block(page, language, word=""):
-    [block] = [block[2] for block in BLOCK.finditer(page.read_text()) if block[1] == language and word in block[2]]
+def only_block(page, language):
+    [block] = [block[2] for block in BLOCK.finditer(page.read_text()) if block[1] == language]
     return block
 
 
@@ -78,7 +78,7 @@ def write(files, later):
         (FOLDER / "counter/Sources" / name).mkdir()
         files = {**files, f"Sources/{name}/main.swift": only_block(page, "swift")}
     shutil.copytree(FOLDER / "counter/Sources/CounterFollower", FOLDER / "counter/Sources/ClientsFollower", symlinks=True)
-    lines = "import Foundation\nimport StateClient\n\n" + only_block(CLIENTS, "swift", "StateClient")
+    lines = "import Foundation\nimport StateClient\n\n" + only_block(CLIENTS, "swift")
     files = {**files, "Sources/ClientsFollower/main.swift": lines}
     for name, text in {**files, "Package.swift": manifest}.items():
         path = FOLDER / "counter" / name

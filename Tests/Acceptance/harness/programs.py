@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-# Where the programs of the page Clients look for the server.
+# Where the programs of the pages look for the server.
 HERE = "localhost:8080"
 
 

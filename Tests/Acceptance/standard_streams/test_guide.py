@@ -1,10 +1,9 @@
-"""The programs of the page Clients, as they stand there, through what can happen to them.
+"""The programs of the page about clients of Durable Streams, as they stand there, through what can happen to them.
 
 harness/libraries.py tells what those in TypeScript, Swift and Go need to be run.
 """
 
 import pathlib
-import re
 
 import pytest
 
@@ -16,15 +15,14 @@ from harness.mirror import Mirror, entities_of
 from harness.pages import blocks
 from harness.programs import HERE, Program, free_port
 
-PAGE = "Guides/Clients.md"
+PAGE = "Guides/StreamClients.md"
 
 every_language = pytest.mark.parametrize("language", list(MAKERS))
 
 
 def start(workspace, language, address, block=0, further=""):
     """Starts a program of the page, which asks the server at this address."""
-    # Other tests run what has a library of this package.
-    text = [text for _, text in blocks(PAGE, language) if not re.search("StateClient|from storekeeper", text)][block]
+    _, text = blocks(PAGE, language)[block]
     expect(HERE in text, f"the program asks no server at {HERE}")
     directory = pathlib.Path(workspace.path("program"))
     directory.mkdir()
