@@ -18,7 +18,8 @@ SHELL = [block for block in BLOCKS if block.language == "sh"]
 # Pages whose programs other tests run: the loops of clients, and the guide, which is built.
 RUN_ELSEWHERE = {
     "ClientLoops.md": "following/test_client_loops.py",
-    "Clients.md": "clients/test_guide.py, standard_streams/test_guide.py",
+    "Clients.md": "clients/test_guide.py, clients/test_python.py, clients/test_queue.py",
+    "StreamClients.md": "standard_streams/test_guide.py",
     "Adopting.md": "Tests/Adopter/guide.py",
     "WholeDomain.md": "Tests/Adopter/guide.py",
     "Tutorial.md": "contract/test_tutorial.py",
