@@ -5,35 +5,49 @@ extension Model {
     /// The `action.meta` of checks without a server.
     package static let sampleMeta: JSONValue = ["id": "test", "time": "2030-01-31T12:00:00.000Z"]
 
+    /// The checks of what clients send.
+    package struct Checks: Sendable {
+        /// The check of an action's payload, by the action's type.
+        fileprivate(set) var payloads: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
+        /// The check of a view's parameters, by the view's name.
+        fileprivate(set) var parameters: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
+    }
+
     /// Makes the checks of all schemas of the file.
-    ///
-    /// - Returns: the check of an action's payload, by the action's type.
-    package func checks(_ check: Serving.Check) throws(Fault) -> [ExactText: @Sendable ([UInt8]) -> [JSONFault]] {
-        var checks: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
+    package func checks(_ check: Serving.Check) throws(Fault) -> Checks {
+        var checks = Checks()
         for slice in description.slices {
             if let schema = slice.schema { _ = try check("the schema of the slice \(slice.name)", schema) }
         }
         for action in description.actions {
             guard let schema = action.schema else { continue }
             let faults = try check("the payload of \(action.type)", schema)
-            checks[ExactText(action.type)] = { faults($0, nil) }
+            checks.payloads[ExactText(action.type)] = { faults($0, nil) }
         }
         for view in description.views {
             guard let schema = view.parameters else { continue }
             if let fault = ViewParameters.fault(in: schema, ofView: view.name) { throw Fault(fault) }
-            _ = try check("the parameters of the view \(view.name)", schema)
+            let faults = try check("the parameters of the view \(view.name)", schema)
+            checks.parameters[ExactText(view.name)] = { faults($0, nil) }
         }
         return checks
+    }
+
+    /// The outcome of a reducer with an example.
+    package struct Trial: Sendable {
+        package var type: String
+        /// The change, the rejection or the reason why the example does not suit; or the fault.
+        package var outcome: Result<String, Fault>
+        /// Whether the reducer has run to its end.
+        package var isWhole = true
     }
 
     /// Runs each reducer once on the initial state, with an example made of its schema.
     ///
     /// Without a schema the example is an empty object. What fails with that is no fault of the file, unless the reducer
     /// looks at no payload or uses a name that nothing has, or no reducer of the file can be run.
-    ///
-    /// - Returns: for each action its type and what has come of it, or its fault.
-    package func tried() throws(Fault) -> [(type: String, outcome: Result<String, Fault>)] {
-        var tried: [(String, Result<String, Fault>)] = []
+    package func tried() -> [Trial] {
+        var tried: [Trial] = []
         var unsuited: [Fault] = []
         for action in description.actions {
             let payload = action.schema.map(Self.sample) ?? [:]
@@ -44,9 +58,11 @@ extension Model {
                 }
                 switch outcome {
                 case .patch(let patch, _):
-                    tried.append((action.type, .success(String(decoding: patch.text, as: UTF8.self))))
+                    let change = String(decoding: patch.text, as: UTF8.self)
+                    tried.append(Trial(type: action.type, outcome: .success(change)))
                 case .rejected(let code, let detail, _):
-                    tried.append((action.type, .success("rejected with \(code): \(detail)")))
+                    let rejection = "rejected with \(code): \(detail)"
+                    tried.append(Trial(type: action.type, outcome: .success(rejection), isWhole: false))
                 }
             } catch {
                 let example = String(decoding: payload.text.prefix(200), as: UTF8.self)
@@ -54,16 +70,16 @@ extension Model {
                 fault.message = "\(action.type) with an example of its payload, \(example): \(error.message)"
                 if action.schema == nil, action.takesAction, !error.message.hasPrefix("ReferenceError") {
                     let hint = "fails with the payload {}, and has no payload schema to make an example of"
-                    tried.append((action.type, .success("\(hint): \(error)")))
+                    tried.append(Trial(type: action.type, outcome: .success("\(hint): \(error)"), isWhole: false))
                     fault.message += "; a payload schema gives it an example that suits"
                     unsuited.append(fault)
                     continue
                 }
-                tried.append((action.type, .failure(fault)))
+                tried.append(Trial(type: action.type, outcome: .failure(fault)))
             }
         }
         // Where nothing can be run, nothing is checked.
-        return unsuited.count == tried.count ? unsuited.map { ("", .failure($0)) } : tried
+        return unsuited.count == tried.count ? unsuited.map { Trial(type: "", outcome: .failure($0)) } : tried
     }
 
     /// Runs a check a second time where its time was up: the engine may have collected its garbage in the first.

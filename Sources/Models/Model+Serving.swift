@@ -9,8 +9,8 @@ extension Model {
             case console(String)
             /// One of its functions has a fault.
             case failed(String)
-            /// The recorded state of a slice has not all members of the initial state.
-            case lacks(slice: String, members: [String])
+            /// The recorded state has not all members of the initial state; the code is a `migrate` that adds them.
+            case lacks(members: [JSONPointer], code: String)
         }
 
         /// Looks for reasons why a value may not be so.

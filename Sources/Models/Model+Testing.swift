@@ -1,4 +1,4 @@
-package import StateJSON
+internal import StateJSON
 
 /// The tests of a model: a line of JSON each.
 extension Model {
@@ -13,7 +13,9 @@ extension Model {
         fileprivate var parameters: [UInt8]
         fileprivate var subject: String?
         fileprivate var path = JSONPointer.root
-        fileprivate var expected: Expectation
+        fileprivate var expected: Expectation?
+        /// The list of what the actions schedule and take back.
+        fileprivate var schedule: JSONValue?
 
         fileprivate enum Expectation {
             /// The state, or the value of the view, at the path.
@@ -24,7 +26,7 @@ extension Model {
 
         private static let members = [
             "name", "state", "from", "action", "actions", "meta", "view", "parameters", "subject", "path", "expect",
-            "rejected",
+            "rejected", "schedule",
         ]
         private static let actionMembers = ["type", "payload", "meta"]
 
@@ -40,10 +42,12 @@ extension Model {
                 throw Fault("it is not JSON\(place): \(error.detail)")
             }
             let test = try Self.object(value, "it is not a test", of: Self.members)
-            switch (test["expect"], test["rejected"]) {
-            case (let value?, nil): expected = .value(value)
-            case (nil, let code?): expected = .rejected(try Self.text(code, "rejected"))
-            default: throw Fault("it is not a test: it must have either expect or rejected")
+            schedule = test["schedule"]
+            switch (test["expect"], test["rejected"], schedule) {
+            case (let value?, nil, _): expected = .value(value)
+            case (nil, let code?, nil): expected = .rejected(try Self.text(code, "rejected"))
+            case (nil, nil, _?): break
+            default: throw Fault("it is not a test: it must have either rejected, or expect or schedule or both")
             }
             state = test["state"]
             name = try test["name"].map { (name) throws(Fault) in try Self.text(name, "name") }
@@ -75,7 +79,7 @@ extension Model {
                 actions.append(
                     (try Self.text(type, "type"), (action["payload"] ?? [:]).text, (action["meta"] ?? meta).text))
             }
-            if case .rejected = expected, actions.isEmpty {
+            if case .rejected? = expected, actions.isEmpty {
                 throw Fault("it is not a test: only an action can be rejected")
             }
         }
@@ -102,7 +106,7 @@ extension Model {
     ///
     /// - Parameter checks: those of ``checks(_:)``; a payload that does not fit is rejected as `invalid-action`.
     /// - Returns: the difference from the expectation, or nil.
-    package func failure(of test: Test, checks: [ExactText: @Sendable ([UInt8]) -> [JSONFault]]) -> String? {
+    package func failure(of test: Test, checks: Checks) -> String? {
         let found: String?
         do throws(Fault) {
             found = try again { () throws(Fault) in try run(test, checks) }
@@ -110,37 +114,51 @@ extension Model {
         return found.map { [test.name, $0].compactMap(\.self).joined(separator: ": ") }
     }
 
-    private func run(
-        _ test: Test, _ checks: [ExactText: @Sendable ([UInt8]) -> [JSONFault]]
-    ) throws(Fault) -> String? {
+    private func run(_ test: Test, _ checks: Checks) throws(Fault) -> String? {
         var state = test.state ?? description.initial
         if let version = test.version { state = try migrate(state.text, from: version) }
         try load(state.text)
+        var later: [JSONValue] = []
         for (index, (type, payload, meta)) in test.actions.enumerated() {
             let subject = test.actions.count == 1 ? "it" : "action \(index + 1), \(type),"
             guard description.actions.contains(where: { $0.type.utf8.elementsEqual(type.utf8) }) else {
                 return "the model has no action \(type)"
             }
             var rejection: (code: String, detail: String)?
-            if let fault = checks[ExactText(type)]?(payload).first {
+            if let fault = checks.payloads[ExactText(type)]?(payload).first {
                 rejection = ("invalid-action", "its payload does not fit: \(fault.pointer): \(fault.detail)")
-            } else if case .rejected(let code, let detail, _) = try reduce(type, payload, meta: meta) {
-                rejection = (code, detail)
+            } else {
+                switch try reduce(type, payload, meta: meta) {
+                case .rejected(let code, let detail, _): rejection = (code, detail)
+                case .patch(_, let requests): later += requests
+                }
             }
             guard let (code, detail) = rejection else { continue }
-            guard case .rejected(let wanted) = test.expected, index == test.actions.count - 1 else {
+            guard case .rejected(let wanted)? = test.expected, index == test.actions.count - 1 else {
                 return "\(subject) is rejected with \(code): \(detail)"
             }
             return code == wanted ? nil : "\(subject) is rejected with \(code) (\(detail)), and not with \(wanted)"
         }
-        guard case .value(let wanted) = test.expected else {
-            if case .rejected(let code) = test.expected { return "it is not rejected with \(code)" }
-            return nil
+        if let wanted = test.schedule,
+            let difference = Self.difference(of: .array(later), from: wanted, at: .root, in: "the schedule")
+        {
+            return difference
         }
-        let value =
-            if let name = test.view {
-                try view(name, parameters: test.parameters, subject: test.subject)
-            } else { try self.state() }
+        let wanted: JSONValue
+        switch test.expected {
+        case nil: return nil
+        case .rejected(let code)?: return "it is not rejected with \(code)"
+        case .value(let value)?: wanted = value
+        }
+        let value: JSONValue
+        if let name = test.view {
+            if let fault = checks.parameters[ExactText(name)]?(test.parameters).first {
+                return "the parameters of the view \(name) do not fit: \(fault.pointer): \(fault.detail)"
+            }
+            value = try view(name, parameters: test.parameters, subject: test.subject)
+        } else {
+            value = try self.state()
+        }
         guard let part = value[pointer: test.path] else { return "there is nothing at \(test.path)" }
         return Self.difference(of: part, from: wanted, at: test.path, in: test.view.map { "the view \($0)" })
     }

@@ -56,7 +56,10 @@ package final class ServedModel: Sendable {
         guard source != present else { return .unchanged }
         let model = try Self.load(source, serving)
         guard model.description.declares(theSameAs: description) else {
-            let other = try CompiledDomain(try ServedModel(serving, source: source).domain())
+            // The start that follows says what the state lacks.
+            var checking = serving
+            checking.report = { [serving] in if case .lacks = $0 {} else { serving.report($0) } }
+            let other = try CompiledDomain(try ServedModel(checking, source: source).domain())
             do {
                 _ = try other.resumed(from: state.text)
             } catch {
@@ -169,14 +172,31 @@ package final class ServedModel: Sendable {
 
     /// Reports the members of initial states that recorded states do not have: a reducer that reads one gets `undefined`.
     private func reportLacks(of state: JSONTree, _ description: Model.Description) {
+        var lacking: [(place: JSONPointer, initial: JSONValue)] = []
         for slice in description.slices {
             let mount = JSONPointer(text: slice.mount) ?? .root
             guard case .object(let initial)? = description.initial[pointer: mount],
                 let recorded = state.tree(at: mount.tokens[...]), recorded.isArray == false
             else { continue }
-            let missing = initial.members.map(\.key).filter { recorded.tree(at: [$0]) == nil }
-            if !missing.isEmpty { serving.report(.lacks(slice: slice.name, members: missing)) }
+            for (name, value) in initial.members where recorded.tree(at: [name]) == nil {
+                lacking.append((JSONPointer(mount.tokens + [name]), value))
+            }
         }
+        guard !lacking.isEmpty else { return }
+        var version = 2
+        if case .integer(let present)? = description.version { version = Int(present) + 1 }
+        let lines = lacking.map { place, value in
+            "state\(place.tokens.map(Self.member).joined()) = \(String(decoding: value.text, as: UTF8.self));"
+        }
+        let code =
+            "export const version = \(version); export const migrate = (state) => { \(lines.joined(separator: " ")) };"
+        serving.report(.lacks(members: lacking.map(\.place), code: code))
+    }
+
+    /// The access to a member in JavaScript.
+    private static func member(_ name: String) -> String {
+        let isWord = !name.isEmpty && name.utf8.allSatisfy { $0 == 0x5F || (0x61...0x7A).contains($0 | 0x20) }
+        return isWord ? ".\(name)" : "[\(String(decoding: JSONValue.string(name).text, as: UTF8.self))]"
     }
 
     // MARK: Its functions

@@ -66,14 +66,13 @@ extension Logger {
         switch event {
         case .console(let text): info("console", metadata: ["text": .string(text)])
         case .failed(let reason): error("model failed", metadata: ["reason": .string(reason)])
-        case .lacks(let slice, let members):
+        case .lacks(let members, let code):
             let reason =
-                "a reducer that reads one gets undefined; a version with migrate adds it to the recorded state, and what a reducer has deleted may be missing"
+                "the recorded state is older than they are, and a reducer that reads one gets undefined; to add them: \(code)"
             warning(
                 "state lacks members of initialState",
                 metadata: [
-                    "slice": .string(slice), "members": .string(members.joined(separator: ", ")),
-                    "reason": .string(reason),
+                    "members": .string(members.map(\.description).joined(separator: ", ")), "reason": .string(reason),
                 ])
         }
     }

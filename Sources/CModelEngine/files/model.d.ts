@@ -3,7 +3,7 @@
 declare module 'storekeeper' {
     /** What the server knows of an action; a replay sees the same. */
     export interface Meta {
-        /** The client's own ID, or that of the commit; no other action has it. */
+        /** The client's own ID, which another action can have, too; otherwise that of the commit. */
         id: string
         /** The time of the commit, such as 2030-01-31T12:00:00.000Z. */
         time: string

@@ -79,7 +79,7 @@ def test_the_examples_pass_their_tests_and_the_check(command, path):
         ({"expect": ...}, "it is not a test"),
         ({"action": {}}, "it is not a test"),
         ({"name": "adds two", "expect": {"counter": {"value": 3}}}, "adds two: /counter/value is 2, expected 3"),
-        ({"expected": {}}, "it has a member expected, and the known members are name, state, from, action, actions, meta, view, parameters, subject, path, expect, rejected; did you mean expect?"),
+        ({"expected": {}}, "it has a member expected, and the known members are name, state, from, action, actions, meta, view, parameters, subject, path, expect, rejected, schedule; did you mean expect?"),
         ({"action": {"type": "counter/add", "payload": {"amount": 2}, "paylod": 1}}, "it has a member paylod, and the known members are type, payload, meta"),
         ({"path": "/counter/value", "expect": 3}, "/counter/value is 2, expected 3"),
         ({"path": "/counter/none", "expect": 3}, "there is nothing at /counter/none"),
@@ -93,6 +93,8 @@ def test_the_examples_pass_their_tests_and_the_check(command, path):
         ({"action": ..., "from": "1"}, "from must be the version"),
         ({"action": ...}, "it must have one of action, actions (an array), view and from"),
         ({"action": ..., "view": "none", "expect": ..., "rejected": "x"}, "only an action can be rejected"),
+        ({"schedule": [{"unschedule": "a"}]}, 'the schedule is [], expected [{"unschedule":"a"}]'),
+        ({"expect": ..., "rejected": "counter.negative", "schedule": []}, "it must have either rejected, or expect or schedule or both"),
     ],
 )
 def test_a_test_that_does_not_hold_is_named_with_its_line(workspace, command, change, says):
@@ -112,6 +114,8 @@ export const version = 2;
 export const migrate = (state, from) => ({ box: { n: state.box.old * 10 + from, m: { a: 1, b: 2 } } });
 const box = createSlice({ name: 'box', initialState: { n: 0, m: { a: 1, b: 2 } }, reducers: { add: (state) => { state.n += 1 }, full: () => reject('box.full') } });
 view('double', (state) => ({ n: state.box.n * 2, m: state.box.m }));
+view('times', (state, { by, odd }) => ({ n: state.box.n * by, odd: odd ?? null }), { parameters: {
+  type: 'object', required: ['by'], properties: { by: { type: 'integer', minimum: 2 }, odd: { type: 'string' } } } });
 """
 M, ADDS = {"b": 2, "a": 1}, [{"type": "box/add"}] * 3
 HOLD = [
@@ -122,6 +126,7 @@ HOLD = [
     {"view": "double", "expect": {"m": M, "n": 0}},
     {"state": {"box": {"n": 4, "m": {}}}, "view": "double", "path": "/n", "expect": 8},
     {"actions": ADDS, "view": "double", "expect": {"m": M, "n": 6}},
+    {"state": {"box": {"n": 4, "m": {}}}, "view": "times", "parameters": {"by": 3}, "expect": {"odd": None, "n": 12}},
     {"state": {"box": {"old": 4}}, "from": 1, "expect": {"box": {"m": M, "n": 41}}},
     {"state": {"box": {"old": 4}}, "from": 0, "actions": ADDS, "view": "double", "path": "/n", "expect": 86},
 ]
@@ -137,11 +142,82 @@ def test_a_test_has_actions_a_part_a_view_and_an_older_state(command, tmp_path):
     wrong = [test | {"expect": json.loads(json.dumps(test["expect"]).replace('"n": ', '"n": 9'))} for test in HOLD if "'n'" in str(test.get("expect"))]
     tests.write_text("\n".join(map(json.dumps, wrong)))
     told = command("test", model, tests).stdout.splitlines()
-    expect_equal(told[-1], "0 passed, 5 failed", "the tests")
+    expect_equal(told[-1], "0 passed, 6 failed", "the tests")
     expect_equal(
         [line.partition(": ")[2] for line in told[:-1]],
-        ["/box/n is 1, expected 91", "/box/n is 0, expected 90", "the view double at /n is 0, expected 90", "the view double at /n is 6, expected 96", "/box/n is 41, expected 941"],
+        ["/box/n is 1, expected 91", "/box/n is 0, expected 90", "the view double at /n is 0, expected 90", "the view double at /n is 6, expected 96", "the view times at /n is 12, expected 912", "/box/n is 41, expected 941"],
         "the differences")
+
+
+@pytest.mark.parametrize("parameters, says", [
+    (..., "/by: is missing"), ({"odd": "a"}, "/by: is missing"), ({"by": 1}, "/by: "), ({"by": "3"}, "/by: "), ({"by": 3, "odd": 1}, "/odd: "),
+])
+def test_the_parameters_of_a_view_have_to_fit(command, tmp_path, parameters, says):
+    model, tests = tmp_path / "model.js", tmp_path / "tests.jsonl"
+    model.write_text(VERSIONED)
+    test = {"view": "times", "parameters": parameters, "path": "/odd", "expect": None}
+    tests.write_text(json.dumps({name: value for name, value in test.items() if value is not ...}))
+    done = command("test", model, tests)
+    expect_equal((done.returncode, done.stdout.splitlines()[-1]), (1, "0 passed, 1 failed"), "the tests")
+    expect(f"the parameters of the view times do not fit: {says}" in done.stdout, done.stdout)
+
+
+JOBS = """
+import { createSlice } from '@reduxjs/toolkit';
+import { reject, schedule, unschedule } from 'storekeeper';
+const jobs = createSlice({ name: 'jobs', initialState: { n: 0 }, reducers: {
+  take(state, { payload: { id } }) {
+    schedule(jobs.actions.giveBack({ id, by: 'a' }), { after: 60, name: id });
+    schedule({ type: 'jobs/tick' }, { at: '2030-01-31T12:00:00Z' });
+    state.n += 1;
+    if (state.n > 2) reject('jobs.full');
+  },
+  finish(state, { payload: { id } }) { unschedule(id); },
+  giveBack(state) { state.n -= 1; },
+  tick() {},
+} });
+"""
+GIVE_BACK = {"name": "x", "after": 60, "action": {"payload": {"by": "a", "id": "x"}, "type": "jobs/giveBack"}}
+TICK = {"action": {"type": "jobs/tick"}, "at": "2030-01-31T12:00:00Z"}
+TAKE, FINISH = ({"type": f"jobs/{name}", "payload": {"id": "x"}} for name in ("take", "finish"))
+
+
+@pytest.mark.parametrize("test, says", [
+    ({"action": TAKE, "schedule": [GIVE_BACK, TICK]}, None),
+    ({"action": TAKE, "schedule": [GIVE_BACK, TICK], "expect": {"jobs": {"n": 1}}}, None),
+    ({"actions": [TAKE, FINISH], "schedule": [GIVE_BACK, TICK, {"unschedule": "x"}], "path": "/jobs/n", "expect": 1}, None),
+    ({"action": {"type": "jobs/tick"}, "schedule": []}, None),
+    ({"actions": [TAKE] * 3, "rejected": "jobs.full"}, None),
+    ({"action": TAKE, "schedule": [GIVE_BACK | {"after": 61}, TICK]}, "the schedule at /0/after is 60, expected 61"),
+    ({"action": TAKE, "schedule": [TICK, GIVE_BACK]}, "the schedule at /0"),
+    ({"action": TAKE, "schedule": [GIVE_BACK]}, "the schedule is ["),
+    ({"action": FINISH, "schedule": []}, 'the schedule is [{"unschedule":"x"}], expected []'),
+    ({"action": TAKE, "schedule": [GIVE_BACK, TICK], "expect": {"jobs": {"n": 2}}}, "/jobs/n is 1, expected 2"),
+    ({"actions": [TAKE] * 3, "schedule": [GIVE_BACK, TICK] * 3}, "action 3, jobs/take, is rejected with jobs.full"),
+])
+def test_what_the_actions_schedule_is_what_the_test_says(command, tmp_path, test, says):
+    model, tests = tmp_path / "model.js", tmp_path / "tests.jsonl"
+    model.write_text(JOBS)
+    tests.write_text(json.dumps(test))
+    done = command("test", model, tests)
+    expect_equal((done.returncode, done.stdout.splitlines()[-1]), (1, "0 passed, 1 failed") if says else (0, "1 passed, 0 failed"), done.stdout)
+    expect(says is None or says in done.stdout, done.stdout)
+
+
+def test_a_check_says_which_reducers_have_not_run_to_their_end(command, tmp_path):
+    path = tmp_path / "model.js"
+    text = """createSlice({ name: 'a', initialState: { n: 0 }, reducers: {
+  whole(state) { state.n = 1; },
+  stops(state) { if (state.n === 0) reject('a.empty'); state.n = nothing; },
+  misfit(state, { payload }) { state.n = payload.a.b; state.m = nothing; },
+} });"""
+    path.write_text(text)
+    done = command("check", path)
+    expect_equal((done.returncode, done.stderr), (0, ""), "the check")
+    expect("\nwarning: these reducers stop at the example, and the rest of them is not checked: a/stops, a/misfit\n" in done.stdout, done.stdout)
+    path.write_text(text.replace("n: 0", "n: 1").replace("payload.a.b", "2").replace("= nothing", "= 3"))
+    done = command("check", path)
+    expect("warning" not in done.stdout and done.returncode == 0, "a warning of what has run", done.stdout)
 
 
 @pytest.mark.parametrize("line, says", [

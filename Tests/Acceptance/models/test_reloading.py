@@ -74,18 +74,40 @@ def test_a_new_member_of_an_initial_state_is_told_until_a_version_adds_it(worksp
     path.write_text(wider)
     hang_up(server, "model loaded again")
     expect_equal(server.log_text().count(told), 1, "how often the reload says it")
+    path.write_text(wider.replace("old", "new"))
+    start_again(server)
+    expect_equal(server.log_text().count(told), 2, "how often it is said with the start in the same process")
+    path.write_text(wider)
     server.stop()
     server.start()
     wait_until(lambda: told in server.log_text(), "the start says it")
     lines = [json.loads(line) for line in server.log_text().splitlines() if told in line]
     expect_equal(
-        [(line["level"], line["slice"], line["members"]) for line in lines], [("warning", "a", "label, size")], "a start's warning")
+        [(line["level"], line["members"]) for line in lines], [("warning", "/a/label, /a/size")], "a start's warning")
     server.stop()
-    path.write_text(wider + "export const version = 2;\nexport const migrate = (state) => { Object.assign(state.a, { label: 'x', size: 2 }) };\n")
+    code = lines[0]["reason"].partition("to add them: ")[2]
+    path.write_text(wider + code)
     server.start()
     expect_equal(server.log_text().count(told), 0, "how often it is said when the version has added it")
     with server.client() as client:
-        expect_equal(client.get("/v1/state/a").json, {"label": "x", "n": 1, "size": 2}, "the state")
+        expect_equal(client.get("/v1/state/a").json, {"label": "", "n": 1, "size": 1}, "the state")
+    # The same again, with names that are no words of JavaScript, in two slices.
+    server.stop()
+    more = (wider + SLICE.format("b", "old")).replace("size: 1", "size: 1, '2a-\\\"': { m: [null] }").replace("{ n: 0 }", "{ n: 0, o: 1 }")
+    path.write_text(wider + SLICE.format("b", "old") + code)
+    server.start()
+    server.stop()
+    path.write_text(more + code)
+    server.start()
+    wait_until(lambda: told in server.log_text(), "the start says it")
+    [reason] = [json.loads(line)["reason"] for line in server.log_text().splitlines() if told in line]
+    server.stop()
+    path.write_text(more + reason.partition("to add them: ")[2])
+    server.start()
+    with server.client() as client:
+        expect_equal(
+            client.get("/v1/state").json,
+            {"_version": 3, "a": {"2a-\"": {"m": [None]}, "label": "", "n": 1, "size": 1}, "b": {"n": 0, "o": 1}}, "the state")
 
 
 def test_a_file_that_declares_otherwise_is_taken_by_a_start_in_the_same_process(workspace, figures):
