@@ -36,14 +36,37 @@ package struct OperationsReport: Sendable {
         package var id: String
         /// Scheme and host of the receiver: the rest of its address may be a secret.
         package var origin: String
-        package var isFailing: Bool
-        package var isPaused: Bool
         /// How far it has come, and what stops it, as `hook list` has it.
         package var condition: String
+        /// Why it is paused; nil for a hook that is not.
+        package var pause: String?
+        /// How many versions it is behind the newest one; nil on a server that does not deliver.
+        package var behind: Version?
+        package var failure: Failure?
+        /// Why the newest actions of an answer were not committed; nil if they were.
+        package var refused: String?
 
-        package init(id: String, origin: String, isFailing: Bool, isPaused: Bool, condition: String) {
-            (self.id, self.origin, self.condition) = (id, origin, condition)
-            (self.isFailing, self.isPaused) = (isFailing, isPaused)
+        /// A delivery that has failed and is tried again.
+        package struct Failure: Sendable {
+            package var cursor: String
+            package var attempts: Int
+            /// When the first attempt has failed, and when the next one is made; in RFC 3339.
+            package var since: String
+            package var next: String
+            package var reason: String
+
+            package init(cursor: String, attempts: Int, since: String, next: String, reason: String) {
+                (self.cursor, self.attempts, self.since, self.next) = (cursor, attempts, since, next)
+                self.reason = reason
+            }
+        }
+
+        package init(
+            id: String, origin: String, condition: String, pause: String?, behind: Version?, failure: Failure?,
+            refused: String?
+        ) {
+            (self.id, self.origin, self.condition, self.pause) = (id, origin, condition, pause)
+            (self.behind, self.failure, self.refused) = (behind, failure, refused)
         }
     }
 
@@ -129,9 +152,17 @@ extension Contract {
     }
 
     private func json(_ hook: OperationsReport.Hook) -> JSONValue {
-        .of(
-            ("id", .string(hook.id)), ("origin", .string(hook.origin)), ("failing", .bool(hook.isFailing)),
-            ("paused", .bool(hook.isPaused)), ("condition", .string(hook.condition)))
+        let failure = hook.failure.map { failure in
+            JSONValue.of(
+                ("cursor", .string(failure.cursor)), ("attempts", .integer(Int64(failure.attempts))),
+                ("since", .string(failure.since)), ("next", .string(failure.next)), ("reason", .string(failure.reason)))
+        }
+        return .of(
+            ("id", .string(hook.id)), ("origin", .string(hook.origin)), ("failing", .bool(hook.failure != nil)),
+            ("paused", .bool(hook.pause != nil)), ("condition", .string(hook.condition)),
+            ("pause", hook.pause.map(JSONValue.string) ?? .null),
+            ("behind", hook.behind.map(JSONValue.unsigned) ?? .null), ("failure", failure ?? .null),
+            ("refused", hook.refused.map(JSONValue.string) ?? .null))
     }
 
     private func json(_ grantee: OperationsReport.Grantee) -> JSONValue {

@@ -256,7 +256,6 @@ extension HookFile {
 extension HookFile.Entry {
     /// How far the hook has come, and what stops it, as a phrase for an operator.
     func condition(_ progress: HookProgress?, _ latest: Cursor?) -> String {
-        let position = (progress?.cursor ?? since).flatMap { Cursor(text: $0) }
         var words: [String] = []
         if let paused { words.append("paused: \(paused)") }
         if let failing = progress?.failing, failing.cursor != skipped {
@@ -265,12 +264,16 @@ extension HookFile.Entry {
             )
         }
         if let refused = progress?.refused { words.append("newest actions refused: \(refused)") }
-        guard let latest, let position, position.epoch == latest.epoch else {
-            return (words + ["not begun"]).joined(separator: "; ")
-        }
-        let behind = latest.version > position.version ? latest.version - position.version : 0
-        words.append(behind == 0 ? "up to date" : "\(behind) behind")
+        words.append(behind(progress, latest).map { $0 == 0 ? "up to date" : "\($0) behind" } ?? "not begun")
         return words.joined(separator: "; ")
+    }
+
+    /// How many versions the hook is behind the newest one; nil if it has not begun in this history.
+    func behind(_ progress: HookProgress?, _ latest: Cursor?) -> Version? {
+        guard let latest, let position = (progress?.cursor ?? since).flatMap({ Cursor(text: $0) }),
+            position.epoch == latest.epoch
+        else { return nil }
+        return latest.version > position.version ? latest.version - position.version : 0
     }
 
     /// A sentence for each thing that it asks for and does not get in a domain.

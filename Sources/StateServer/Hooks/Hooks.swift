@@ -146,9 +146,13 @@ final class Hooks: Sendable {
         let (entries, known, site) = state.withLock { ($0.entries, $0.runs.mapValues(\.progress), $0.site) }
         let latest = site?.store.hub.latest.cursor
         return entries.map { entry in
-            .init(
-                id: entry.id, origin: HookURL.origin(of: entry.url), isFailing: known[entry.id]?.failing != nil,
-                isPaused: entry.paused != nil, condition: entry.condition(known[entry.id], latest))
+            let progress = known[entry.id]
+            return .init(
+                id: entry.id, origin: HookURL.origin(of: entry.url), condition: entry.condition(progress, latest),
+                pause: entry.paused, behind: progress.flatMap { entry.behind($0, latest) },
+                failure: progress?.failing.map {
+                    .init(cursor: $0.cursor, attempts: $0.attempts, since: $0.since, next: $0.next, reason: $0.reason)
+                }, refused: progress?.refused)
         }
     }
 
