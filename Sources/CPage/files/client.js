@@ -18,7 +18,7 @@ export class Problem extends Error {
     get isPassing() { return [0, 408, 429, 502, 503, 504].includes(this.status) }
 }
 
-export function connect(url, { token, onConnection } = {}) {
+export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
     const { document, location, navigator } = globalThis
     const address = new URL(url, location?.href)
     if (!/^https?:$/.test(address.protocol)) throw new TypeError(`${url} does not begin with http:// or https://`)
@@ -68,7 +68,7 @@ export function connect(url, { token, onConnection } = {}) {
                     const options = { method, headers: fields, body, signal, cache: "no-store" }
                     const answer = await fetch(base + path, options), text = await answer.text()
                     const { status, headers, ok } = answer
-                    if (ok || status === 304) return { status, headers, json: text ? JSON.parse(text) : undefined }
+                    if (ok || status === 304) return { status, headers, json: text ? parse(text) : undefined }
                     throw new Problem(status, problemIn(text, status), Number(headers.get("Retry-After")) || 0)
                 })
             } catch (caught) {

@@ -1,7 +1,7 @@
 // A patch as a difference: what stood at each place before, and what stands there now.
 import { get } from "./api.js"
 import { button, fill, h } from "./dom.js"
-import { bytes, byteCount, count, parent, path, pretty, stringify } from "./json.js"
+import { bytes, byteCount, count, isTree, parent, path, pretty, stringify } from "./json.js"
 
 const SHOWN = 20
 const OLD_BYTES_MAX = 200_000
@@ -76,7 +76,7 @@ export function differences(left, right, most = 500) {
         if (found.length >= most) { isCut = true; return }
         if (one === other) return
         const both = [one, other]
-        const areObjects = both.every(value => value !== null && typeof value === "object" && !Array.isArray(value))
+        const areObjects = both.every(value => isTree(value) && !Array.isArray(value))
         const areLists = both.every(Array.isArray) && one.length === other.length
         if (!areObjects && !areLists) {
             if (stringify(one) !== stringify(other)) found.push({ pointer, left: one, right: other })

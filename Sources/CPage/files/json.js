@@ -1,12 +1,16 @@
 // JSON and JSON Pointers as the page needs them: digits are kept, and foreign text is made visible and bounded.
 
-// A number with more digits than the browser's own keeps them where the browser can do that.
-const keepDigits = JSON.rawJSON && ((_, value, context) =>
-    typeof value === "number" && context?.source && context.source.replace(/e.*|\D/gi, "").length > 15
-        && String(value) !== context.source ? JSON.rawJSON(context.source) : value)
+// A number that a browser would write otherwise, such as 0.10 or one of many digits, keeps its text where the browser can
+// do that.
+const keepText = JSON.rawJSON && ((_, value, context) =>
+    typeof value === "number" && context?.source && String(value) !== context.source
+        ? JSON.rawJSON(context.source) : value)
+
+// To look at each value takes some time, so that a text without such a number is read without it.
+const odd = /(?<![^:,[\s])-?(?:[\d.]{16,}|\d+\.\d*0|[\d.]+e[-+]?\d+|(?<=-)0)(?=[,\]}\s]|$)/i
 
 export function parse(text) {
-    return keepDigits && /[\d.]{16}/.test(text) ? JSON.parse(text, keepDigits) : JSON.parse(text)
+    return keepText && odd.test(text) ? JSON.parse(text, keepText) : JSON.parse(text)
 }
 
 const isRaw = value => JSON.isRawJSON ? JSON.isRawJSON(value) : false

@@ -154,6 +154,7 @@ export class StateTree {
     // Brings what is fetched up to date, and marks what the newest of these commits has changed.
     take(commits, head) {
         this.cursor = head
+        this.#keys = new WeakMap()
         if (commits.length) this.mark(commits.at(-1).patch)
         for (const commit of commits) for (const operation of commit.patch) this.#apply(operation, commit.version)
     }
@@ -178,9 +179,7 @@ export class StateTree {
         if (part.kind === "value" && version > part.version) {
             part.etag = undefined
             part.bytes = undefined
-            // What is followed has lost the last digits of a number beyond 2^53; the part is fetched again for them.
-            const value = hasAllDigits(operation.value) ? patched(part.value, pointer.slice(outer.length), operation)
-                : undefined
+            const value = patched(part.value, pointer.slice(outer.length), operation)
             if (value === undefined) this.parts.delete(outer)
             else part.value = value
         } else if (part.kind !== "value") {
@@ -250,11 +249,6 @@ function mayBeLarge(schema, model, depth = 0) {
     if (isMap(found)) return true
     if (found.properties) return Object.values(found.properties).some(inner => mayBeLarge(inner, model, depth + 1))
     return found.type === undefined && !found.enum
-}
-
-function hasAllDigits(value) {
-    if (isTree(value)) return Object.values(value).every(hasAllDigits)
-    return !Number.isInteger(value) || Number.isSafeInteger(value)
 }
 
 // The value with one operation of a patch applied in place; undefined where it does not fit.
