@@ -1,6 +1,6 @@
 // The page: which view is shown, what this client may see, and what the server is doing.
 import * as api from "./api.js"
-import { button, fill, foreign, h, link, copy, save } from "./dom.js"
+import { busy, button, fill, foreign, h, link, copy, save } from "./dom.js"
 import { Follower } from "./follow.js"
 import { count } from "./json.js"
 
@@ -25,7 +25,7 @@ const named = () => views.filter(({ isPartOf, needs }) => !isPartOf && (!needs |
 
 const main = document.getElementById("main")
 const status = document.getElementById("status")
-const notice = document.getElementById("notice")
+const notice = document.getElementById("notice"), news = document.getElementById("news")
 const follower = new Follower()
 let current = null, shown = { view: null, fork: null }, model = null, turn = 0
 
@@ -69,7 +69,7 @@ async function learn() {
         identity, subject, state: schemas.State ?? {}, schemas,
         can: {
             dispatch: schemas.Action?.oneOf?.length > 0 || Boolean(schemas.Action?.$ref),
-            set: "path" in set && "value" in set, expire: "ttl" in set, remove: "path" in members("document/remove"),
+            set: "path" in set && "value" in set, add: "value" in members("document/add"), expire: "ttl" in set, remove: "path" in members("document/remove"),
             restore: "version" in members("storekeeper/restore"),
             seeState, seeEverything, bisect: seeEverything, fork: grant.fork && seeEverything,
             operate: grant.operate, backup: grant.operate && seeEverything,
@@ -98,13 +98,13 @@ const context = {
     confirmed,
     // The same history without this one action, beside the present.
     async undo(commit, control) {
-        control.disabled = true
+        busy(true, control)
         const from = `${api.epochOf(commit.cursor)}.${commit.version - 1}`
         await context.makeFork({ from, skip: [commit.id] }).catch(error => say(error.message))
-        control.disabled = false
+        busy(false, control)
     },
     async backup(control) {
-        control.disabled = true
+        busy(true, control)
         try {
             const { blob } = await api.request("/v1/journal/backup", { blob: true })
             save("storekeeper.backup", blob)
@@ -112,9 +112,9 @@ const context = {
             say(error.code === "no-journal"
                 ? "This server keeps its state in memory only: there is no journal to back up." : error.message)
         }
-        control.disabled = false
+        busy(false, control)
     },
-    say,
+    say, announce,
 }
 
 // Where the installation wants it, the first dispatch to the present asks.
@@ -139,9 +139,15 @@ async function confirmed(base = context.base) {
 let silence
 function say(text, seconds = 8) {
     notice.textContent = text
-    notice.hidden = !text
     clearTimeout(silence)
-    if (seconds) silence = setTimeout(() => { notice.hidden = true }, seconds * 1000)
+    if (seconds) silence = setTimeout(() => { notice.textContent = "" }, seconds * 1000)
+}
+
+// Says to a screen reader what is seen anyway: of several texts within a second the last one.
+let soon, next = ""
+function announce(text) {
+    next = text
+    soon ??= setTimeout(() => { soon = null; news.textContent = next }, 1000)
 }
 
 function drawHeader() {
@@ -151,7 +157,10 @@ function drawHeader() {
     fill(parts, named().map(({ name, title, isOutsideForks }) => link(title,
         address(name, {}, isOutsideForks ? null : shown.fork),
         name === (current.isPartOf ?? current.name) ? { "aria-current": "page" } : {})))
-    if (hadFocus) parts.querySelector("[aria-current]")?.focus()
+    const here = parts.querySelector("[aria-current]")
+    // On a narrow screen the names go beyond the edge.
+    here?.scrollIntoView({ block: "nearest", inline: "nearest" })
+    if (hadFocus) here?.focus()
     fill(document.getElementById("tools"),
         shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ",
             link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
@@ -161,6 +170,14 @@ function drawHeader() {
     fill(document.getElementById("place"), h("strong", {}, foreign(model.identity.name ?? "Storekeeper", 80)),
         h("span", { class: "hint" }, location.host))
     document.title = `${current.title} · ${model.identity.name ?? "Storekeeper"}`
+}
+
+// The link that led to a view is gone with the view before: its heading has the focus, or the place around it.
+function toBeginning() {
+    const heading = main.querySelector("h2")
+    heading?.setAttribute("tabindex", "-1")
+    heading?.focus()
+    if (document.activeElement !== heading) main.focus()
 }
 
 // A module that is fetched when it is needed; where the server is away, when it is back.
@@ -190,6 +207,8 @@ async function route() {
         return
     }
     const isSame = current && view === shown.view && fork === shown.fork
+    const hadFocus = main.contains(document.activeElement)
+    next = news.textContent = ""
     shown = { view, fork }
     drawHeader()
     try {
@@ -206,8 +225,9 @@ async function route() {
         // These two say themselves from which cursor on, and with which filter, they follow.
         if (view !== "live" && view !== "state") follower.aim(context.base).catch(() => {})
         const opened = await open(main, parameters, context)
-        if (mine === turn) current = opened
-        else opened.close()
+        if (mine !== turn) return opened.close()
+        current = opened
+        if (hadFocus && !main.contains(document.activeElement)) toBeginning()
     } catch (error) {
         if (error.status === 401 || error.name === "AbortError" || mine !== turn) return
         fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" },

@@ -67,7 +67,7 @@ export async function open(main, parameters, context) {
             ` ${plural(found.looks, "look")} at the state.`),
             copyable("This search", curl("/v1/bisect", ` --json ${quote(body)}`)))
         } catch (error) {
-            if (!mine.signal.aborted) fill(outcome, h("p", { class: "error", role: "alert" },
+            if (!mine.signal.aborted) fill(outcome, h("p", { class: "error" },
                 error instanceof SyntaxError ? "The value is not JSON. A text stands in quotes." : error.message))
         }
     }

@@ -24,7 +24,10 @@ export function commitView(context, cursor, { back } = {}) {
     fetchCommit(context.base, cursor, { signal: control.signal }).then(commit => {
         if (!commit) fill(element, back, h("p", {}, "There is no such commit. ",
             link("All commits", context.address("live"))))
-        else fill(element, back, content(context, commit, control.signal))
+        else {
+            fill(element, back, content(context, commit, control.signal))
+            context.announce(`Commit ${count(commit.version)} is shown: ${typesOf(commit).slice(0, 3).join(", ") || "not visible"}`)
+        }
     }, error => {
         if (!control.signal.aborted) fill(element, back, h("p", { class: "error" }, error.code === "cursor-expired"
             ? "The server no longer keeps this commit." : error.code === "cursor-lost"

@@ -73,7 +73,7 @@ export async function open(main, parameters, context) {
                         pointer => link(foreign(pointer || "the whole state"),
                         context.address("state", { path: pointer })))))])
         } catch (error) {
-            if (!signal.aborted) fill(result, h("p", { class: "error", role: "alert" }, error.message))
+            if (!signal.aborted) fill(result, h("p", { class: "error" }, error.message))
         }
     }
     compare()

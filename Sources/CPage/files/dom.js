@@ -1,5 +1,5 @@
 // Elements from script. Foreign text only ever becomes a text node, isolated from the direction of the text around it.
-import { cut } from "./json.js"
+import { cut, duration, stringify } from "./json.js"
 
 export function h(name, attributes, ...children) {
     const element = document.createElement(name)
@@ -17,9 +17,32 @@ export function append(element, children) {
     element.append(...children.flat(3).filter(child => child !== null && child !== undefined && child !== false))
 }
 
+// What had the focus has it again, if it is there again or another one of its name is.
 export function fill(element, ...children) {
+    const before = document.activeElement, hadFocus = element !== before && element.contains(before)
     element.replaceChildren()
     append(element, children)
+    if (!hadFocus) return
+    const same = element.contains(before) ? before
+        : [...element.querySelectorAll(before.localName)].find(other => nameOf(other) === nameOf(before))
+    same?.focus({ preventScroll: true })
+}
+
+const nameOf = element => element.dataset.name ?? element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent
+
+// Fills an element only where its state is another one: a screen reader says anew what is drawn anew.
+const states = new WeakMap()
+export function refill(element, state, draw) {
+    const text = stringify(state)
+    if (states.get(element) === text) return
+    states.set(element, text)
+    fill(element, draw())
+}
+
+// How long it is until the time that the element has as data.
+export function countdown(element) {
+    const seconds = (new Date(element.dataset.due) - Date.now()) / 1000
+    element.textContent = seconds > 0 ? `in ${duration(Math.ceil(seconds))}` : "now"
 }
 
 export function svg(name, attributes, ...children) {
@@ -33,8 +56,14 @@ export function svg(name, attributes, ...children) {
 export const foreign = (text, most) => h("bdi", {}, cut(String(text), most))
 
 export const button = (text, action, attributes) => h("button",
-    { type: "button", ...attributes, onclick: action }, text)
+    { type: "button", ...attributes, onclick: event => isBusy(event.currentTarget) || action(event) }, text)
 export const link = (text, href, attributes) => h("a", { href, ...attributes }, text)
+
+// Buttons that take nothing for now. A disabled one would lose the focus.
+export function busy(value, ...buttons) {
+    for (const each of buttons) each.setAttribute("aria-disabled", String(value))
+}
+export const isBusy = button => button.getAttribute("aria-disabled") === "true"
 
 let names = 0
 export const name = prefix => `${prefix}-${++names}`

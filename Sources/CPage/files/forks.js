@@ -5,7 +5,7 @@ import { count, parse, plural } from "./json.js"
 
 export async function open(main, parameters, context) {
     const control = new AbortController()
-    const list = h("div", {}), outcome = h("div", { role: "status" }), inserts = h("div", { class: "rows" })
+    const list = h("div", { tabindex: "-1" }), outcome = h("div", { role: "status" }), inserts = h("div", { class: "rows" })
     const number = (value, label, hint) => labelled(label,
         h("input", { type: "text", inputmode: "numeric", value, autocomplete: "off" }), hint)
     const from = number(parameters.from ?? "", "From version", "empty: a plain copy"),
@@ -13,10 +13,11 @@ export async function open(main, parameters, context) {
     const skip = labelled("Without these actions",
         h("textarea", { rows: 2, class: "mono", value: parameters.skip ?? "", spellcheck: "false" }),
         "versions or IDs, one a line")
+    const inserting = button("Insert an action", () => insert().querySelector("input").focus())
     const form = h("form", { class: "ways", onsubmit: event => { event.preventDefault(); make() } },
         h("div", { class: "columns" }, from, to), skip, inserts,
         h("div", { class: "buttons" }, h("button", { class: "primary" }, "Make the fork"),
-            button("Insert an action", () => insert().querySelector("input").focus())),
+            inserting),
         outcome)
     fill(main, h("div", { class: "page" }, h("h2", {}, "Forks"),
         h("p", { class: "hint" },
@@ -33,7 +34,7 @@ export async function open(main, parameters, context) {
             labelled("After version", h("input", { type: "text", inputmode: "numeric", value: after })),
             labelled("Action", h("textarea", { rows: 2, class: "mono", value: action || '{"type":"","payload":{}}',
                 spellcheck: "false" }), "JSON"),
-            button("Remove", () => row.remove(), { class: "small" }))
+            button("Remove", () => { row.remove(); inserting.focus() }, { class: "small" }))
         inserts.append(row)
         return row
     }
@@ -60,7 +61,7 @@ export async function open(main, parameters, context) {
             fill(outcome, h("p", { class: "hint" }, "Running the actions again…"))
             await context.makeFork(body)
         } catch (error) {
-            fill(outcome, h("p", { class: "error", role: "alert" }, error.message))
+            fill(outcome, h("p", { class: "error" }, error.message))
         }
     }
 
@@ -79,7 +80,8 @@ export async function open(main, parameters, context) {
                 h("td", {}, when(fork.expires)),
                 h("td", {}, button("End it", async () => {
                     await request(fork.href, { method: "DELETE" }).catch(error => context.say(error.message))
-                    draw().catch(() => {})
+                    await draw().catch(() => {})
+                    if (!main.contains(document.activeElement)) list.focus()
                 }, { class: "small", "aria-label": `End it: fork ${fork.name}` }))))))))
     }
 

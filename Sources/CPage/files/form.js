@@ -137,8 +137,8 @@ function rows(options, itemSchema, isMap) {
     const { pointer, root, depth } = options
     let items = []
     const place = h("div", { class: "rows" })
-    const shared = group(options, () => items.map(({ field }) => field),
-        [place, button(isMap ? "Add a member" : "Add an element", () => add().focus(), { class: "small" })])
+    const adding = button(isMap ? "Add a member" : "Add an element", () => add().focus(), { class: "small" })
+    const shared = group(options, () => items.map(({ field }) => field), [place, adding])
     const number = () => items.forEach((item, index) => {
         item.field.pointer = `${pointer}/${isMap ? escape(item.key.value) : index}`
     })
@@ -154,6 +154,7 @@ function rows(options, itemSchema, isMap) {
                 items = items.filter(other => other !== item)
                 element.remove()
                 number()
+                adding.focus()
             }, { class: "small", "aria-label": `Remove ${isMap ? "this member" : "this element"}` }))
         items.push(item)
         place.append(element)

@@ -9,7 +9,8 @@ export class VirtualList {
     #drawn = new Map()
     #focus = 0
 
-    // `source` has length, key(index) and, for each line, what `draw(index, element)` needs.
+    // `source` has length, key(index), place(index) where lines have siblings, and, for each line, what
+    // `draw(index, element)` needs.
     constructor({ role, label, rowHeight, source, draw, seen, chosen, keys, attributes }) {
         Object.assign(this, { rowHeight, source, draw, seen, chosen, keys,
             itemRole: role === "tree" ? "treeitem" : "option" })
@@ -49,8 +50,9 @@ export class VirtualList {
             line.style.height = `${rowHeight}px`
             line.style.transform = `translateY(${index * rowHeight}px)`
             line.dataset.index = index
-            line.setAttribute("aria-setsize", length)
-            line.setAttribute("aria-posinset", index + 1)
+            const { position, siblings } = this.source.place?.(index) ?? { position: index, siblings: length }
+            line.setAttribute("aria-setsize", siblings)
+            line.setAttribute("aria-posinset", position + 1)
             line.classList.toggle("focus", index === this.#focus)
             this.#drawn.set(key, line)
             if (line.parentNode !== this.space) this.space.append(line)

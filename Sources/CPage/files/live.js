@@ -119,7 +119,14 @@ export async function open(main, parameters, context) {
         }
         if (mine !== filter) return
         for (const field of Object.values(fields)) field.removeAttribute("aria-invalid")
-        const changed = () => { list.refresh(); say() }
+        let isTold = false
+        const changed = () => {
+            list.refresh()
+            say()
+            // How many a filter keeps is said once, and not with each commit that comes.
+            if (source instanceof Filtered && !isTold) context.announce(total.textContent)
+            isTold = true
+        }
         source = Object.keys(filter).length || isOnlySeen
             ? new Filtered(context.base, cursor, filter, isOnlySeen, changed)
             : new History(context.base, cursor, follower.oldest, changed)
@@ -151,7 +158,10 @@ export async function open(main, parameters, context) {
         else element.dataset.isWaiting = "true"
         const isChosen = chosen.has(version)
         element.setAttribute("aria-selected", String(isChosen))
-        element.classList.toggle("current", parameters.commit === line?.cursor && line !== undefined)
+        const isCurrent = parameters.commit === line?.cursor && line !== undefined
+        element.classList.toggle("current", isCurrent)
+        if (isCurrent) element.setAttribute("aria-current", "true")
+        else element.removeAttribute("aria-current")
         fill(element,
             h("span", { class: "tick", onclick: event => { event.preventDefault(); mark(index) },
                 title: "Select for the export (space)" }, h("span", { class: "box" }, isChosen ? "✓" : "")),

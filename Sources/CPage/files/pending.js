@@ -1,13 +1,13 @@
 // What is to happen at its time: scheduled actions, and places of the document that expire.
 import { curl, events, get, pause, request } from "./api.js"
-import { button, copyable, fill, foreign, h, link, when } from "./dom.js"
-import { brief, count, duration } from "./json.js"
+import { busy, button, copyable, countdown, fill, foreign, h, link, when } from "./dom.js"
+import { brief, count } from "./json.js"
 
 const SHOWN = 200
 
 export async function open(main, parameters, context) {
     const control = new AbortController(), { signal } = control, { follower } = context
-    const list = h("div", {}), outcome = h("div", { role: "status" })
+    const list = h("div", {}), outcome = h("div", { role: "status", tabindex: "-1" })
     const address = `${context.base}/schedule`
     fill(main, h("div", { class: "page" }, h("h2", {}, "Pending"),
         h("p", { class: "hint" }, context.fork ? "A fork records what is scheduled in it, and dispatches nothing of it."
@@ -39,7 +39,7 @@ export async function open(main, parameters, context) {
         // A name belongs to its sender: another client cannot take it back.
         const isOwn = name !== undefined && (by ?? null) === context.model.subject
         return h("tr", {},
-            h("td", {}, h("span", { class: "countdown", "data-due": due }), h("div", { class: "hint" }, when(due))),
+            h("td", {}, h("span", { "data-due": due }), h("div", { class: "hint" }, when(due))),
             h("td", {}, place !== undefined
                 ? [link(foreign(place, 80), context.address("state", { path: place })), " expires"] : foreign(name, 80)),
             h("td", {}, action ? [cause ? link(foreign(action.type), context.address("live", { commit: cause }))
@@ -52,24 +52,22 @@ export async function open(main, parameters, context) {
 
     async function takeBack(name, control) {
         if (!await context.confirmed()) return
-        control.disabled = true
+        busy(true, control)
         try {
             const { value } = await request(`${address}/${encodeURIComponent(name)}`, { method: "DELETE", signal })
             fill(outcome, h("p", { class: "found" }, h("strong", {}, foreign(name, 80)), " is taken back, with version ",
                 link(count(value.version), context.address("live", { commit: value.cursor })), "."))
         } catch (error) {
             if (signal.aborted) return
-            fill(outcome, h("p", { class: "error", role: "alert" }, error.code === "not-scheduled"
+            fill(outcome, h("p", { class: "error" }, error.code === "not-scheduled"
                 ? "It is no longer pending: it has been dispatched or taken back meanwhile." : error.message))
         }
         await read().catch(() => {})
+        if (!main.contains(document.activeElement)) outcome.focus()
     }
 
     function tick() {
-        for (const place of list.querySelectorAll(".countdown")) {
-            const seconds = (new Date(place.dataset.due) - Date.now()) / 1000
-            place.textContent = seconds > 0 ? `in ${duration(Math.ceil(seconds))}` : "due now"
-        }
+        for (const place of list.querySelectorAll("[data-due]")) countdown(place)
     }
 
     // Commits schedule, dispatch, and take back; those that come together are one reason to read again.

@@ -1,6 +1,6 @@
 // Makes an earlier state, or that of a fork, the present one. What that changes is shown before.
 import { curl, get, request } from "./api.js"
-import { button, copyable, fill, foreign, h, link, quote } from "./dom.js"
+import { busy, button, copyable, fill, foreign, h, link, quote } from "./dom.js"
 import { patchView } from "./diff.js"
 import { count, plural, stringify, visible } from "./json.js"
 
@@ -9,7 +9,7 @@ export function restoreForm(context, payload, { version, title }) {
     const text = stringify({ type: "storekeeper/restore", payload })
     const outcome = h("div", { class: "outcome", role: "status" })
     const preview = button("Preview", () => look())
-    const submit = button("Make this the present", () => restore(), { class: "primary", disabled: true })
+    const submit = button("Make this the present", () => restore(), { class: "primary", "aria-disabled": "true" })
     const place = pointer => link(foreign(pointer || "the whole state"), context.address("state", { path: pointer }, null))
     let tag
 
@@ -17,7 +17,7 @@ export function restoreForm(context, payload, { version, title }) {
     const condition = () => ({ "If-Match": tag })
 
     async function look() {
-        preview.disabled = submit.disabled = true
+        busy(true, preview, submit)
         fill(outcome, h("p", { class: "hint" }, "Trying…"))
         try {
             const { etag } = await request("/v1/state", { method: "HEAD" })
@@ -30,18 +30,18 @@ export function restoreForm(context, payload, { version, title }) {
                     + "They stay in the history; what they changed is as shown here."),
                 value.changed && [patchView("/v1", value.patch, null, place),
                     copyable("This action", curl("/v1/actions?path=", ` -H 'If-Match: ${tag}' --json ${quote(text)}`))])
-            submit.disabled = !value.changed
+            busy(!value.changed, submit)
         } catch (error) {
             refused(error)
         }
-        preview.disabled = false
+        busy(false, preview)
     }
 
     async function restore() {
-        submit.disabled = true
+        busy(true, submit)
         try {
             const receipt = await context.dispatch(text, { base: "/v1", query: "?path=", headers: condition() })
-            if (!receipt) submit.disabled = false
+            if (!receipt) busy(false, submit)
             else fill(outcome, h("p", { class: "found" }, h("strong", {}, "It is the present now"), ", with version ",
                 link(count(receipt.version), context.address("live", { commit: receipt.cursor }, null)), ". ",
                 link("The state", context.address("state", {}, null))))
@@ -51,7 +51,7 @@ export function restoreForm(context, payload, { version, title }) {
     }
 
     function refused(error) {
-        fill(outcome, h("p", { class: "error", role: "alert" }, error.status === 412
+        fill(outcome, h("p", { class: "error" }, error.status === 412
             ? "The present has changed since the preview. Look at a new preview first." : visible(error.message)))
     }
 

@@ -1,6 +1,6 @@
 // The members of one place as a table: one query with a filter, an order and pages, answered again when it changes.
 import { curl, get, pause, query } from "./api.js"
-import { button, copyable, fill, foreign, h, labelled, link, name, quote } from "./dom.js"
+import { button, copyable, fill, foreign, h, labelled, link, name, quote, refill } from "./dom.js"
 import { brief, child, count, escape, isTree, path, visible } from "./json.js"
 
 const ROWS = 50
@@ -127,10 +127,9 @@ export async function open(main, parameters, context) {
         }
         const shown = [...columns].slice(0, COLUMNS_MAX), hasOthers = members.some(({ value }) => !isObject(value))
         const first = (page() - 1) * ROWS
-        fill(total, many === 0 ? parameters.filter ? "The filter lets no member through." : "There is no member yet."
+        refill(total, [many, first, members.length, columns.size], () => [many === 0 ? parameters.filter ? "The filter lets no member through." : "There is no member yet."
             : `${count(first + 1)} to ${count(first + members.length)} of ${count(many)}`,
-        columns.size > shown.length && `; ${count(columns.size - shown.length)} more columns are left out`)
-        const focus = rows.contains(document.activeElement) && document.activeElement.dataset.column
+        columns.size > shown.length && `; ${count(columns.size - shown.length)} more columns are left out`])
         if (members.length === 0) fill(rows, h("p", { class: "empty" }, many > 0
             ? ["This page is behind the end. ", link("To the first page", context.address("table", at()))]
             : parameters.filter ? button("Show all members", () => { filter.value = ""; find() })
@@ -143,13 +142,12 @@ export async function open(main, parameters, context) {
                 h("th", { scope: "row" }, link(foreign(key, 60), context.address("state", { path: child(place, key) }))),
                 shown.map(column => cell(isObject(value) && Object.hasOwn(value, column) ? value[column] : undefined)),
                 hasOthers && cell(isObject(value) ? undefined : value))))))
-        if (focus) rows.querySelector(`[data-column="${CSS.escape(focus)}"]`)?.focus()
         const last = Math.max(1, Math.ceil(many / ROWS))
         const turnTo = number => context.go("table", at({ page: number > 1 ? number : undefined }))
         fill(pages, last > 1 && [
-            button("◀", () => turnTo(page() - 1), { "aria-label": "Page before", disabled: page() <= 1 }),
+            button("◀", () => turnTo(page() - 1), { "aria-label": "Page before", "aria-disabled": String(page() <= 1) }),
             h("span", {}, `Page ${count(page())} of ${count(last)}`),
-            button("▶", () => turnTo(page() + 1), { "aria-label": "Next page", disabled: page() >= last })])
+            button("▶", () => turnTo(page() + 1), { "aria-label": "Next page", "aria-disabled": String(page() >= last) })])
     }
 
     // A click sorts by the column, a second one the other way round, a third one no longer.
@@ -159,8 +157,8 @@ export async function open(main, parameters, context) {
         if (pointer?.includes(",")) return h("th", { scope: "col" }, foreign(key, 40))
         const next = !pointer ? undefined : isUp ? `-${pointer}` : isDown ? undefined : pointer
         return h("th", { scope: "col", class: isRight && "number", "aria-sort": isUp ? "ascending" : isDown ? "descending" : "none" },
-            button(h("span", {}, foreign(key, 40), isUp ? "\u00a0▲" : isDown ? "\u00a0▼" : ""), () => context.go("table", at({ sort: next }), true),
-                { class: "head", "data-column": key }))
+            button(h("span", {}, foreign(key, 40), (isUp || isDown) && h("span", { "aria-hidden": "true" }, isUp ? "\u00a0▲" : "\u00a0▼")), () => context.go("table", at({ sort: next }), true),
+                { class: "head", "data-name": `by ${key}` }))
     }
 
     const visibility = () => document.hidden ? running?.abort() : follow()
