@@ -69,6 +69,9 @@ static const char help_js[] = {
 static const char history_js[] = {
 #embed "files/history.js"
 };
+static const char hooks_js[] = {
+#embed "files/hooks.js"
+};
 static const char index_html[] = {
 #embed "files/index.html"
 };
@@ -137,6 +140,7 @@ static const storekeeper_page_file files[] = {
     FILE_OF("form.js", form_js),
     FILE_OF("help.js", help_js),
     FILE_OF("history.js", history_js),
+    FILE_OF("hooks.js", hooks_js),
     FILE_OF("index.html", index_html),
     FILE_OF("json.js", json_js),
     FILE_OF("list.js", list_js),

@@ -1,10 +1,13 @@
 // What the server is doing: who waits, what is queued, how fast, in how much memory.
-import { copyable, fact, fill, foreign, h, link } from "./dom.js"
+import { button, copyable, fact, fill, foreign, h, link, refill } from "./dom.js"
 import { curl, get, pause } from "./api.js"
-import { bytes, count, duration } from "./json.js"
+import { bytes, count, duration, stringify } from "./json.js"
 import { Chart } from "./chart.js"
+import { hookCards } from "./hooks.js"
 
 const SECONDS = 2
+// A number that keeps its text is none to reckon with.
+const appendSeconds = ({ journal }) => Number(stringify(journal.appendSecondsTotal))
 
 export async function open(main, parameters, context) {
     const control = new AbortController(), { signal } = control
@@ -21,15 +24,14 @@ export async function open(main, parameters, context) {
         resident: new Chart("Memory of the process", bytes),
     }
     const ready = h("div", { role: "status" }), facts = h("dl", { class: "facts" }), waiters = h("div", {}),
-        grants = h("div", {})
+        grants = h("div", {}), hooks = hookCards(context)
     fill(main, h("div", { class: "page" }, h("h2", {}, "Status"), ready, facts,
         h("div", { class: "columns charts" }, Object.values(charts).filter(Boolean).map(chart => chart.element)),
-        h("section", {}, waiters), h("section", {}, grants),
+        h("section", {}, waiters), hooks.element, h("section", {}, grants),
         context.can.backup && first.journal && h("section", {}, h("h3", {}, "Backup"),
             h("p", { class: "hint" }, "A whole copy of the journal as of now, which ",
                 h("code", {}, "storekeeper journal restore"), " takes."),
-            h("div", { class: "buttons" }, h("button",
-                { type: "button", onclick: event => context.backup(event.currentTarget) }, "Download a backup"))),
+            h("div", { class: "buttons" }, button("Download a backup", event => context.backup(event.currentTarget)))),
         h("section", {}, copyable("These figures", curl("/v1/operations")))))
 
     let before = null
@@ -42,13 +44,13 @@ export async function open(main, parameters, context) {
         charts.waiters.add(now.waitersCount + now.streamsCount)
         if (charts.sync && now.journal) {
             const appends = before?.journal ? now.journal.appendsTotal - before.journal.appendsTotal : 0
-            charts.sync.add(appends > 0
-                ? 1000 * (now.journal.appendSecondsTotal - before.journal.appendSecondsTotal) / appends : NaN)
+            charts.sync.add(appends > 0 ? 1000 * (appendSeconds(now) - appendSeconds(before)) / appends : NaN)
         }
         charts.memory.add(now.memory.usedBytes)
         charts.resident.add(now.memory.residentBytes)
         before = now
-        fill(ready, h("p", { class: now.ready ? "ready" : "error" }, now.ready ? "Ready" : "Not ready",
+        hooks.draw(now.hooks)
+        refill(ready, [now.ready, now.reasons], () => h("p", { class: now.ready ? "ready" : "error" }, now.ready ? "Ready" : "Not ready",
             now.reasons.length > 0
                 && [": ", now.reasons.map((reason, index) => [index > 0 && "; ", foreign(reason, 400)])], "."))
         fill(facts, fact("Up for", duration(now.uptimeSeconds)), fact("Version", count(now.version)),
@@ -56,18 +58,18 @@ export async function open(main, parameters, context) {
             fact("Queue", `${count(now.queue.waiting)} of ${count(now.queue.max)}`),
             fact("Journal", !now.journal ? "none: the state is in memory only" : now.journal.bytes
                 ? bytes(now.journal.bytes) : "there is one"))
-        fill(waiters, table("Who waits where", ["Selection", "Waits", "Streams"], now.waiters.map(waiter => [
+        refill(waiters, now.waiters, () => [table("Who waits where", ["Selection", "Waits", "Streams"], now.waiters.map(waiter => [
             waiter.changes ? "the commits" : waiter.view !== undefined ? ["view ", foreign(waiter.view)]
                 : link(foreign(waiter.path || "the whole state"), context.address("state", { path: waiter.path })),
                     waiter.waits, waiter.streams])),
-        now.waitersCount + now.streamsCount === 0 && h("p", { class: "hint" }, "No client waits."))
-        fill(grants, table("Grants", ["Subject", "Name", "May read", "May dispatch", "Also"],
+        now.waiters.length === 0 && h("p", { class: "hint" }, "No client waits.")])
+        refill(grants, now.grants, () => [table("Grants", ["Subject", "Name", "May read", "May dispatch", "Also"],
             now.grants.map(({ id, subject, grant }) => [
             foreign(subject), h("code", {}, foreign(id)), names(grant.read), names(grant.dispatch),
             [grant.others && "sees others", grant.operate && "operates",
                 grant.fork && "forks"].filter(Boolean).join(", ") || "–"])),
         now.grants.length === 0 && h("p", { class: "hint" },
-            "There is no token: this server asks for none. An operator makes one with storekeeper token create."))
+            "There is no token: this server asks for none. An operator makes one with storekeeper token create.")])
     }
 
     const names = list => list?.length ? list.map((each, index) => [index > 0 && ", ",

@@ -2,18 +2,12 @@
 
 import pytest
 
+from harness.accessibility import LOOKS, findings
 from harness.actions import action, add, bulk
 from harness.expectations import expect, expect_equal
 from harness.tabs import Tab
-from harness.tools import need_module
 from harness.workspace import Workspace
 
-LOOKS = {
-    "light": {},
-    "dark": {"color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
-    "narrow": {"viewport": {"width": 320, "height": 640}},
-}
 VIEWS = {
     "live": ("live", {}, "commits"),
     "commit": ("live", {"id": "rename-1"}, "What it changed"),
@@ -43,15 +37,6 @@ def full(pytestconfig):
         bulk(client, [add(number) for number in range(30)])
     yield server
     workspace.close()
-
-
-def findings(tab):
-    axe = need_module("axe_playwright_python.sync_playwright").Axe()
-    return [
-        f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
-        for rule in axe.run(tab.page).response["violations"]
-        for node in rule["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("look", LOOKS)
