@@ -1,9 +1,10 @@
 // A place of the document is changed where it is seen: its value, a new member of it, or its removal. What is saved
 // holds only where the place still is as it was seen; a change of another client meanwhile is told.
 import { curl, get, request } from "./api.js"
-import { button, copyable, fill, foreign, h, labelled, name, quote } from "./dom.js"
+import { busy, button, copyable, fill, foreign, h, isBusy, labelled, name, quote, refill } from "./dom.js"
 import { patchView } from "./diff.js"
-import { byteCount, child, parse, path, pretty, stringify, visible } from "./json.js"
+import { VALUE_BYTES_MAX } from "./tree.js"
+import { byteCount, child, isTree, parse, path, pretty, stringify, visible } from "./json.js"
 
 const BYTES_MAX = 256_000
 export const canEdit = text => byteCount(text) <= BYTES_MAX
@@ -55,10 +56,24 @@ function valueField(value, onSave) {
     }
 }
 
-// A form for one change of the place. `seen` is the value there (of `add`: around the new member); `done` is called with
-// the pointer that has changed and the receipt, or with nothing where the form is given up.
+const isObject = value => isTree(value) && !Array.isArray(value)
+
+// What a change of the place depends on, as tests of an action. A new member is one that is not there, and a new element
+// comes behind the last one that was seen, however long the list is.
+function testsOf(kind, pointer, seen, to) {
+    const test = (path, value) => value === undefined ? { path, absent: true } : { path, value }
+    if (kind === "add") return [test(to, undefined)]
+    if (kind !== "append") return [test(pointer, seen)]
+    if (!seen?.length) return [test(pointer, seen)]
+    const last = seen.at(-1)
+    return [test(child(pointer, seen.length), undefined),
+        ...canEdit(stringify(last)) ? [test(child(pointer, seen.length - 1), last)] : []]
+}
+
+// A form for one change of the place. `seen` is the value there (of `add` and `append`: around the new one); `done` is
+// called with the pointer that has changed and the receipt, or with nothing where the form is given up.
 export function editor(context, { kind, pointer, seen, done, member = "", initial, isAlone = false }) {
-    let before = stringify(seen), control
+    let control
     const isNew = kind === "add" || kind === "append"
     const key = kind === "add" && h("input", { type: "text", autocomplete: "off", spellcheck: "false",
         value: member })
@@ -80,27 +95,35 @@ export function editor(context, { kind, pointer, seen, done, member = "", initia
 
     const place = () => kind === "add" ? child(pointer, key.value) : kind === "append" ? `${pointer}/-` : pointer
 
+    // A member is added by an action that makes no object on the way, where the client may dispatch it: an object that is
+    // removed meanwhile does not come back.
+    const type = kind === "remove" ? "document/remove" : isNew && context.can.add ? "document/add" : "document/set"
+    const tests = value => stringify(testsOf(kind, pointer, value, place()))
+    let before = tests(seen)
+
     // The action as JSON text, so that digits stay as they are; undefined where a field is at fault.
     function body() {
         const text = value ? value.text() : null
         if (text === undefined) return
-        if (seconds?.value?.trim() && !(Number(seconds.value) > 0 && Number.isFinite(Number(seconds.value)))) {
-            fill(outcome, h("p", { class: "error", role: "alert" }, "Expires after: write a number of seconds, such as 30, or nothing."))
+        const isWrong = seconds?.value?.trim()
+            && !(Number(seconds.value) > 0 && Number.isFinite(Number(seconds.value)))
+        seconds?.setAttribute?.("aria-invalid", String(Boolean(isWrong)))
+        if (isWrong) {
+            fill(outcome, h("p", { class: "error" },
+                "Expires after: write a number of seconds, such as 30, or nothing."))
+            seconds.focus()
             return
         }
         const payload = [`"path":${stringify(place())}`, value && `"value":${text}`,
             seconds?.value?.trim() && `"ttl":${stringify(Number(seconds.value))}`].filter(Boolean).join(",")
-        const expected = kind === "append" ? "" : `,"expect":[{"path":${stringify(place())},`
-            + `${kind === "add" || before === undefined ? '"absent":true' : `"value":${before}`}}]`
-        return `{"type":"document/${kind === "remove" ? "remove" : "set"}","payload":{${payload}}${expected}}`
+        return `{"type":"${type}","payload":{${payload}},"expect":${kind === "add" ? tests() : before}}`
     }
 
     async function run(isDry) {
         const text = body()
-        if (text === undefined) return
-        control?.abort()
+        if (text === undefined || isBusy(buttons[1])) return
         const mine = control = new AbortController()
-        for (const each of buttons.slice(0, 2)) each.disabled = true
+        busy(true, ...buttons.slice(0, 2))
         fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Saving…"))
         try {
             const address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
@@ -113,38 +136,49 @@ export function editor(context, { kind, pointer, seen, done, member = "", initia
             else fill(outcome)
         } catch (error) {
             if (mine.signal.aborted) return
-            if (error.status === 412 && !isNew) await look().catch(() => {})
-            fill(outcome, h("p", { class: "error", role: "alert" }, error.status !== 412 ? visible(error.message)
-                : isNew ? "There is a member of this name already. Choose another name, or edit that one."
-                    : "Nothing is changed: the value is not the one that you have seen."))
+            if (error.status === 409 || error.status === 412 && kind !== "add") await look().catch(() => {})
+            fill(outcome, h("p", { class: "error" }, error.status !== 412 ? visible(error.message)
+                : kind === "add" ? "There is a member of this name already. Choose another name, or edit that one."
+                    : `Nothing is changed: the ${kind === "append" ? "list" : "value"} is not the one that you have seen.`))
         } finally {
-            for (const each of buttons.slice(0, 2)) each.disabled = false
+            busy(false, ...buttons.slice(0, 2))
         }
     }
 
-    const look = () => get(`${context.base}/state${path(pointer)}`).then(({ value }) => told(value), error => {
+    const look = () => get(`${context.base}/state${path(pointer)}`, { largest: VALUE_BYTES_MAX }).then(found => {
+        if (!found.isTooLarge) told(found.value)
+    }, error => {
         if (error.status === 404) told(undefined)
     })
 
+    // Whether the change still fits the place, which is now so.
+    const fits = now => kind === "add" ? isObject(now) && !Object.hasOwn(now, key.value)
+        : (kind !== "append" || Array.isArray(now)) && tests(now) === before
+
     // The place is now so: where that is not what the form began with, it is said, and nothing typed is lost.
     function told(now) {
-        if (isNew) return
-        if (stringify(now) === before) return fill(news)
-        fill(outcome)
-        fill(news, h("div", { class: "refusal" },
+        const isTaken = kind === "add" && isObject(now)
+        if (!fits(now)) fill(outcome)
+        refill(news, fits(now) || [now === undefined, now, key?.value], () => fits(now) ? [] : h("div", { class: "refusal" },
             h("p", {}, h("strong", {}, now === undefined ? "Another client has removed this meanwhile."
-                : "Another client has changed this meanwhile."), now !== undefined && " Now it is:"),
-            now !== undefined && h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(now, 12))),
+                : isTaken ? "There is a member of this name now." : "Another client has changed this meanwhile."),
+            now !== undefined && (isTaken ? " It is:" : " Now it is:")),
+            now !== undefined && h("pre", { class: "json", tabindex: "0" },
+                h("bdi", {}, pretty(isTaken ? now[key.value] : now, 12))),
             h("div", { class: "buttons" },
-                now !== undefined && value && button("Edit the newer value", () => take(now, true), { class: "small" }),
-                value ? button("Keep mine", () => take(now), { class: "small" })
-                    : now !== undefined && button("Remove it all the same", () => take(now), { class: "small" }))))
+                kind === "change" && now !== undefined
+                    && button("Edit the newer value", () => take(now, true), { class: "small" }),
+                kind === "change" && button("Keep mine", () => take(now), { class: "small" }),
+                kind === "append" && Array.isArray(now)
+                    && button("Add it all the same", () => take(now), { class: "small" }),
+                kind === "remove" && now !== undefined
+                    && button("Remove it all the same", () => take(now), { class: "small" }))))
     }
 
     function take(now, isWritten) {
-        before = stringify(now)
+        before = tests(now)
         if (isWritten) value.set(now)
-        fill(news)
+        told(now)
         fill(outcome)
         entrance().focus()
     }

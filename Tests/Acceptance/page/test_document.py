@@ -3,7 +3,7 @@
 import pytest
 
 from harness.actions import action
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 from harness.tokens import make_token
 
 
@@ -139,6 +139,144 @@ def test_a_number_beyond_2_to_the_53_keeps_its_digits_in_the_form(document, open
     tab.button("Save").click()
     tab.expect_text("Saved as version 2", "#notice")
     expect_equal(state(document, "/large"), 9007199254740995, "the number")
+
+
+def test_an_element_comes_behind_the_last_one_that_was_seen(document, open_tab):
+    tab = open_tab(document)
+    form = edit(tab, "/list", "Add an element")
+    form.locator("textarea").fill('"mine"')
+    with document.client() as client:
+        put(client, "/list/0", "A")
+        put(client, "/list/-", "theirs")
+
+    tab.expect_text("Another client has changed this meanwhile. Now it is:", "form.edit")
+    tab.button("Add").click()
+    tab.expect_text("Nothing is changed: the list is not the one that you have seen.", "form.edit")
+    expect_equal(state(document, "/list"), ["A", "theirs"], "the list")
+    tab.button("Add it all the same").click()
+    tab.button("Add").click()
+    tab.expect_text("Saved as version 4", "#notice")
+    expect_equal(state(document, "/list"), ["A", "theirs", "mine"], "the list")
+
+
+def test_a_change_before_the_last_element_does_not_hold_up_a_new_one(workspace, open_tab):
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        put(client, "/long", ["x" * 1000] * 2000)
+    tab = open_tab(server)
+    form = edit(tab, "/long", "Add an element")
+    form.locator("textarea").fill("1")
+    with server.client() as client:
+        put(client, "/long/7", "y")
+    tab.expect_text("Version 2", "#status")
+    tab.button("Add").click()
+    tab.expect_text("Saved as version 3", "#notice")
+    with server.client() as client:
+        put(client, "/long", [])
+    tab.expect_text("[]", ".line.current")
+    tab.button("Add an element").click()
+    form.locator("textarea").fill("2")
+    with server.client() as client:
+        client.commit(action("document/remove", {"path": "/long"}))
+    tab.expect_text("Another client has removed this meanwhile.", "form.edit")
+    tab.button("Add").click()
+    tab.expect_text("Nothing is changed", "form.edit")
+    expect_equal(state(server), {}, "the document")
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_member_is_added_to_an_object_that_is_there_and_has_none_of_its_name(document, open_tab, is_followed):
+    tab = open_tab(document)
+    if not is_followed:
+        tab.page.route("**/v1/changes*", lambda route: None)
+    form = edit(tab, "/users", "Add a member")
+    form.get_by_label("Name").fill("bob")
+    form.locator("textarea").fill("1")
+    with document.client() as client:
+        put(client, "/users/bob", 2)
+    if is_followed:
+        tab.expect_text("There is a member of this name now. It is:\n\n2", "form.edit")
+    tab.button("Add").click()
+    tab.expect_text("There is a member of this name already.", "form.edit")
+    expect_equal(state(document, "/users/bob"), 2, "the member of the other client")
+
+    with document.client() as client:
+        client.commit(action("document/remove", {"path": "/users"}))
+    if is_followed:
+        tab.expect_text("Another client has removed this meanwhile.", "form.edit")
+    tab.button("Add").click()
+    tab.expect_text("Another client has removed this meanwhile.", "form.edit")
+    expect("users" not in state(document), "the object has come back")
+
+
+def test_what_is_no_number_of_seconds_is_refused_at_the_field(document, open_tab):
+    tab = open_tab(document)
+    form = edit(tab, "/users/ann/age")
+    seconds = tab.field("Expires after")
+    for text in ["10s", "-1", "0", "1e999", "soon"]:
+        seconds.fill(text)
+        tab.button("Save").click()
+        tab.expect_text("write a number of seconds", "form.edit")
+        expect_equal(seconds.get_attribute("aria-invalid"), "true", f"the mark of the field with {text}")
+    expect_equal(tab.page.evaluate("document.activeElement.matches('[inputmode=decimal]')"), True, "the field has the focus")
+    seconds.fill(" 3600 ")
+    form.locator("textarea").fill("31")
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 2", "#notice")
+    with document.client() as client:
+        expect_equal([entry["place"] for entry in client.get("/v1/schedule").json["schedule"]], ["/users/ann/age"], "what expires")
+
+
+NUMBERS = '"large":12345678901234567890,"mixed":9007199254740993.5,"part":0.1234567890123456789,"tiny":-1.5e-07'
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_what_is_not_edited_keeps_its_bytes(document, open_tab, is_followed):
+    body = ('{"type":"document/set","payload":{"path":"/numbers","value":{%s,"name":"x"}}}' % NUMBERS).encode()
+    with document.client() as client:
+        if not is_followed:
+            client.commit(body)
+        tab = open_tab(document).open("state", path="/numbers")
+        tab.expect_text("Pointer", ".side")
+        if is_followed:
+            client.commit(body)
+        tab.expect_text("0.1234567890123456789", ".side")
+        tab.expect_text("numbers", ".list")
+        tab.button("Edit").click()
+        area = tab.find("form.edit textarea")
+        typed = area.input_value()
+        area.fill(typed.replace('"x"', "1e400"))
+        tab.button("Save").click()
+        tab.expect_text("out of the range of 64-bit floating point", "form.edit")
+        area.fill(typed.replace('"x"', '"another"'))
+        tab.button("Save").click()
+        tab.expect_text("Saved as version 3", "#notice")
+        kept = client.get("/v1/state/numbers").body.decode()
+    for member in NUMBERS.split(","):
+        expect(member in kept, f"{member} is not in {kept}")
+    expect('"another"' in kept, kept)
+
+
+def test_a_place_that_is_fetched_while_it_changes_shows_the_newer_value(document, open_tab):
+    tab = open_tab(document)
+    held = []
+
+    def hold(route):
+        held.append((route, route.fetch())) if not held else route.continue_()
+
+    tab.page.route("**/v1/state", lambda route: hold(route) if route.request.method == "GET" else route.continue_())
+    tab.open("state", path="/users/ann/age")
+    wait_until(lambda: held or tab.page.wait_for_timeout(20), "the state is fetched")
+    with document.client() as client:
+        put(client, "/users/ann/age", 77)
+    tab.expect_text("Version 2", "#status")
+    route, answer = held[0]
+    expect_equal(answer.json()["users"]["ann"]["age"], 30, "the value in the answer that is late")
+
+    route.fulfill(response=answer)
+
+    tab.expect_text("77", ".line.current")
+    tab.expect_text("77", ".side pre.json")
 
 
 def test_the_keys_e_and_a_open_the_forms_and_escape_leaves_them(document, open_tab):
