@@ -93,6 +93,12 @@ static const char operations_js[] = {
 static const char pending_js[] = {
 #embed "files/pending.js"
 };
+static const char picker_js[] = {
+#embed "files/picker.js"
+};
+static const char place_js[] = {
+#embed "files/place.js"
+};
 static const char restore_js[] = {
 #embed "files/restore.js"
 };
@@ -148,6 +154,8 @@ static const storekeeper_page_file files[] = {
     FILE_OF("markdown.js", markdown_js),
     FILE_OF("operations.js", operations_js),
     FILE_OF("pending.js", pending_js),
+    FILE_OF("picker.js", picker_js),
+    FILE_OF("place.js", place_js),
     FILE_OF("restore.js", restore_js),
     FILE_OF("state.js", state_js),
     FILE_OF("status.js", status_js),

@@ -1,42 +1,30 @@
 // An action by a form: tried first, sent once, refused at the field that is at fault.
 import { curl, events, isGone, post, request } from "./api.js"
-import { button, copyable, fill, foreign, h, labelled, link, quote } from "./dom.js"
+import { busy, button, copyable, fill, foreign, h, isBusy, link, quote } from "./dom.js"
 import { patchView } from "./diff.js"
 import { field } from "./form.js"
 import { count, parse, plural, stringify, visible } from "./json.js"
+import { picker } from "./picker.js"
 
 export async function open(main, parameters, context) {
     const catalogue = await context.catalogue()
     let form = null, current = null, control = null
-    const filter = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => drawTypes(),
-        onkeydown: event => {
-            if (event.key === "Enter") types.querySelector("a")?.click()
-            else if (event.key === "ArrowDown") types.querySelector("a")?.focus()
-            else return
-            event.preventDefault()
-        } })
-    const types = h("ul", { class: "types", onkeydown: event => {
-        const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key]
-        if (!way) return
-        const next = event.target.closest("li")[way]?.querySelector("a")
-        if (next) next.focus()
-        else if (event.key === "ArrowUp") filter.focus()
-        event.preventDefault()
-    } })
+    const types = h("ul", { class: "types" }), finder = picker("Find an action", types, () => context.announce(plural(drawTypes(), "action")))
     const side = h("section", { class: "side", "aria-label": "The action" })
     const split = h("div", { class: "split narrow" },
         h("section", { class: "column", "aria-label": "Actions" },
-            h("div", { class: "bar" }, labelled("Find an action", filter)), types), side)
+            h("h2", { class: "aside" }, "Actions"), finder.field, types), side)
     fill(main, split)
 
     function drawTypes() {
-        const words = filter.value.toLowerCase().split(/\s+/)
+        const words = finder.words()
         const found = catalogue.filter(({ type }) => words.every(word => type.toLowerCase().includes(word)))
         fill(types, found.slice(0, 500).map(({ type }) => h("li", {},
             link(foreign(type, 120), context.address("dispatch", { type }),
             type === current?.type ? { "aria-current": "true" } : {}))),
         found.length === 0 && h("li", { class: "hint" }, "No action is called like this."),
         found.length > 500 && h("li", { class: "hint" }, `${count(found.length - 500)} more; type a part of the name.`))
+        return found.length
     }
 
     function show(next) {
@@ -45,7 +33,7 @@ export async function open(main, parameters, context) {
         if (entry && entry === current && !next.payload) return
         control?.abort()
         current = entry
-        const isChosen = types.contains(document.activeElement) || document.activeElement === filter
+        const isChosen = finder.hasFocus()
         drawTypes()
         if (!entry) {
             fill(side, h("div", { class: "detail" }, next.type
@@ -77,7 +65,7 @@ export async function open(main, parameters, context) {
         const element = h("form", { class: "detail action", novalidate: true,
             onsubmit: event => { event.preventDefault(); run(false) },
             // What was answered is of another text.
-            oninput: event => { if (!submit.disabled && !rawPlace.contains(event.target)) { forget(); fill(outcome) } },
+            oninput: event => { if (!isBusy(submit) && !rawPlace.contains(event.target)) { forget(); fill(outcome) } },
             onkeydown: event => { if (event.key === "Enter"
                 && event.ctrlKey) { event.preventDefault(); run(false) } } },
             link("← Actions", context.address("dispatch"), { class: "back" }),
@@ -98,11 +86,11 @@ export async function open(main, parameters, context) {
         function forget() { form.refuse(null, null) }
 
         async function run(isDry) {
-            if (!isDry && !await context.confirmed()) return
+            if (isBusy(submit) || !isDry && !await context.confirmed()) return
             forget()
             control?.abort()
             const mine = control = new AbortController()
-            submit.disabled = preview.disabled = true
+            busy(true, submit, preview)
             fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Sending…"))
             const keep = () => fill(outcome, h("p", {},
                 "The server does not answer. The action is kept and is sent again with the same key, so that it commits once."),
@@ -124,7 +112,7 @@ export async function open(main, parameters, context) {
                 else refused(error, isDry)
             }
             events.removeEventListener("gone", keep)
-            submit.disabled = preview.disabled = false
+            busy(false, submit, preview)
         }
 
         function refused(error, isDry) {
@@ -133,7 +121,7 @@ export async function open(main, parameters, context) {
                 const target = form.refuse(pointer, visible(detail))
                 first ??= target
             }
-            fill(outcome, h("div", { class: "refusal", role: "alert" },
+            fill(outcome, h("div", { class: "refusal" },
                 h("p", {}, h("strong", {}, isDry ? "It would be refused. " : "Refused: nothing was changed. "),
                     visible(error.message)),
                 error.code && h("p", { class: "hint" }, "Code ", h("code", {}, foreign(error.code)),
@@ -178,7 +166,7 @@ export async function open(main, parameters, context) {
     show(parameters)
     return {
         update: show,
-        keys: event => event.key === "/" ? (filter.focus(), true) : false,
+        keys: finder.keys,
         close() { control?.abort() },
     }
 }

@@ -1,33 +1,21 @@
 // The documentation of this very version: the contents, a search, a page.
 import { curl, get } from "./api.js"
-import { copyable, fill, h, labelled, link } from "./dom.js"
+import { copyable, fill, h, link } from "./dom.js"
 import { outside, parse, render, textOf } from "./markdown.js"
+import { picker } from "./picker.js"
 
 const first = "StateServer.md", results = 30
 
 export async function open(main, parameters, context) {
     const pages = new Map()
     let shown = null, whole = null, turn = 0
-    const search = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => find(),
-        onkeydown: event => {
-            if (event.key === "Enter") side.querySelector("a")?.click()
-            else if (event.key === "ArrowDown") side.querySelector("a")?.focus()
-            else return
-            event.preventDefault()
-        } })
-    const side = h("div", { class: "types", role: "navigation", "aria-label": "Contents", onkeydown: event => {
-        const links = [...side.querySelectorAll("a")], way = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-        if (!way) return
-        const next = links[links.indexOf(event.target) + way]
-        if (next) next.focus()
-        else if (way < 0) search.focus()
-        event.preventDefault()
-    } })
+    const side = h("div", { class: "types", role: "navigation", "aria-label": "Contents" })
+    const finder = picker("Search the documentation", side, () => find()), search = finder.filter
     const found = h("p", { class: "hint total", role: "status" })
     const article = h("article", { class: "side", "aria-label": "The page", tabindex: "0" })
     const split = h("div", { class: "split narrow docs" },
         h("section", { class: "column", "aria-label": "Documentation" },
-            h("div", { class: "bar" }, labelled("Search the documentation", search)), found, side), article)
+            h("h2", { class: "aside" }, "Documentation"), finder.field, found, side), article)
 
     const address = (page, at) => context.address("docs", { page, at, q: search.value }, null)
 
@@ -85,7 +73,7 @@ export async function open(main, parameters, context) {
     })).then(parts => parts.flat()).catch(error => { whole = null; throw error })
 
     async function find() {
-        const mine = ++turn, words = search.value.toLowerCase().split(/\s+/).filter(word => word !== "")
+        const mine = ++turn, words = finder.words()
         context.remember("docs", { ...last, q: search.value })
         if (words.length === 0) return drawContents()
         let all
@@ -139,10 +127,5 @@ export async function open(main, parameters, context) {
 
     fill(main, split)
     await show(parameters, false)
-    return { update: next => show(next, true), close() {},
-        keys(event) {
-            if (event.key !== "/") return false
-            search.focus()
-            return true
-        } }
+    return { update: next => show(next, true), close() {}, keys: finder.keys }
 }

@@ -1,8 +1,9 @@
 // The operations of the OpenAPI document: parameters, answers, problems, the curl line, and the answer to a GET.
 import { curl, get, request } from "./api.js"
 import { button, copyable, fill, h, labelled, link, quote } from "./dom.js"
-import { cut } from "./json.js"
+import { cut, plural } from "./json.js"
 import { parse, render } from "./markdown.js"
+import { picker } from "./picker.js"
 
 const largest = 4_000_000, longest = 20_000
 
@@ -17,27 +18,13 @@ export async function open(main, parameters, context) {
             parameters: (operation.parameters ?? []).map(found),
         })))
     let control = null, current = null
-    const filter = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => draw(),
-        onkeydown: event => {
-            if (event.key === "Enter") list.querySelector("a")?.click()
-            else if (event.key === "ArrowDown") list.querySelector("a")?.focus()
-            else return
-            event.preventDefault()
-        } })
-    const list = h("ul", { class: "types", onkeydown: event => {
-        const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key]
-        if (!way) return
-        const next = event.target.closest("li")[way]?.querySelector("a")
-        if (next) next.focus()
-        else if (event.key === "ArrowUp") filter.focus()
-        event.preventDefault()
-    } })
+    const list = h("ul", { class: "types" }), finder = picker("Find an operation", list, () => context.announce(plural(draw(), "operation")))
     const side = h("section", { class: "side docs", "aria-label": "The operation" })
     const split = h("div", { class: "split narrow" }, h("section", { class: "column", "aria-label": "Operations" },
-        h("div", { class: "bar" }, labelled("Find an operation", filter)), list), side)
+        h("h2", { class: "aside" }, "Operations"), finder.field, list), side)
 
     function draw() {
-        const words = filter.value.toLowerCase().split(/\s+/)
+        const words = finder.words()
         const hits = operations.filter(({ methods, path, summary }) =>
             words.every(word => `${methods} ${path} ${summary}`.toLowerCase().includes(word)))
         fill(list, hits.map(({ operationId, methods, path, summary }) => h("li", {},
@@ -45,6 +32,7 @@ export async function open(main, parameters, context) {
                 context.address("operations", { id: operationId }),
                 operationId === current ? { "aria-current": "true" } : {}))),
         hits.length === 0 && h("li", { class: "hint" }, "No operation has all these words."))
+        return hits.length
     }
 
     /** A parameter with its field; an empty field sends nothing. */
@@ -146,9 +134,5 @@ export async function open(main, parameters, context) {
     fill(main, split)
     show(parameters)
     return { update(next) { show(next); side.querySelector("h2")?.focus() }, close: () => control?.abort(),
-        keys(event) {
-            if (event.key !== "/") return false
-            filter.focus()
-            return true
-        } }
+        keys: finder.keys }
 }

@@ -1,0 +1,193 @@
+// The chosen place of the state: its value, how it can be changed, and who changed it last.
+import { curl, epochOf, get, query, request, versionOf } from "./api.js"
+import { busy, button, copyable, fact, fill, foreign, h, link } from "./dom.js"
+import { typesOf } from "./commit.js"
+import { canEdit, editor } from "./edit.js"
+import { brief, bytes, count, isTree, parent, path, pretty, stringify } from "./json.js"
+import { restoreForm } from "./restore.js"
+import { isTabular } from "./table.js"
+import { VISIBLE } from "./tree.js"
+
+const editTitles = { change: "Edit", add: "Add a member", append: "Add an element", remove: "Remove" }
+const editKeys = { e: ["change"], a: ["add", "append"], Delete: ["remove"] }
+
+// Since when a plain value is what it is; of a list or an object one asks other things.
+function plainTest(part) {
+    if (part?.kind !== "value" || isTree(part.value)) return {}
+    const value = stringify(part.value)
+    return value.length > 200 ? {} : { test: "value", value }
+}
+
+// `head()` is the newest version, `choose(pointer)` chooses another place, and `leave()` goes back to the tree.
+export function placePanel(context, { head, choose, leave }) {
+    const panel = h("div", { class: "detail", tabindex: "-1" })
+    const back = () => button("← State", () => leave(), { class: "back small" })
+    let tree, pointer = null, part, editing = null, turn = 0, hasChanged = false
+
+    // How this client may change the place where it is seen.
+    function edits() {
+        const value = part?.value, { can } = context
+        if (!can.set || tree.version !== null || part?.isCut) return []
+        const isObject = part?.kind === "table" || part?.kind === "shape" || isTree(value) && !Array.isArray(value)
+        const isSmall = part?.kind === "value" && canEdit(stringify(value))
+        return [isSmall && "change", isObject && "add", Array.isArray(value) && "append",
+            can.remove && pointer !== "" && isSmall && "remove"].filter(Boolean)
+    }
+
+    function edit(kind) {
+        const place = pointer
+        editing = editor(context, { kind, pointer, seen: part.value, done(changed, receipt) {
+            editing = null
+            if (receipt) context.say(receipt.changed ? `Saved as version ${count(receipt.version)}.` : "Nothing has changed.")
+            if (receipt && kind === "remove") choose(parent(place))
+            else draw()
+            leave(true)
+        } })
+        draw()
+        editing?.focus()
+    }
+
+    // Shows other content, such as the places that were found, unless more is asked for meanwhile.
+    async function showOther(content) {
+        const mine = ++turn
+        pointer = null
+        fill(panel, back(), h("p", { class: "hint" }, "Looking…"))
+        const found = await content().catch(error => h("p", { class: "error", role: "alert" }, error.message))
+        if (mine === turn) fill(panel, back(), found)
+    }
+
+    // A change of the chosen place is said once. The whole state, which is chosen at first, changes with every commit.
+    function tell() {
+        if (!hasChanged || part?.kind === undefined || part.kind === "fetching") return
+        hasChanged = false
+        if (pointer !== "") context.announce(part.kind === "absent" ? `${pointer} is no longer there`
+            : part.kind === "value" ? `${pointer} is now ${brief(part.value, 90)}` : `${pointer} has changed`)
+    }
+
+    function draw() {
+        if (pointer === null) return
+        const mine = ++turn
+        part = tree.known(pointer)
+        // What is being typed stays; the form says what has changed below it.
+        if (editing?.pointer !== pointer || tree.version !== null) {
+            editing?.close()
+            editing = null
+        } else if (panel.contains(editing.element)) {
+            if (part?.kind === "value" || part?.kind === "absent") editing.told(part.value)
+            hasChanged = false
+            return
+        }
+        tell()
+        let address
+        try {
+            address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}`
+        } catch { /* A browser has no address for it. */ }
+        const facts = h("dl", { class: "facts" }), who = h("div", { class: "found", role: "status" })
+        const cursor = `${epochOf(tree.cursor)}.${tree.at}`
+        fill(panel,
+            back(),
+            h("h2", {}, pointer === "" ? "The whole state" : h("bdi", { class: "mono" }, foreign(pointer, 300))),
+            tree.version !== null && h("p", { class: "hint" }, `As it was at version ${count(tree.version)}. `,
+                link("Now", context.address("state", { path: pointer || undefined }))),
+            isTabular(part) && tree.version === null && h("div", { class: "buttons" },
+                link("As a table", context.address("table", { path: pointer || undefined }), { class: "button" })),
+            editing ? editing.element : edits().length > 0 && h("div", { class: "buttons" },
+                edits().map(kind => button(editTitles[kind], () => edit(kind)))),
+            facts,
+            h("div", { class: "buttons" },
+                button("Who changed this last?", event => whoDid(who, event.currentTarget), { class: "who" }),
+                link("All commits of it", context.address("live", { path: pointer || undefined }), { class: "button" }),
+                context.can.bisect && !context.fork && link("When did this happen", context.address("bisect",
+                    { path: pointer, to: tree.version ?? undefined, ...plainTest(part) }), { class: "button" })),
+            who,
+            part?.kind === "large" && button(`Fetch ${bytes(part.bytes)}`, () => tree.want(pointer, true)),
+            part?.kind === "value" && !editing && [h("h3", {}, "Value"),
+                h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(part.value)))],
+            part?.kind === "absent" && h("p", { class: "hint" }, tree.version !== null ? "Nothing was here at this version." : context.can.set
+                ? "Nothing is here now. Add it at the value around it." : "Nothing is here now. It appears when it comes."),
+            tree.version !== null && context.can.restore && !context.fork && restoreForm(context,
+                { version: tree.version }, { version: tree.version, title: `Make version ${count(tree.version)} the present` }),
+            h("h3", {}, "To copy"),
+            copyable("Pointer", pointer === "" ? '""' : pointer), copyable("Cursor", cursor),
+            part?.isCut ? tree.version === null && copyable("All that this token sees", curl(context.base + VISIBLE))
+                : address && copyable("This value", curl(address)))
+        if (!address || part?.isCut || part?.kind === "absent") return
+        // The tag of a large part costs the server its whole encoding, so it comes when it is asked for.
+        if (part?.kind === "value") showTag()
+        else facts.append(fact("ETag", button("Show", showTag, { class: "small", "aria-label": "Show its ETag" })))
+
+        async function showTag() {
+            try {
+                const { etag, length, coding } = await request(address, { method: "HEAD" })
+                if (mine !== turn) return
+                fill(facts, fact("ETag", h("code", {}, etag ?? "none")),
+                    length > 0 && fact("Size", bytes(length) + (coding ? ` as ${coding}` : "")))
+            } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
+        }
+    }
+
+    async function whoDid(place, control) {
+        const asked = pointer
+        busy(true, control)
+        let before = tree.version === null || tree.version >= head() ? "now"
+            : `${epochOf(tree.cursor)}.${tree.version + 1}`
+        try {
+            for (;;) {
+                const { value } = await get(`${context.base}/changes${query({ before, path: asked, limit: 1 })}`)
+                const commit = value.changes[0]
+                if (commit) {
+                    fill(place, answer(commit))
+                    break
+                }
+                if (!value.more) {
+                    fill(place, h("p", {}, "No commit that is still kept has changed this."))
+                    break
+                }
+                before = value.next
+                fill(place, h("p", { class: "hint" }, `Looked back to version ${count(versionOf(before))}…`))
+            }
+        } catch (error) {
+            fill(place, h("p", { class: "error" }, error.message))
+        }
+        busy(false, control)
+    }
+
+    function answer(commit) {
+        const time = new Date(commit.time)
+        return h("p", {}, "Last changed by ", commit.by !== undefined
+            && [h("strong", {}, foreign(commit.by)), " with "],
+            link(commit.action === null ? "a commit whose action this token may not see"
+                : foreign(typesOf(commit).slice(0, 3).join(", ")), context.address("live", { commit: commit.cursor })),
+            `, version ${count(commit.version)}, `, h("time", { datetime: commit.time }, time.toLocaleString("en-GB")),
+                commit.cause && ", as a follow-up", commit.by === undefined ? "; no author is recorded." : ".")
+    }
+
+    return {
+        element: panel, showOther,
+        show(newTree, newPointer) {
+            if (newTree !== tree || newPointer !== pointer) hasChanged = false;
+            [tree, pointer] = [newTree, newPointer]
+            draw()
+        },
+        // The place has changed.
+        changed() {
+            hasChanged = true
+            draw()
+        },
+        // More of the state has been fetched.
+        refresh() {
+            if (pointer === null) return
+            const now = tree.known(pointer)
+            if (now?.kind !== part?.kind || now?.value !== part?.value) draw()
+        },
+        // Does what a key of the tree means for the place; returns whether it means anything.
+        press(key) {
+            if (key === "w") panel.querySelector(".who")?.click()
+            else if (key in editKeys) {
+                const kind = editKeys[key].find(kind => edits().includes(kind))
+                if (kind) edit(kind)
+            } else return false
+            return true
+        },
+    }
+}
