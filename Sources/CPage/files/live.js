@@ -23,7 +23,7 @@ export async function open(main, parameters, context) {
     const onlySeen = h("input", { type: "checkbox", id: "only-seen",
         onchange: () => context.go("live", now(), true) })
     const types = h("datalist", { id: "types" })
-    const pauseButton = button("Pause", () => setPaused(!isPaused), { "aria-pressed": "false", title: "Key p" })
+    const pauseButton = button("Pause", () => setPaused(!isPaused), { title: "Key p" })
     const exportMenu = h("details", { class: "menu" }, h("summary", { class: "button" }, "Export"))
     const total = h("p", { class: "hint total" })
     const empty = h("div", { class: "empty", hidden: true })
@@ -197,7 +197,6 @@ export async function open(main, parameters, context) {
             begin()
             return
         }
-        pauseButton.setAttribute("aria-pressed", String(value))
         pauseButton.textContent = value ? (waiting ? `Go on (${count(waiting)} new)` : "Go on") : "Pause"
     }
 

@@ -44,7 +44,9 @@ export async function open(main, parameters, context) {
             : h("input", { type: "text", autocomplete: "off", spellcheck: "false", oninput: changed,
                 value: place === "path" ? example ?? schema.example ?? "" : "" })
         const about = [place, required && "required", schema.enum?.join(", ")].filter(Boolean).join("; ")
-        return { parameter, input, element: h("div", {}, labelled(name, input, about), text(description)) }
+        const element = h("div", {}, labelled(name, input, about), h("div", { id: `${input.id}-about` }, text(description)))
+        input.setAttribute("aria-describedby", `${input.id}-about`)
+        return { parameter, input, element }
     }
 
     const example = media => media?.example ?? Object.values(media?.examples ?? {}).map(found)[0]?.value

@@ -35,7 +35,7 @@ export async function open(main, parameters, context) {
     const fault = h("div", { class: "error", id: name("fault"), role: "alert", hidden: true })
     const total = h("p", { class: "hint", role: "status" }), pages = h("div", { class: "buttons" })
     const rows = h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Members" })
-    const title = h("h2", {}), line = h("div", {})
+    const title = h("div", { class: "titled" }), line = h("div", {})
     fill(main, h("div", { class: "page full" }, title,
         h("form", { class: "bar flush", onsubmit: event => { event.preventDefault(); find() } },
             labelled("Filter", filter), h("button", {}, "Filter")),
@@ -63,7 +63,7 @@ export async function open(main, parameters, context) {
         if ((next.path ?? "") !== place) columns = new Set()
         place = next.path ?? ""
         if (document.activeElement !== filter) filter.value = next.filter ?? ""
-        fill(title, "Table of ", h("bdi", { class: "mono" }, foreign(place || "the whole state", 200)), " ",
+        fill(title, h("h2", {}, "Table of ", h("bdi", { class: "mono" }, foreign(place || "the whole state", 200))),
             link("As a tree", context.address("state", { path: place || undefined }), { class: "button" }))
         follow()
     }

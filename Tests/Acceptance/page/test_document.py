@@ -241,7 +241,7 @@ def test_what_is_not_edited_keeps_its_bytes(document, open_tab, is_followed):
         if is_followed:
             client.commit(body)
         tab.expect_text("0.1234567890123456789", ".side")
-        tab.expect_text("numbers", ".list")
+        tab.expect_text("numbers", '.list [id="line-/numbers"]')
         tab.button("Edit").click()
         area = tab.find("form.edit textarea")
         typed = area.input_value()
