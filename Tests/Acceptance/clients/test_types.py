@@ -51,7 +51,7 @@ await store.dispatchAll([{ type: "counter/reset" }, { type: "tasks/add", payload
 const { value: ids0, cursor }: { value: (string | number)[]; cursor: string } = await store.snapshot("/tasks/ids")
 const counted: number = (await store.snapshot()).value.counter.value
 const { status, json }: { status: number; json: unknown } = await store.request("/actions/mine")
-connect(new URL("http://localhost"), { token: async () => "t", onConnection: (isThere, error) => isThere && error })
+connect(new URL("http://localhost"), { token: async () => "t", onConnection: (isThere, error) => isThere && error, parse: (text) => JSON.parse(text) })
 try { store.close() } catch (error) { if (error instanceof Problem) error.code + error.errors[0].pointer + error.status.toFixed() }
 """
 WRONG = """\

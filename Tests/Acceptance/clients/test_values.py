@@ -212,6 +212,18 @@ plain.subscribe("/a~2", print, () => { throw new Error("of the page") })
     expect_equal(printed(script, "uncaught"), [["of the page"]] * 4, "what the functions have thrown")
 
 
+def test_a_client_reads_answers_with_the_function_that_it_is_given(workspace):
+    server = workspace.server(domain="document")
+    script = start(workspace, server.port, """
+const texts = connect(url, { parse: (text) => JSON.parse(text.replace(/\\b\\d{17,}\\b/g, '"$&"')) })
+texts.subscribe("/large", (value) => print("value", value))
+""")
+    for number in (12345678901234567890, 12345678901234567891):
+        with server.client() as client:
+            client.commit(action("document/set", {"path": "/large", "value": number}))
+        wait_until(lambda: printed(script, "value")[-1:] == [[str(number)]], "all digits of the value")
+
+
 def test_what_a_token_may_not_see_is_undefined(workspace):
     data = workspace.path("data")
     make_token(workspace, data, "all", "--all")
