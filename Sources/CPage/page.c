@@ -87,6 +87,9 @@ static const char live_js[] = {
 static const char markdown_js[] = {
 #embed "files/markdown.js"
 };
+static const char model_js[] = {
+#embed "files/model.js"
+};
 static const char operations_js[] = {
 #embed "files/operations.js"
 };
@@ -152,6 +155,7 @@ static const storekeeper_page_file files[] = {
     FILE_OF("list.js", list_js),
     FILE_OF("live.js", live_js),
     FILE_OF("markdown.js", markdown_js),
+    FILE_OF("model.js", model_js),
     FILE_OF("operations.js", operations_js),
     FILE_OF("pending.js", pending_js),
     FILE_OF("picker.js", picker_js),

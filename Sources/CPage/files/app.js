@@ -3,6 +3,7 @@ import * as api from "./api.js"
 import { busy, button, fill, foreign, h, link, copy, save } from "./dom.js"
 import { Follower } from "./follow.js"
 import { count } from "./json.js"
+import { learn } from "./model.js"
 
 // A view is there where the OpenAPI document, which has what its client may do, has its route. Those outside forks
 // are of the server and not of a store. One that is part of another one has no name of its own there.
@@ -53,29 +54,6 @@ function go(view, parameters, isReplacing = false) {
 
 // Puts what the view shows into its address, without showing it again.
 const remember = (view, parameters) => history.replaceState(null, "", address(view, parameters))
-
-// What this client may see and do, and the form of the state.
-async function learn() {
-    const identity = (await api.get("/v1")).value
-    const document = (await api.get(identity.links.openapi)).value
-    const { grant, subject } = (await api.get("/v1/me")).value
-    const seeState = grant.read.includes("*")
-    const seeEverything = seeState && grant.others
-    const schemas = document.components?.schemas ?? {}
-    // The document has the actions that this client may dispatch; a place is set in a domain that has these members.
-    const members = type => schemas[`${type.replace("/", "-")}-payload`]?.properties ?? {}
-    const set = members("document/set")
-    model = {
-        identity, subject, state: schemas.State ?? {}, schemas,
-        can: {
-            dispatch: schemas.Action?.oneOf?.length > 0 || Boolean(schemas.Action?.$ref),
-            set: "path" in set && "value" in set, add: "value" in members("document/add"), expire: "ttl" in set, remove: "path" in members("document/remove"),
-            restore: "version" in members("storekeeper/restore"),
-            seeState, seeEverything, bisect: seeEverything, fork: grant.fork && seeEverything,
-            operate: grant.operate, backup: grant.operate && seeEverything,
-        },
-    }
-}
 
 const context = {
     follower, go, address, remember,
@@ -251,7 +229,7 @@ function clear() {
 async function begin() {
     clear()
     try {
-        await learn()
+        model = await learn()
     } catch (error) {
         if (error.status === 401) return
         fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" }, error.message),

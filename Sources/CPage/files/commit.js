@@ -26,7 +26,8 @@ export function commitView(context, cursor, { back } = {}) {
             link("All commits", context.address("live"))))
         else {
             fill(element, back, content(context, commit, control.signal))
-            context.announce(`Commit ${count(commit.version)} is shown: ${typesOf(commit).slice(0, 3).join(", ") || "not visible"}`)
+            const types = typesOf(commit).slice(0, 3).join(", ") || "not visible"
+            context.announce(`Commit ${count(commit.version)} is shown: ${types}`)
         }
     }, error => {
         if (!control.signal.aborted) fill(element, back, h("p", { class: "error" }, error.code === "cursor-expired"

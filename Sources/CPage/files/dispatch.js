@@ -9,7 +9,8 @@ import { picker } from "./picker.js"
 export async function open(main, parameters, context) {
     const catalogue = await context.catalogue()
     let form = null, current = null, control = null
-    const types = h("ul", { class: "types" }), finder = picker("Find an action", types, () => context.announce(plural(drawTypes(), "action")))
+    const types = h("ul", { class: "types" }),
+        finder = picker("Find an action", types, () => context.announce(plural(drawTypes(), "action")))
     const side = h("section", { class: "side", "aria-label": "The action" })
     const split = h("div", { class: "split narrow" },
         h("section", { class: "column", "aria-label": "Actions" },

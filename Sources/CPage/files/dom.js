@@ -28,7 +28,8 @@ export function fill(element, ...children) {
     same?.focus({ preventScroll: true })
 }
 
-const nameOf = element => element.dataset.name ?? element.getAttribute("href") ?? element.getAttribute("aria-label") ?? element.textContent
+const nameOf = element => element.dataset.name ?? element.getAttribute("href")
+    ?? element.getAttribute("aria-label") ?? element.textContent
 
 // Fills an element only where its state is another one: a screen reader says anew what is drawn anew.
 const states = new WeakMap()

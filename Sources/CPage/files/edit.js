@@ -159,7 +159,8 @@ export function editor(context, { kind, pointer, seen, done, member = "", initia
     function told(now) {
         const isTaken = kind === "add" && isObject(now)
         if (!fits(now)) fill(outcome)
-        refill(news, fits(now) || [now === undefined, now, key?.value], () => fits(now) ? [] : h("div", { class: "refusal" },
+        refill(news, fits(now) || [now === undefined, now, key?.value], () => fits(now) ? []
+            : h("div", { class: "refusal" },
             h("p", {}, h("strong", {}, now === undefined ? "Another client has removed this meanwhile."
                 : isTaken ? "There is a member of this name now." : "Another client has changed this meanwhile."),
             now !== undefined && (isTaken ? " It is:" : " Now it is:")),

@@ -1,5 +1,5 @@
-// A card for each hook: where it delivers to, how far it has come, what stops it, and the commands that stop it or let it
-// go on.
+// A card for each hook: where it delivers to, how far it has come, what stops it, and the commands that stop it or let
+// it go on.
 import { versionOf } from "./api.js"
 import { copyable, countdown, fact, foreign, h, link, refill, when } from "./dom.js"
 import { count, plural } from "./json.js"
@@ -10,13 +10,15 @@ const states = {
 }
 
 function stateOf({ pause, failure, behind }) {
-    return pause !== null ? "paused" : failure ? "failing" : behind === null ? "unknown" : behind > 0 ? "behind" : "done"
+    if (pause !== null || failure) return pause !== null ? "paused" : "failing"
+    return behind === null ? "unknown" : behind > 0 ? "behind" : "done"
 }
 
 export function hookCards(context) {
     const cards = h("div", { class: "cards" })
     const element = h("section", { "aria-labelledby": "hooks-title" }, h("h3", { id: "hooks-title" }, "Hooks"),
-        h("p", { class: "hint" }, "The server POSTs the commits to these receivers. In a command, DATA is the server's data directory."),
+        h("p", { class: "hint" }, "The server POSTs the commits to these receivers. ",
+            "In a command, DATA is the server's data directory."),
         cards)
     return {
         element,

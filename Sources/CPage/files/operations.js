@@ -18,7 +18,8 @@ export async function open(main, parameters, context) {
             parameters: (operation.parameters ?? []).map(found),
         })))
     let control = null, current = null
-    const list = h("ul", { class: "types" }), finder = picker("Find an operation", list, () => context.announce(plural(draw(), "operation")))
+    const list = h("ul", { class: "types" }),
+        finder = picker("Find an operation", list, () => context.announce(plural(draw(), "operation")))
     const side = h("section", { class: "side docs", "aria-label": "The operation" })
     const split = h("div", { class: "split narrow" }, h("section", { class: "column", "aria-label": "Operations" },
         h("h2", { class: "aside" }, "Operations"), finder.field, list), side)
@@ -44,7 +45,8 @@ export async function open(main, parameters, context) {
             : h("input", { type: "text", autocomplete: "off", spellcheck: "false", oninput: changed,
                 value: place === "path" ? example ?? schema.example ?? "" : "" })
         const about = [place, required && "required", schema.enum?.join(", ")].filter(Boolean).join("; ")
-        const element = h("div", {}, labelled(name, input, about), h("div", { id: `${input.id}-about` }, text(description)))
+        const element = h("div", {}, labelled(name, input, about),
+            h("div", { id: `${input.id}-about` }, text(description)))
         input.setAttribute("aria-describedby", `${input.id}-about`)
         return { parameter, input, element }
     }
