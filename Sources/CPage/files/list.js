@@ -38,10 +38,13 @@ export class VirtualList {
         this.#focus = Math.max(0, Math.min(this.#focus, length - 1))
         const before = this.#drawn
         this.#drawn = new Map()
+        const isSeen = new Set()
+        for (let index = first; index <= last; index++) isSeen.add(this.source.key(index))
+        for (const [key, line] of before) if (!isSeen.has(key)) line.remove()
+        let previous = null
         for (let index = first; index <= last; index++) {
             const key = this.source.key(index)
             let line = before.get(key)
-            before.delete(key)
             if (!line || isStale || line.dataset.isWaiting) {
                 const fresh = line ?? h("div", { class: "line", role: this.itemRole, id: `line-${key}` })
                 this.draw(index, fresh)
@@ -55,9 +58,13 @@ export class VirtualList {
             line.setAttribute("aria-posinset", position + 1)
             line.classList.toggle("focus", index === this.#focus)
             this.#drawn.set(key, line)
-            if (line.parentNode !== this.space) this.space.append(line)
+            // A screen reader reads the lines in the order of the document.
+            if (line.parentNode !== this.space || line.previousSibling !== previous) {
+                if (previous) previous.after(line)
+                else this.space.prepend(line)
+            }
+            previous = line
         }
-        for (const line of before.values()) line.remove()
         const active = length ? this.#drawn.get(this.source.key(this.#focus)) : null
         if (active) this.element.setAttribute("aria-activedescendant", active.id)
         else this.element.removeAttribute("aria-activedescendant")

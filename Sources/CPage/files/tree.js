@@ -124,10 +124,11 @@ export class StateTree {
 
     // Where a whole may not be seen, a lost cursor is answered with the parts that may, and the objects around them.
     async #visible(pointer) {
-        this.skeleton ??= get(this.base + VISIBLE).then(({ value }) => value.state)
-        const value = at(await this.skeleton, pointer)
+        this.skeleton ??= get(this.base + VISIBLE)
+        const { value: { state, next } } = await this.skeleton
+        const value = at(state, pointer)
         const isAround = isTree(value) && !Array.isArray(value)
-        return isAround ? { kind: "shape", keys: Object.keys(value), isCut: true, version: Infinity }
+        return isAround ? { kind: "shape", keys: Object.keys(value), isCut: true, version: versionOf(next) }
             : { kind: "absent", version: Infinity }
     }
 
@@ -155,6 +156,7 @@ export class StateTree {
     take(commits, head) {
         this.cursor = head
         this.#keys = new WeakMap()
+        this.skeleton = null
         if (commits.length) this.mark(commits.at(-1).patch)
         for (const commit of commits) for (const operation of commit.patch) this.#apply(operation, commit.version)
     }
@@ -189,13 +191,13 @@ export class StateTree {
             }
             if (outer === pointer && part.kind !== "fetching") this.parts.delete(pointer)
         }
-        const table = this.parts.get(parent(pointer))
-        if (table?.kind === "table" && version > table.version) {
-            const key = lastToken(pointer), index = operation.op === "replace" ? 0 : table.keys.indexOf(key)
+        const around = this.parts.get(parent(pointer))
+        if ((around?.kind === "table" || around?.isCut) && version > around.version) {
+            const key = lastToken(pointer), index = operation.op === "replace" ? 0 : around.keys.indexOf(key)
             if (operation.op === "remove") {
-                if (index >= 0) table.keys.splice(index, 1)
+                if (index >= 0) around.keys.splice(index, 1)
                 this.parts.delete(pointer)
-            } else if (index < 0) table.keys.push(key)
+            } else if (index < 0) around.keys.push(key)
         }
     }
 
