@@ -15,17 +15,25 @@ const verbs = { change: "Save", add: "Add", append: "Add", remove: "Remove" }
 // A value as JSON or as plain text; `text()` is its JSON, or undefined with the fault at the field.
 function valueField(value, onSave) {
     const area = h("textarea", { class: "mono", rows: 3, spellcheck: "false", autocomplete: "off", id: name("value"),
-        onkeydown: event => { if (event.key === "Enter" && event.ctrlKey) { event.preventDefault(); onSave() } } })
+        onkeydown: event => {
+            // A number, true, false and null have one line.
+            const isPlain = () => kind.value === "json" && written() !== undefined && typeof written() !== "string"
+                && !isTree(written())
+            if (event.key !== "Enter" || event.shiftKey || !(event.ctrlKey || isPlain())) return
+            event.preventDefault()
+            onSave()
+        } })
     const fault = h("p", { class: "error", id: `${area.id}-error`, role: "alert", hidden: true })
     area.setAttribute("aria-describedby", fault.id)
     const kind = h("select", { onchange: () => {
-        // A text keeps what it says when it is written the other way.
-        try {
-            if (kind.value === "json") area.value = stringify(area.value)
-            else if (typeof parse(area.value) === "string") area.value = parse(area.value)
-        } catch { /* What is not JSON is a text already. */ }
+        // What is JSON stays as it was typed; another text gets its quotes, and loses them.
+        const now = written()
+        if (kind.value === "json" ? now === undefined : typeof now === "string") {
+            area.value = kind.value === "json" ? stringify(area.value) : now
+        }
         refuse("")
     } }, h("option", { value: "json" }, "JSON"), h("option", { value: "text" }, "Text"))
+    const written = () => { try { return parse(area.value) } catch { /* It is not JSON. */ } }
     const refuse = sentence => {
         area.toggleAttribute("aria-invalid", false)
         if (sentence) area.setAttribute("aria-invalid", "true")

@@ -59,11 +59,62 @@ def test_a_text_is_saved_as_a_text_and_what_is_not_json_is_refused_at_the_field(
 
     tab.expect_text("This is not JSON")
     expect_equal(form.locator("textarea").get_attribute("aria-invalid"), "true", "the mark of the field")
-    form.locator("select").select_option("text")
-    form.locator("textarea").fill("31")
-    form.locator("select").select_option("json")
-    expect_equal(form.locator("textarea").input_value(), '"31"', "the text as JSON")
     expect_equal(state(document, "/users/ann/age"), 30, "the value that was refused")
+
+
+def test_what_is_json_stays_as_it_was_typed_when_json_is_chosen_after_it(workspace, open_tab):
+    server = workspace.server(domain="document")
+    tab = open_tab(server).open()
+    form = tab.find("form.edit")
+    written, value = form.get_by_label("Written as"), form.locator("textarea")
+    for typed, as_json in [("milk", '"milk"'), ('a "b"', '"a \\"b\\""'), ("31", "31"), ('{"a": 1}\n', '{"a": 1}\n'), ("", '""')]:
+        written.select_option("text")
+        value.fill(typed)
+        written.select_option("json")
+        expect_equal(value.input_value(), as_json, f"{typed!r} as JSON")
+    written.select_option("text")
+    expect_equal(value.input_value(), "", "the empty text without its quotes")
+
+    value.fill('[{"name": "milk"}]')
+    written.select_option("json")
+    tab.button("Add").click()
+
+    tab.expect_text('[{name: "milk"}]', ".line.current")
+    expect_equal(state(server), {"greeting": [{"name": "milk"}]}, "the document")
+
+
+def test_enter_saves_a_number_and_begins_a_line_of_a_text(document, open_tab):
+    tab = open_tab(document)
+    edit(tab, "/users/ann/age").locator("textarea").fill("31")
+    tab.page.keyboard.press("Enter")
+    tab.expect_text("Saved as version 2", "#notice")
+    form = edit(tab, "/users/ann/name")
+    form.locator("textarea").fill("31")
+    tab.page.keyboard.press("Enter")
+    expect_equal(form.locator("textarea").input_value(), "31\n", "the text")
+
+
+def test_a_member_and_an_element_that_come_have_a_line_of_their_own_in_their_place(document, open_tab):
+    tab = open_tab(document).open("state", path="/list/0")
+    tab.expect_text("a", ".line.current")
+    with document.client() as client:
+        put(client, "/zeta", 1)
+        put(client, "/list/-", "b")
+        put(client, "/users/bob", {})
+
+    tab.expect_text("zeta", ".list")
+    tab.find('[id="line-/users"] .twist').click()
+    tab.expect_text("bob", ".list")
+    # In the order of the document a screen reader reads them.
+    keys = ["state", "large", "list", "0", "1", "users", "ann", "bob", "zeta"]
+    expect_equal(tab.find(".line .key").all_inner_texts(), keys, "the lines")
+    places = tab.page.eval_on_selector_all(".line", "lines => lines.map(line => Number(line.dataset.index))")
+    expect_equal(places, list(range(len(keys))), "their places")
+    with document.client() as client:
+        client.commit(action("document/remove", {"path": "/list/0"}))
+        client.commit(action("document/remove", {"path": "/zeta"}))
+    tab.expect_text("b", ".line.current")
+    expect_equal(tab.find(".line .key").all_inner_texts(), ["state", "large", "list", "0", "users", "ann", "bob"], "the lines left")
 
 
 def test_a_change_of_another_client_meanwhile_is_told_and_not_overwritten(document, open_tab):
