@@ -29,6 +29,8 @@ const status = document.getElementById("status")
 const notice = document.getElementById("notice"), news = document.getElementById("news")
 const follower = new Follower()
 let current = null, shown = { view: null, fork: null }, model = null, turn = 0
+// The place of the state that was chosen last, to which the way back to the state leads.
+let place
 
 function read() {
     const [, view = "live", text = ""] = /^#\/([a-z]*)\??(.*)$/.exec(location.hash) ?? []
@@ -52,6 +54,9 @@ function go(view, parameters, isReplacing = false) {
     } else location.hash = to
 }
 
+// The view as its name and its key open it.
+const entrance = (view, fork) => address(view, view === "state" ? { path: place } : {}, fork)
+
 // Puts what the view shows into its address, without showing it again.
 const remember = (view, parameters) => history.replaceState(null, "", address(view, parameters))
 
@@ -74,6 +79,22 @@ const context = {
         return await confirmed(base) ? api.post(base, body, options) : undefined
     },
     confirmed,
+    // What has been saved, and the action that takes it back.
+    saved(receipt, undo) {
+        const { base, fork } = context
+        if (!receipt.changed) return say("Nothing has changed.")
+        say(`Saved ${fork ? "in the fork " : ""}as version ${count(receipt.version)}.`, 20, undo && (async () => {
+            say("")
+            try {
+                const { version } = await context.dispatch(undo, { base }) ?? {}
+                if (version) say(`Undone with version ${count(version)}.`)
+            } catch (error) {
+                say(error.status === 412 ? "Not undone: the place has changed since." : `Not undone: ${error.message}`)
+            }
+        }))
+    },
+    // The same place in the present.
+    toPresent() { location.hash = address("state", { path: place }, null) },
     // The same history without this one action, beside the present.
     async undo(commit, control) {
         busy(true, control)
@@ -115,8 +136,8 @@ async function confirmed(base = context.base) {
 }
 
 let silence
-function say(text, seconds = 8) {
-    notice.textContent = text
+function say(text, seconds = 8, undo) {
+    fill(notice, text, undo && button("Undo", undo, { class: "small" }))
     clearTimeout(silence)
     if (seconds) silence = setTimeout(() => { notice.textContent = "" }, seconds * 1000)
 }
@@ -133,14 +154,11 @@ function drawHeader() {
     const hadFocus = parts.contains(document.activeElement)
     const current = views.find(({ name }) => name === shown.view)
     fill(parts, named().map(({ name, title, isOutsideForks }) => link(title,
-        address(name, {}, isOutsideForks ? null : shown.fork),
+        entrance(name, isOutsideForks ? null : shown.fork),
         name === (current.isPartOf ?? current.name) ? { "aria-current": "page" } : {})))
-    const here = parts.querySelector("[aria-current]")
-    // On a narrow screen the names go beyond the edge.
-    here?.scrollIntoView({ block: "nearest", inline: "nearest" })
-    if (hadFocus) here?.focus()
+    if (hadFocus) parts.querySelector("[aria-current]")?.focus()
     fill(document.getElementById("tools"),
-        shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ",
+        shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), ", not the present ",
             link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
         button("Copy address", event => copy(location.href, event.currentTarget), { class: "small" }),
         button("?", () => help(), { class: "small", "aria-label": "Keys" }),
@@ -174,6 +192,7 @@ async function route() {
     const found = views.find(({ name }) => name === view)
     const fork = found.isOutsideForks ? null : parameters.in ?? null
     delete parameters.in
+    if (view === "state" || view === "table") place = parameters.path
     // No other name is put into a path, which a browser could fold into the path of the present.
     if (fork !== null && !/^f[0-9a-z]{1,13}$/.test(fork)) {
         current?.close()
@@ -219,6 +238,7 @@ function clear() {
     follower.stop()
     current?.close()
     current = model = null
+    place = undefined
     turn++
     for (const id of ["views", "tools", "status"]) fill(document.getElementById(id))
     fill(document.getElementById("place"), "Storekeeper")
@@ -254,7 +274,7 @@ function drawStatus() {
     const isGone = api.isGone()
     document.body.classList.toggle("gone", isGone)
     status.textContent = isGone ? "The server does not answer" : follower.head
-        ? `Version ${count(api.versionOf(follower.head))}` : ""
+        ? `Version ${count(api.versionOf(follower.head))}${shown.fork ? " of the fork" : ""}` : ""
 }
 
 api.events.addEventListener("gone", () => {
@@ -296,7 +316,7 @@ document.addEventListener("keydown", event => {
     const shortcuts = named()
     const index = Number(event.key) - 1
     if (event.key === "?") help()
-    else if (shortcuts[index]) go(shortcuts[index].name, {})
+    else if (shortcuts[index]) location.hash = entrance(shortcuts[index].name)
     else if (!current?.keys?.(event)) return
     event.preventDefault()
 })

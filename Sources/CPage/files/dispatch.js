@@ -62,7 +62,7 @@ export async function open(main, parameters, context) {
             }, { class: "small" })))
         const outcome = h("div", { class: "outcome", role: "status" })
         const preview = button("Preview", () => run(true))
-        const submit = h("button", { class: "primary" }, "Dispatch")
+        const submit = h("button", { class: "primary" }, context.fork ? "Dispatch in the fork" : "Dispatch")
         const element = h("form", { class: "detail action", novalidate: true,
             onsubmit: event => { event.preventDefault(); run(false) },
             // What was answered is of another text.
@@ -147,7 +147,7 @@ export async function open(main, parameters, context) {
             const to = ({ cursor, version }) => link(h("span", { class: "number" }, count(version)),
                 context.address("live", { commit: cursor }))
             return h("div", { class: "receipt" },
-                h("p", {}, h("strong", {}, "Committed"), " as version ", to(value),
+                h("p", {}, h("strong", {}, "Committed"), context.fork && " in the fork", " as version ", to(value),
                     value.changed ? "." : "; the state is the same as before."),
                 value.caused?.length > 0
                     && [h("p", {}, `It caused ${plural(value.causedCount ?? value.caused.length, "commit")}:`),

@@ -35,10 +35,10 @@ export function placePanel(context, { head, choose, leave }) {
     }
 
     function edit(kind) {
-        const place = pointer
-        editing = editor(context, { kind, pointer, seen: part.value, done(changed, receipt) {
+        const place = pointer, around = pointer === "" ? undefined : tree.known(parent(pointer))?.value
+        editing = editor(context, { kind, pointer, seen: part.value, around, done(changed, receipt, undo) {
             editing = null
-            if (receipt) context.say(receipt.changed ? `Saved as version ${count(receipt.version)}.` : "Nothing has changed.")
+            if (receipt) context.saved(receipt, undo)
             if (receipt && kind === "remove") choose(parent(place))
             else draw()
             leave(true)

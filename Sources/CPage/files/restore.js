@@ -42,9 +42,10 @@ export function restoreForm(context, payload, { version, title }) {
         try {
             const receipt = await context.dispatch(text, { base: "/v1", query: "?path=", headers: condition() })
             if (!receipt) busy(false, submit)
-            else fill(outcome, h("p", { class: "found" }, h("strong", {}, "It is the present now"), ", with version ",
-                link(count(receipt.version), context.address("live", { commit: receipt.cursor }, null)), ". ",
-                link("The state", context.address("state", {}, null))))
+            else {
+                context.say(`It is the present now, with version ${count(receipt.version)}.`, 20)
+                context.toPresent()
+            }
         } catch (error) {
             refused(error)
         }

@@ -143,8 +143,10 @@ export async function open(main, parameters, context) {
         slider.value = tree.at
         field.value = tree.at
         nowButton.setAttribute("aria-pressed", String(tree.version === null))
-        const text = tree.version === null ? `The present, version ${count(tree.at)}`
-            : `As it was at version ${count(tree.at)} of ${count(head())}`
+        const text = tree.version !== null
+            ? `As it was ${context.fork ? "in the fork " : ""}at version ${count(tree.at)} of ${count(head())}`
+            : context.fork ? `Fork ${context.fork}, version ${count(tree.at)}: not the present`
+                : `The present, version ${count(tree.at)}`
         fill(what, text, commit && [". Marked: what ",
             link(commit.action === null ? "this commit" : foreign(typesOf(commit).slice(0, 2).join(", ")),
             context.address("live", { commit: commit.cursor })), " changed"])

@@ -51,9 +51,9 @@ def test_a_fork_takes_actions_that_the_present_does_not_get_and_ends(server, ope
     tab.link("counter/add").click()
     tab.field("amount whole number").fill("1000")
 
-    tab.button("Dispatch").click()
+    tab.button("Dispatch in the fork").click()
 
-    tab.expect_text("Committed as version")
+    tab.expect_text("Committed in the fork as version")
     with server.client() as client:
         expect_equal(client.get("/v1/state/counter/value").json, 3, "the counter of the present")
     tab.link("Forks").click()

@@ -68,7 +68,7 @@ def test_what_is_seen_without_an_action_becomes_the_present(counter, open_tab):
     expect_equal(value(counter), 43, "the value after a preview")
     tab.button("Make this the present").click()
 
-    tab.expect_text("It is the present now, with version 4")
+    tab.expect_text("It is the present now, with version 4", "#notice")
     expect_equal(value(counter), 3, "the value")
 
 
@@ -88,7 +88,7 @@ def test_a_present_that_has_gone_on_is_not_undone_unseen(counter, open_tab):
     tab.button("Preview").click()
     tab.expect_text("The present has 2 commits since.")
     tab.button("Make this the present").click()
-    tab.expect_text("It is the present now, with version 5")
+    tab.expect_text("It is the present now, with version 5", "#notice")
     expect_equal(value(counter), 41, "the value")
 
 
