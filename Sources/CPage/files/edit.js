@@ -4,7 +4,7 @@ import { curl, get, request } from "./api.js"
 import { busy, button, copyable, fill, foreign, h, isBusy, labelled, name, quote, refill } from "./dom.js"
 import { patchView } from "./diff.js"
 import { VALUE_BYTES_MAX } from "./tree.js"
-import { byteCount, child, isTree, parse, path, pretty, stringify, visible } from "./json.js"
+import { byteCount, child, isTree, lastToken, parent, parse, path, pretty, stringify, visible } from "./json.js"
 
 const BYTES_MAX = 256_000
 export const canEdit = text => byteCount(text) <= BYTES_MAX
@@ -78,18 +78,53 @@ function testsOf(kind, pointer, seen, to) {
         ...canEdit(stringify(last)) ? [test(child(pointer, seen.length - 1), last)] : []]
 }
 
-// A form for one change of the place. `seen` is the value there (of `add` and `append`: around the new one); `done` is
-// called with the pointer that has changed and the receipt, or with nothing where the form is given up.
-export function editor(context, { kind, pointer, seen, done, member = "", initial, isAlone = false }) {
+// An empty value in the shape that all values in an object or a list have, or undefined.
+function emptyOf(around) {
+    const values = isTree(around) ? Object.values(around) : [], [first] = values
+    if (values.length > 0 && values.every(value => typeof value === "string")) return ""
+    if (!values.every(isObject)) return
+    const keys = Object.keys(first ?? {})
+    const isAlike = value => Object.keys(value).length === keys.length && keys.every(key => Object.hasOwn(value, key))
+    if (keys.length > 0 && values.every(isAlike)) {
+        return Object.fromEntries(keys.map(key => [key, empty(values.map(value => value[key]))]))
+    }
+}
+
+const kindOf = value => value === null ? "null" : Array.isArray(value) ? "list" : isTree(value) ? "object"
+    : typeof value === "object" ? "number" : typeof value
+const empty = values => values.every(value => kindOf(value) === kindOf(values[0]))
+    ? { string: "", number: 0, boolean: false, list: [], object: {} }[kindOf(values[0])] ?? null : null
+
+// The action that takes a change back while the place is as it was saved, where the client may dispatch it. `around` is
+// the value around a place that is removed.
+function inverse(can, kind, pointer, { seen, saved, around }) {
+    const action = (type, path, value, expected) => can[type] && `{"type":"document/${type}","payload":{"path":${stringify(path)}`
+        + `${value === undefined ? "" : `,"value":${stringify(value)}`}},"expect":[${expected}]}`
+    const is = (path, text) => `{"path":${stringify(path)},${text === undefined ? '"absent":true' : `"value":${text}`}}`
+    if (kind === "remove") {
+        if (!Array.isArray(around)) return action("set", pointer, seen, is(pointer))
+        const rest = stringify(around.toSpliced(Number(lastToken(pointer)), 1))
+        return canEdit(rest) ? action("add", pointer, seen, is(parent(pointer), rest)) : undefined
+    }
+    if (kind === "change" && seen !== undefined) return action("set", pointer, seen, is(pointer, saved))
+    const path = kind === "append" ? child(parent(pointer), seen.length) : pointer
+    return action("remove", path, undefined, is(path, saved))
+}
+
+// A form for one change of the place. `seen` is the value there (of `add` and `append`: around the new one), `around` that
+// around the place; `done` is called with the pointer that has changed, the receipt and the action that takes it back, or
+// with nothing where the form is given up.
+export function editor(context, { kind, pointer, seen, around, done, member = "", initial, isAlone = false }) {
     let control
     const isNew = kind === "add" || kind === "append"
     const key = kind === "add" && h("input", { type: "text", autocomplete: "off", spellcheck: "false",
         value: member })
-    const value = kind !== "remove" && valueField(isNew ? initial : seen, () => run(false))
+    const value = kind !== "remove" && valueField(isNew ? initial ?? emptyOf(seen) : seen, () => run(false))
     const seconds = kind !== "remove" && kind !== "append" && context.can.expire
         && h("input", { type: "text", inputmode: "decimal", autocomplete: "off" })
     const news = h("div", { role: "status" }), outcome = h("div", { class: "outcome", role: "status" })
-    const buttons = [button("Preview", () => run(true)), h("button", { class: "primary" }, verbs[kind]),
+    const buttons = [button("Preview", () => run(true)),
+        h("button", { class: "primary" }, verbs[kind] + (context.fork ? " in the fork" : "")),
         !isAlone && button("Cancel", () => done())]
     const entrance = () => key || value?.control || buttons[0]
     const element = h("form", { class: "edit", novalidate: true, "aria-label": titles[kind],
@@ -128,7 +163,7 @@ export function editor(context, { kind, pointer, seen, done, member = "", initia
     }
 
     async function run(isDry) {
-        const text = body()
+        const text = body(), saved = value && value.text()
         if (text === undefined || isBusy(buttons[1])) return
         const mine = control = new AbortController()
         busy(true, ...buttons.slice(0, 2))
@@ -140,7 +175,7 @@ export function editor(context, { kind, pointer, seen, done, member = "", initia
             if (isDry) fill(outcome, h("h4", {}, found.changed ? "It would change" : "It would change nothing"),
                 found.changed && patchView(context.base, found.patch, null, pointer => foreign(pointer || "the whole state")),
                 copyable("This action", curl(`${context.base}/actions`, ` --json ${quote(text)}`)))
-            else if (found) return done(place(), found)
+            else if (found) return done(place(), found, inverse(context.can, kind, place(), { seen, saved, around }))
             else fill(outcome)
         } catch (error) {
             if (mine.signal.aborted) return
@@ -185,6 +220,7 @@ export function editor(context, { kind, pointer, seen, done, member = "", initia
     }
 
     function take(now, isWritten) {
+        seen = now
         before = tests(now)
         if (isWritten) value.set(now)
         told(now)

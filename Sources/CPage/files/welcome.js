@@ -7,7 +7,10 @@ export function welcome(context) {
     const { can } = context
     const example = '{"type":"document/set","payload":{"path":"/greeting","value":"hello"}}'
     const form = can.set && editor(context, { kind: "add", pointer: "", member: "greeting", initial: "hello", seen: {},
-        isAlone: true, done: path => context.go("state", { path }) })
+        isAlone: true, done(path, receipt, undo) {
+            context.saved(receipt, undo)
+            context.go("state", { path })
+        } })
     return h("section", { class: "welcome" },
         h("h2", {}, can.set ? "This server keeps one JSON document" : "This server keeps one state"),
         h("p", {}, "Many programs share it. Each can change it over HTTP, and each that waits learns of a change at once. "

@@ -1,0 +1,124 @@
+"""What is saved is taken back by one click, while the place is as it was saved."""
+
+import json
+
+import pytest
+
+from harness.actions import action
+from harness.expectations import expect, expect_equal
+
+DOCUMENT = {"ann": {"age": 30, "big": 12345678901234567890}, "list": ["a", {"b": 1}, "c"], "name": "x"}
+
+
+@pytest.fixture
+def document(workspace):
+    server = workspace.server(domain="document")
+    put(server, "", DOCUMENT)
+    return server
+
+
+def put(server, path, value):
+    with server.client() as client:
+        client.commit(action("document/set", {"path": path, "value": value}))
+
+
+def state(server, base="/v1"):
+    with server.client() as client:
+        return json.loads(client.get(f"{base}/state").body)
+
+
+CHANGES = {
+    "a number": ("/ann/age", "Edit", None, "31"),
+    "a value with many digits": ("/ann", "Edit", None, '{"big": 1}'),
+    "a text": ("/name", "Edit", None, '{"not": "JSON"}'),
+    "a new member": ("/ann", "Add a member", "a/b~", "[0.1000, 1e300]"),
+    "a new element": ("/list", "Add an element", None, '"d"'),
+    "a removed member": ("/ann/big", "Remove", None, None),
+    "a removed element": ("/list/1", "Remove", None, None),
+    "the last element, removed": ("/list/2", "Remove", None, None),
+}
+
+
+def change(tab, path, kind, name, value, verb=""):
+    tab.open("state", path=path)
+    tab.button(kind).click()
+    form = tab.find("form.edit")
+    if name:
+        form.get_by_label("Name").fill(name)
+    if value:
+        form.locator("textarea").fill(value)
+    form.locator("button.primary").click()
+    tab.expect_text("Saved", "#notice")
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_is_taken_back(document, open_tab, what):
+    tab = open_tab(document)
+    change(tab, *CHANGES[what])
+    expect(state(document) != DOCUMENT, "nothing has changed")
+
+    tab.button("Undo").click()
+
+    tab.expect_text("Undone with version 3.", "#notice")
+    expect_equal(state(document), DOCUMENT, "the document")
+    expect_equal(tab.button("Undo").count(), 0, "buttons to undo")
+
+
+@pytest.mark.parametrize("what", ["a number", "a new element", "a removed member", "a removed element"])
+def test_what_another_client_has_changed_since_is_not_undone(document, open_tab, what):
+    tab = open_tab(document)
+    change(tab, *CHANGES[what])
+    path = {"a new element": "/list/3", "a removed element": "/list/1"}.get(what, CHANGES[what][0])
+    put(document, path, "other")
+    before = state(document)
+
+    tab.button("Undo").click()
+
+    tab.expect_text("Not undone: the place has changed since.", "#notice")
+    expect_equal(state(document), before, "the document")
+
+
+def test_a_fork_says_that_it_is_not_the_present_wherever_it_is_changed(document, open_tab):
+    with document.client() as client:
+        client.commit(action("document/set", {"path": "/name", "value": "y"}, id="renamed"))
+    tab = open_tab(document).open("live", id="renamed")
+    tab.button("See it without this").click()
+    tab.expect_text("1 difference")
+    tab.link("Its state").click()
+    fork = tab.find(".fork bdi").inner_text()
+    tab.expect_text(f"Fork {fork}, version 1: not the present", ".column")
+    tab.expect_text(f"In fork {fork}, not the present", "header")
+    tab.find("nav a", has_text="State").click()
+    tab.expect_text("of the fork", "#status")
+
+    tab.find(".line", has_text="name").last.click()
+    tab.button("Edit").click()
+    tab.find("form.edit textarea").fill("z")
+    tab.button("Save in the fork").click()
+
+    tab.expect_text("Saved in the fork as version 2.", "#notice")
+    expect_equal((state(document)["name"], state(document, f"/v1/forks/{fork}")["name"]), ("y", "z"), "present and fork")
+    tab.button("Undo").click()
+    tab.expect_text("Undone", "#notice")
+    expect_equal(state(document, f"/v1/forks/{fork}")["name"], "x", "the name in the fork")
+    tab.link("Dispatch").click()
+    tab.link("document/remove").click()
+    expect_equal(tab.button("Dispatch in the fork").count(), 1, "buttons")
+
+
+def test_a_fork_that_has_become_the_present_is_left(document, open_tab):
+    with document.client() as client:
+        client.commit(action("document/set", {"path": "/name", "value": "y"}, id="renamed"))
+    tab = open_tab(document).open("live", id="renamed")
+    tab.button("See it without this").click()
+    tab.expect_text("1 difference")
+    tab.button("Preview").click()
+    tab.expect_text("It would change")
+
+    tab.button("Make this the present").click()
+
+    tab.expect_text("It is the present now, with version 3.", "#notice")
+    tab.expect_text("The present, version 3", ".column")
+    expect("fork" not in tab.page.url and "fork" not in tab.text("header"), "the page is still in the fork")
+    change(tab, "/ann", "Add a member", "zeta", "1")
+    expect_equal(state(document)["ann"]["zeta"], 1, "the new member of the present")
