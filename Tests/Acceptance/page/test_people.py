@@ -114,11 +114,90 @@ def test_a_phone_has_targets_of_44_pixels(full, browser, view):
     tab.page.wait_for_timeout(200)
 
     small = tab.page.evaluate("""() => [...document.querySelectorAll(
-        'button, .button, select, textarea, summary, input:not([type=checkbox]), nav a, .types a, .line, th > a')]
+        'button, .button, select, textarea, summary, input:not([type=checkbox]), nav a, .types a, .line, .twist, th > a')]
         .filter(each => each.checkVisibility() && (each.getBoundingClientRect().height < 43.9 || each.offsetWidth < 43.9))
         .map(each => `${each.outerHTML.slice(0, 90)} ${each.offsetWidth}x${each.offsetHeight}`)""")
 
     expect(not small, "\n".join(small[:5]))
+    tab.context.close()
+
+
+def test_a_phone_shows_every_name_of_a_view(full, browser):
+    for look in ["phone", "narrow"]:
+        tab = Tab(browser, full, **LOOKS[look]).open("state")
+        tab.expect_text("The present")
+        names = tab.find("nav a")
+        hidden = names.evaluate_all("""names => names.filter(name => {
+            const { left, right } = name.getBoundingClientRect()
+            return left < 0 || right > innerWidth
+        }).map(name => name.textContent)""")
+        expect_equal((hidden, names.count()), ([], 9), f"names outside the window, and all ({look})")
+        tab.context.close()
+
+
+# The contrast of the text of an element with the background that it is on.
+CONTRAST = """element => {
+    const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true })
+    const rgb = color => {
+        pen.clearRect(0, 0, 1, 1)
+        pen.fillStyle = color
+        pen.fillRect(0, 0, 1, 1)
+        return [...pen.getImageData(0, 0, 1, 1).data]
+    }
+    const light = color => rgb(color).slice(0, 3).map(part => part / 255)
+        .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0)
+    const contrast = each => {
+        let place = each
+        while (place && rgb(getComputedStyle(place).backgroundColor)[3] < 255) place = place.parentElement
+        const [low, high] = [getComputedStyle(each).color, place ? getComputedStyle(place).backgroundColor : "white"]
+            .map(light).sort((one, other) => one - other)
+        return (high + 0.05) / (low + 0.05)
+    }
+    const texts = [element, ...element.querySelectorAll("*")].filter(each =>
+        [...each.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+    return Math.min(...texts.map(contrast))
+}"""
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_what_is_under_the_mouse_or_has_the_focus_is_readable(workspace, browser, look):
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        for value in range(3):
+            client.commit(action("document/set", {"path": "/a", "value": {"b": value}}))
+    tab = Tab(browser, server, reduced_motion="reduce", **LOOKS[look])
+    seen, unreadable = set(), []
+    for view, parameters, text in [
+        ("state", {"path": "/a/b"}, "Value"),
+        ("state", {"path": "/a/b", "at": client_cursor(server, 1)}, "Make version 1 the present"),
+        ("live", {}, "Choose a commit"),
+        ("dispatch", {"type": "document/set"}, "Dispatch"),
+        ("table", {"path": ""}, "of 1"),
+        ("forks", {}, "Make the fork"),
+        ("docs", {}, "Docs"),
+        ("operations", {"id": "getState"}, "Problems"),
+        ("status", {}, "Who waits where"),
+    ]:
+        tab.open(view, **parameters)
+        tab.expect_text(text, "body")
+        if "at" not in parameters and view == "state":
+            tab.button("Edit").click()
+            tab.button("Save").wait_for()
+        tab.page.wait_for_timeout(300)
+        for element in tab.find(":is(header, main) :is(button, .button, a, summary, .line)").element_handles():
+            kind = element.evaluate("each => [each.localName, ...each.classList, each.closest('[id]')?.id, each.getAttribute('aria-current'), each.disabled].join(' ')")
+            if kind in seen or not element.is_visible() or element.is_disabled():
+                continue
+            seen.add(kind)
+            element.hover(force=True)
+            found = element.evaluate(CONTRAST)
+            element.focus()
+            found = min(found, element.evaluate(CONTRAST))
+            if found < 4.5:
+                unreadable.append(f"{view}: {kind} {element.inner_text()[:20]!r}: {found:.2f}")
+    expect(len(seen) > 20, f"only {len(seen)} kinds were looked at")
+    expect(not unreadable, "\n".join(unreadable))
     tab.context.close()
 
 
