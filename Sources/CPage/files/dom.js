@@ -109,18 +109,12 @@ export const quote = text => `'${text.replaceAll("'", "'\\''")}'`
 const clock = new Intl.DateTimeFormat("en-GB",
     { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 })
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" })
-const minute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })
-const isToday = time => time.toDateString() === new Date().toDateString()
 
-export function shortTime(text) {
+// The day and the time of day, one below the other where that is wanted.
+export function when(text, attributes) {
     const time = new Date(text)
-    return (isToday(time) ? clock : minute).format(time)
-}
-
-export function when(text) {
-    const time = new Date(text)
-    return h("time", { datetime: text, title: text },
-        isToday(time) ? clock.format(time) : `${day.format(time)}, ${clock.format(time)}`)
+    return h("time", { datetime: text, title: text, ...attributes },
+        h("span", {}, day.format(time)), " ", h("span", {}, clock.format(time)))
 }
 
 export function save(name, parts, type) {

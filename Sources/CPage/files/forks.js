@@ -1,6 +1,7 @@
 // Forks: the history run again in memory, without some actions or with others, beside the present.
 import { get, pause, request, versionOf } from "./api.js"
 import { button, fact, fill, foreign, h, labelled, link, when } from "./dom.js"
+import { waysToCommit } from "./commit.js"
 import { count, parse, plural } from "./json.js"
 
 export async function open(main, parameters, context) {
@@ -24,6 +25,7 @@ export async function open(main, parameters, context) {
             "A fork starts from the state at a version and runs the actions up to another one again, by today's ",
             "reducers and without their effects. The present is not touched. A fork is in memory only and ends after ",
             "some minutes."),
+        waysToCommit(context),
         h("section", { "aria-label": "The forks there are" }, list),
         h("section", {}, h("h3", {}, "Make a fork"), form)))
 

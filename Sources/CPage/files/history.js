@@ -1,6 +1,6 @@
 // The commits behind the list: what is seen is fetched, and a bounded number of short summaries is kept.
 import { epochOf, get, query, versionOf } from "./api.js"
-import { byteCount, stringify } from "./json.js"
+import { byteCount, isWithin, parent, stringify } from "./json.js"
 
 const CHUNK = 100
 const CHUNKS_MAX = 100
@@ -18,8 +18,18 @@ export function summary(commit) {
         cause: commit.cause, root: commit.root, by: commit.by, actions: actions.length,
         types: types.slice(0, 3).map(type => type.slice(0, 200)), moreTypes: Math.max(0, types.length - 3),
         operations: commit.patch.length, bytes: byteCount(stringify(commit.patch)),
-        path: commit.patch[0]?.path.slice(0, 300) ?? "",
+        path: placeOf(actions, commit.patch).slice(0, 300),
     }
+}
+
+// The place that a commit changes: of several places the one that its action names, or else the one around them all.
+function placeOf(actions, patch) {
+    const own = actions.length === 1 ? actions[0].payload?.path : undefined
+    const isIn = place => patch.every(({ path }) => isWithin(path, place))
+    if (patch.length > 1 && typeof own === "string" && isIn(own)) return own
+    let place = patch[0]?.path ?? ""
+    while (!isIn(place)) place = parent(place)
+    return place
 }
 
 // All commits of a history, newest first: a version is a position, so that any part can be fetched alone.

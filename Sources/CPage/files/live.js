@@ -1,6 +1,6 @@
 // The commits as they come, newest first.
-import { button, shortTime, copyable, fill, foreign, h, labelled, link } from "./dom.js"
-import { commitView } from "./commit.js"
+import { button, copyable, fill, foreign, h, labelled, link, when } from "./dom.js"
+import { commitView, waysToCommit } from "./commit.js"
 import { curl, epochOf, get, query, versionOf } from "./api.js"
 import { exportCommits } from "./export.js"
 import { Filtered, History } from "./history.js"
@@ -19,6 +19,9 @@ export async function open(main, parameters, context) {
         path: h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "/pointer" }),
         by: h("input", { type: "search", autocomplete: "off", spellcheck: "false" }),
     }
+    // An ID belongs to one commit, which is chosen.
+    const id = h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "of an action",
+        onchange: () => id.value.trim() && context.go("live", { ...now(), commit: undefined, id: id.value.trim() }) })
     // A client that may not see everything gets a line for each commit, unless it hides those of which it sees nothing.
     const onlySeen = h("input", { type: "checkbox", id: "only-seen",
         onchange: () => context.go("live", now(), true) })
@@ -32,8 +35,8 @@ export async function open(main, parameters, context) {
     const listPlace = h("div", { class: "whole" })
     const left = h("section", { class: "column", "aria-labelledby": "live-title" },
         h("h2", { id: "live-title", class: "aside" }, "Commits"),
-        h("form", { class: "bar", onsubmit: event => event.preventDefault() },
-            labelled("Types", fields.types), labelled("Path", fields.path), labelled("Author", fields.by),
+        h("form", { class: "bar filters", onsubmit: event => event.preventDefault() },
+            labelled("Types", fields.types), labelled("Path", fields.path), labelled("Author", fields.by), labelled("ID", id),
             !context.can.seeEverything
                 && h("label", { for: "only-seen" }, onlySeen, " Hide what is not visible"),
             h("div", { class: "buttons" }, pauseButton, exportMenu), types),
@@ -170,13 +173,15 @@ export async function open(main, parameters, context) {
                 h("span", { class: "what" },
                     h("span", { class: "type" }, line.types.length
                         ? line.types.map((type, at) => [at > 0 && ", ", foreign(type, 80)]) : "not visible",
+                        line.id !== line.cursor && h("span", { class: "hint id" }, " ", foreign(line.id, 60)),
                         line.actions > 1 && h("span", { class: "hint" }, ` ×${count(line.actions)}`),
                         line.cause && h("span", { class: "follow-up", title: "A follow-up of another commit" },
                             " ↳ follow-up")),
                     h("span", { class: "hint path" }, line.by !== undefined && [foreign(line.by, 40), " · "],
-                        foreign(line.path || (line.operations ? "the whole state" : "nothing changed"), 90))),
+                        foreign(line.path || (line.operations ? "the whole state" : "nothing changed"), 90),
+                        line.operations > 1 && ` · ${count(line.operations)} changes`)),
                 h("span", { class: "number hint size" }, bytes(line.bytes)),
-                h("time", { class: "number hint", datetime: line.time, title: line.time }, shortTime(line.time)),
+                when(line.time, { class: "number hint" }),
             ])
     }
 
@@ -200,6 +205,8 @@ export async function open(main, parameters, context) {
         pauseButton.textContent = value ? (waiting ? `Go on (${count(waiting)} new)` : "Go on") : "Pause"
     }
 
+    const back = () => link("← Commits", context.address("live", { ...now(), commit: undefined }), { class: "back" })
+
     async function choose(next) {
         detail?.close()
         detail = null
@@ -208,13 +215,13 @@ export async function open(main, parameters, context) {
                 const { value } = await get(`${context.base}/actions/${encodeURIComponent(next.id)}`)
                 return context.go("live", { ...now(), commit: value.cursor }, true)
             } catch (error) {
-                return fill(side, h("p", { class: "error" }, error.message))
+                split.classList.add("has-detail")
+                return fill(side, h("div", { class: "detail" }, back(), h("p", { class: "error", role: "alert" }, error.message)))
             }
         }
         split.classList.toggle("has-detail", Boolean(next.commit))
         if (next.commit) {
-            const back = link("← Commits", context.address("live", { ...now(), commit: undefined }), { class: "back" })
-            detail = commitView(context, next.commit, { back })
+            detail = commitView(context, next.commit, { back: back() })
             fill(side, detail.element)
             // On a narrow screen the list has given way to the commit.
             if (left.offsetParent === null) detail.element.focus()
@@ -224,6 +231,7 @@ export async function open(main, parameters, context) {
             const address = `${context.base}/changes${query({ since: "now", wait: 25, ...filter })}`
             fill(side, h("div", { class: "detail" },
                 h("p", {}, "Choose a commit to see its action, what it changed, and what followed from it."),
+                context.can.fork && waysToCommit(context),
                 h("p", { class: "hint" }, "Arrows move, Enter opens, space selects for the export, p pauses."),
                 copyable("Follow from here", curl(address))))
         }

@@ -1,5 +1,7 @@
 """The commits as they come, and one of them in full."""
 
+import datetime
+
 from harness.actions import action, add, bulk
 from harness.expectations import expect, expect_equal, wait_until
 
@@ -117,3 +119,31 @@ def test_the_list_ends_where_the_server_no_longer_keeps_the_commits(workspace, o
     expect(90 <= oldest <= 200, f"the list has {oldest} commits")
     tab.page.keyboard.press("End")
     wait_until(lambda: "counter/add" in tab.lines()[-1] or tab.page.wait_for_timeout(20), "the last line is filled")
+
+
+def test_a_commit_says_its_day_its_id_and_the_place_of_all_that_it_changed(workspace, open_tab):
+    server = workspace.server(domain="document")
+    customers = {f"c{number}": {"city": "Bonn", "name": f"n{number}"} for number in range(143)}
+    moved = {key: customer | {"city": "Köln"} for key, customer in customers.items()}
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/customers", "value": customers}))
+        client.commit(action("document/set", {"path": "/customers", "value": moved}, id="move-all"))
+        operations = [{"op": "add", "path": f"/customers/c1/{key}", "value": 1} for key in "ab"]
+        client.commit(action("document/patch", {"patch": operations}))
+        day = datetime.datetime.now().strftime("%-d %b %Y")
+    tab = open_tab(server).open("live")
+    tab.expect_text("3 commits")
+    lines = tab.lines()
+    expect("/customers · 143 changes" in lines[1] and "move-all" in lines[1], lines[1])
+    expect("/customers/c1 · 2 changes" in lines[0] and day in lines[0].replace("Sept", "Sep"), lines[0])
+    tab.expect_text("See it without this", ".side")
+
+    tab.field("ID").fill("move-all")
+    tab.field("ID").press("Enter")
+
+    tab.expect_text("143 operations", ".side")
+    tab.expect_text("move-all", ".side .facts")
+    tab.expect_text("move-all", ".line.current")
+    tab.field("ID").fill("nobody")
+    tab.field("ID").press("Enter")
+    tab.expect_text("no commit with this ID is kept", ".side")
