@@ -1,7 +1,7 @@
 // Commits as files: JSON lines, and a script of curl calls that makes the same state on an empty server.
 import { epochOf, get, query, versionOf } from "./api.js"
 import { save } from "./dom.js"
-import { isSeen } from "./history.js"
+import { keeps } from "./history.js"
 import { stringify } from "./json.js"
 
 const COMMITS_MAX = 100_000
@@ -46,12 +46,12 @@ async function* chosen(base, versions, epoch) {
     }
 }
 
-async function* all({ base, filter, head, isOnlySeen }, told) {
+async function* all(wanted, told) {
+    const { base, filter, head } = wanted
     let since = "oldest", found = 0
     while (found < COMMITS_MAX) {
         const { value } = await get(`${base}/changes${query({ since, limit: 1000, ...filter })}`)
-        const commits = value.changes.filter(commit => commit.version <= versionOf(head)
-            && (!isOnlySeen || isSeen(commit)))
+        const commits = value.changes.filter(commit => commit.version <= versionOf(head) && keeps(commit, wanted))
         found += commits.length
         yield* commits
         since = value.next

@@ -1,6 +1,6 @@
 // The commits behind the list: what is seen is fetched, and a bounded number of short summaries is kept.
 import { epochOf, get, query, versionOf } from "./api.js"
-import { byteCount, isWithin, parent, stringify } from "./json.js"
+import { byteCount, isWithin, lastToken, parent, stringify } from "./json.js"
 
 const CHUNK = 100
 const CHUNKS_MAX = 100
@@ -8,6 +8,19 @@ const FILTERED_MAX = 20_000
 
 // Whether the client sees more of a commit than that it is there.
 export const isSeen = commit => commit.action !== null || commit.patch.length > 0
+
+// Whether a patch changes the value at a place. The server counts an operation on a list for each place in the list; one
+// behind the place leaves it as it is.
+export function changes(patch, pointer) {
+    return patch.length === 0 || patch.some(({ op, path }) => isWithin(pointer, path) || isWithin(path, pointer)
+        || op !== "replace" && isBefore(path, pointer))
+}
+
+function isBefore(path, pointer) {
+    const list = parent(path)
+    if (!isWithin(pointer, list)) return false
+    return Number(lastToken(path)) <= Number(pointer.slice(list.length + 1).split("/")[0])
+}
 
 // What a line of the list shows of a commit; the commit itself is fetched when it is looked at.
 export function summary(commit) {
@@ -109,6 +122,10 @@ export class History {
     }
 }
 
+// Whether a commit that the server's filter keeps is shown.
+export const keeps = (commit, { filter, isOnlySeen }) => (!isOnlySeen || isSeen(commit))
+    && (!filter.path || changes(commit.patch, filter.path))
+
 // The commits that a filter keeps, newest first, as far back as the list is looked through.
 export class Filtered {
     #lines = []
@@ -141,7 +158,7 @@ export class Filtered {
         return fresh.length
     }
 
-    #keeps(commit) { return !this.isOnlySeen || isSeen(commit) }
+    #keeps(commit) { return keeps(commit, this) }
 
     // One page may find nothing among the commits that it examines, so pages follow each other until enough is found.
     async #load(enough) {

@@ -147,3 +147,26 @@ def test_a_commit_says_its_day_its_id_and_the_place_of_all_that_it_changed(works
     tab.field("ID").fill("nobody")
     tab.field("ID").press("Enter")
     tab.expect_text("no commit with this ID is kept", ".side")
+
+
+def test_the_commits_of_an_element_are_those_that_change_it(workspace, open_tab):
+    server = workspace.server(domain="document")
+    sets = [("/shopping", ["a", "b", "c"]), ("/shopping/-", "d"), ("/shopping/0", "A"), ("/shopping/2", "C"), ("/shopping/-", "e")]
+    with server.client() as client:
+        for path, value in sets:
+            client.commit(action("document/set", {"path": path, "value": value}))
+    tab = open_tab(server).open("state", path="/shopping/0")
+    tab.button("Who changed this last?").click()
+    tab.expect_text("version 3", ".side .found")
+    tab.link("All commits of it").click()
+    tab.expect_text("2 commits")
+    expect_equal(versions(tab), [3, 1], "the commits of the first element")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/shopping/-", "value": "f"}))
+        client.commit(action("document/remove", {"path": "/shopping/1"}))
+        client.commit(action("document/add", {"path": "/shopping/0", "value": "first"}))
+    tab.expect_text("3 commits")
+    expect_equal(versions(tab), [8, 3, 1], "the commits of the first element")
+    tab.open("live", path="/shopping/2")
+    tab.expect_text("4 commits")
+    expect_equal(versions(tab), [8, 7, 4, 1], "the commits of the third element")
