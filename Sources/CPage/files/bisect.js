@@ -22,7 +22,7 @@ export async function open(main, parameters, context) {
     const from = h("input", { type: "text", inputmode: "numeric", autocomplete: "off" }),
         to = h("input", { type: "text", inputmode: "numeric", autocomplete: "off" })
     const outcome = h("section", { role: "status", "aria-label": "What was found" })
-    fill(main, h("div", { class: "page" }, h("h2", {}, "When did this happen"),
+    fill(main, h("div", { class: "page" }, h("h2", {}, "When did this happen?"),
         h("p", { class: "hint" },
             "Names the first commit after which the test holds. It must not hold at the first version and hold at the last."),
         h("form",

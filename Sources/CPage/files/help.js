@@ -3,7 +3,7 @@ import { button, fill, h } from "./dom.js"
 
 const keys = [
     ["↑ ↓, j k, Page up, Page down, Home, End", "move in a list"],
-    ["Enter", "open what has the focus"],
+    ["Enter, double click", "open what has the focus; edit a value of the document"],
     ["→ ←", "open and close a part of the state"],
     ["w", "who changed this part of the state last"],
     ["e, a, Delete", "edit a part of the document, add to it, remove it"],

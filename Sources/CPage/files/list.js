@@ -11,8 +11,8 @@ export class VirtualList {
 
     // `source` has length, key(index), place(index) where lines have siblings, and, for each line, what
     // `draw(index, element)` needs.
-    constructor({ role, label, rowHeight, source, draw, seen, chosen, keys, attributes }) {
-        Object.assign(this, { rowHeight, source, draw, seen, chosen, keys,
+    constructor({ role, label, rowHeight, source, draw, seen, chosen, opened, keys, attributes }) {
+        Object.assign(this, { rowHeight, source, draw, seen, chosen, opened, keys,
             itemRole: role === "tree" ? "treeitem" : "option" })
         this.space = h("div", { class: "space", role: "presentation" })
         this.element = h("div", { class: "list", role, tabindex: "0", "aria-label": label, ...attributes }, this.space)
@@ -101,13 +101,16 @@ export class VirtualList {
         if (event.key in steps) {
             const step = steps[event.key]
             this.move(Number.isFinite(step) ? this.#focus + step : step < 0 ? 0 : this.length - 1)
-        } else if (event.key === "Enter") this.move(this.#focus, true)
+        } else if (event.key === "Enter") this.opened?.(this.#focus) || this.move(this.#focus, true)
         else if (!this.keys?.(event, this.#focus)) return
         event.preventDefault()
     }
 
     #click(event) {
         const line = event.target.closest(".line")
-        if (line) this.move(Number(line.dataset.index), !event.defaultPrevented)
+        if (!line) return
+        this.move(Number(line.dataset.index), !event.defaultPrevented)
+        // The first click draws the line anew, and a browser makes no double click of two elements.
+        if (event.detail === 2 && !event.defaultPrevented) this.opened?.(this.#focus)
     }
 }

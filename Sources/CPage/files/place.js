@@ -4,6 +4,7 @@ import { busy, button, copyable, fact, fill, foreign, h, link } from "./dom.js"
 import { typesOf } from "./commit.js"
 import { canEdit, editor } from "./edit.js"
 import { brief, bytes, count, isTree, parent, path, pretty, stringify } from "./json.js"
+import { changes } from "./history.js"
 import { restoreForm } from "./restore.js"
 import { isTabular } from "./table.js"
 import { VISIBLE } from "./tree.js"
@@ -97,7 +98,7 @@ export function placePanel(context, { head, choose, leave }) {
             h("div", { class: "buttons" },
                 button("Who changed this last?", event => whoDid(who, event.currentTarget), { class: "who" }),
                 link("All commits of it", context.address("live", { path: pointer || undefined }), { class: "button" }),
-                context.can.bisect && !context.fork && link("When did this happen", context.address("bisect",
+                context.can.bisect && !context.fork && link("When did this happen?", context.address("bisect",
                     { path: pointer, to: tree.version ?? undefined, ...plainTest(part) }), { class: "button" })),
             who,
             part?.kind === "large" && button(`Fetch ${bytes(part.bytes)}`, () => tree.want(pointer, true)),
@@ -135,15 +136,15 @@ export function placePanel(context, { head, choose, leave }) {
             for (;;) {
                 const { value } = await get(`${context.base}/changes${query({ before, path: asked, limit: 1 })}`)
                 const commit = value.changes[0]
-                if (commit) {
+                if (commit && changes(commit.patch, asked)) {
                     fill(place, answer(commit))
                     break
                 }
-                if (!value.more) {
+                if (!commit && !value.more) {
                     fill(place, h("p", {}, "No commit that is still kept has changed this."))
                     break
                 }
-                before = value.next
+                before = commit?.cursor ?? value.next
                 fill(place, h("p", { class: "hint" }, `Looked back to version ${count(versionOf(before))}…`))
             }
         } catch (error) {

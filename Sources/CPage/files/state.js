@@ -131,6 +131,8 @@ export async function open(main, parameters, context) {
         if (!list) {
             list = new VirtualList({
                 role: "tree", label: "State", rowHeight: row(), source, draw, seen: sight,
+                // A value without members is edited.
+                opened: index => !canOpen(tree.known(lines.at(index).pointer)) && press({ key: "e" }, index),
                 chosen: index => choose(lines.at(index).pointer), keys: (event, index) => press(event, index),
             })
             fill(listPlace, list.element)

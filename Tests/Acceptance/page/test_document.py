@@ -1,5 +1,7 @@
 """A document is changed where it is seen; an empty one says what to do first."""
 
+import json
+
 import pytest
 
 from harness.actions import action
@@ -92,6 +94,72 @@ def test_enter_saves_a_number_and_begins_a_line_of_a_text(document, open_tab):
     form.locator("textarea").fill("31")
     tab.page.keyboard.press("Enter")
     expect_equal(form.locator("textarea").input_value(), "31\n", "the text")
+
+
+def test_a_double_click_on_a_value_and_enter_edit_it(document, open_tab):
+    tab = open_tab(document).open("state", path="/users/ann")
+    value = tab.find('[id="line-/users/ann/name"]')
+    value.dblclick()
+    tab.find("form.edit textarea:focus").wait_for()
+    tab.page.keyboard.press("Control+A")
+    tab.page.keyboard.type("Anna")
+    tab.page.keyboard.press("Control+Enter")
+    tab.expect_text("Saved as version 2", "#notice")
+    tab.page.keyboard.press("ArrowUp")
+    tab.page.keyboard.press("Enter")
+    tab.expect_text("/users/ann/age", ".side")
+    tab.find("form.edit textarea:focus").wait_for()
+    tab.page.keyboard.press("Control+A")
+    tab.page.keyboard.type("31")
+    tab.page.keyboard.press("Enter")
+    tab.expect_text("Saved as version 3", "#notice")
+    expect_equal(state(document, "/users/ann"), {"age": 31, "name": "Anna"}, "the value")
+    tab.find('[id="line-/users"] .key').dblclick()
+    expect_equal(tab.find("form.edit").count(), 0, "forms of an object")
+
+
+def test_state_in_the_navigation_keeps_the_chosen_place(document, open_tab):
+    tab = open_tab(document).open("state", path="/users/ann/age")
+    tab.expect_text("30", ".line.current")
+    state_link = tab.find("nav a", has_text="State")
+    state_link.click()
+    tab.expect_text("/users/ann/age", ".side h2")
+    tab.find("nav a", has_text="Live").click()
+    tab.expect_text("1 commit")
+    state_link.click()
+    tab.expect_text("/users/ann/age", ".side h2")
+    tab.open("table", path="/users")
+    tab.expect_text("1 to 1 of 1")
+    tab.page.keyboard.press("2")
+    tab.expect_text("/users", ".side h2")
+
+
+SHAPES = {
+    "objects of one shape": ([{"n": "a", "ok": True, "of": [1]}, {"ok": False, "n": "b", "of": []}], {"n": "", "ok": False, "of": []}),
+    "a member of two kinds": ([{"n": 1}, {"n": "b"}], {"n": None}),
+    "a number with many digits": ([{"n": 9007199254740993}], {"n": 0}),
+    "texts": (["a", "b"], ""),
+    "objects of two shapes": ([{"n": 1}, {"m": 1}], None),
+    "empty objects": ([{}, {}], None),
+    "none": ([], None),
+    "numbers": ([1, 2], None),
+}
+
+
+@pytest.mark.parametrize("what", SHAPES)
+def test_a_new_element_begins_in_the_shape_of_its_siblings(document, open_tab, what):
+    siblings, expected = SHAPES[what]
+    put_value = {f"m{index}": value for index, value in enumerate(siblings)}
+    with document.client() as client:
+        put(client, "/list", siblings)
+        put(client, "/users", put_value)
+    tab = open_tab(document)
+    for path, kind in [("/list", "Add an element"), ("/users", "Add a member")]:
+        form = edit(tab, path, kind)
+        typed = form.locator("textarea").input_value()
+        is_text = form.get_by_label("Written as").input_value() == "text"
+        found = typed if is_text else json.loads(typed) if typed else None
+        expect_equal((found, is_text), (expected, expected == ""), f"what the form of {path} begins with")
 
 
 def test_a_member_and_an_element_that_come_have_a_line_of_their_own_in_their_place(document, open_tab):
