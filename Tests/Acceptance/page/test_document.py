@@ -263,7 +263,7 @@ def test_a_number_beyond_2_to_the_53_keeps_its_digits_in_the_form(document, open
 def test_an_element_comes_behind_the_last_one_that_was_seen(document, open_tab):
     tab = open_tab(document)
     form = edit(tab, "/list", "Add an element")
-    form.locator("textarea").fill('"mine"')
+    form.locator("textarea").fill("mine")
     with document.client() as client:
         put(client, "/list/0", "A")
         put(client, "/list/-", "theirs")
