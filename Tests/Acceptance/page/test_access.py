@@ -186,3 +186,30 @@ def test_a_page_of_another_origin_can_neither_frame_it_nor_read_it(server, open_
     expect_equal(read, "TypeError", "what the other page reads")
     tab.requests.clear()
     tab.faults.clear()
+
+
+def test_a_member_that_comes_has_a_line_where_a_token_sees_only_parts(workspace, open_tab):
+    data = workspace.path("parts")
+    ops = make_token(workspace, data, "ops", "--all")
+    bot = make_token(workspace, data, "bot", "--read", "/a/x", "--read", "/a/y", "--read", "/b", "--others")
+    server = workspace.server(data=data, domain="document")
+
+    def commit(type, **payload):
+        with server.client() as client:
+            client.commit(action(type, payload), Authorization=f"Bearer {ops}")
+
+    commit("document/set", path="", value={"a": {"x": 1, "hidden": 1}})
+    tab = sign_in(open_tab(server).open("state", path="/a/x"), bot)
+    tab.expect_text("1", ".line.current")
+    keys = tab.find(".line .key")
+    expect_equal(keys.all_inner_texts(), ["state", "a", "x"], "the lines")
+
+    commit("document/set", path="/a/y", value=2)
+    commit("document/set", path="/b", value=3)
+    commit("document/set", path="/a/other", value=4)
+
+    tab.expect_text("b", ".list")
+    expect_equal(keys.all_inner_texts(), ["state", "a", "x", "y", "b"], "the lines")
+    commit("document/remove", path="/a/x")
+    tab.page.wait_for_timeout(500)
+    expect_equal(keys.all_inner_texts(), ["state", "a", "y", "b"], "the lines after the removal")

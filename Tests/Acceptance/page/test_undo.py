@@ -122,3 +122,27 @@ def test_a_fork_that_has_become_the_present_is_left(document, open_tab):
     expect("fork" not in tab.page.url and "fork" not in tab.text("header"), "the page is still in the fork")
     change(tab, "/ann", "Add a member", "zeta", "1")
     expect_equal(state(document)["ann"]["zeta"], 1, "the new member of the present")
+
+
+def test_what_is_said_is_in_sight_on_a_phone_and_covers_no_button(document, open_tab):
+    tab = open_tab(document, viewport={"width": 390, "height": 844}, has_touch=True)
+    put(document, "/name", "y")
+    tab.open("state", path="/name", at=f"{cursor(document).split('.')[0]}.1")
+    tab.button("Preview").click()
+    tab.expect_text("It would change")
+    tab.button("Make this the present").click()
+
+    tab.expect_text("It is the present now, with version 3.", "#notice")
+
+    inside = """() => {
+        const { top, bottom } = document.getElementById("notice").getBoundingClientRect()
+        return [top >= document.getElementById("main").getBoundingClientRect().bottom, bottom <= innerHeight]
+    }"""
+    expect_equal(tab.page.evaluate(inside), [True, True], "the notice is below the content, and in the window")
+    tab.expect_text("/name", ".side h2")
+    expect_equal(state(document), DOCUMENT, "the present")
+
+
+def cursor(server):
+    with server.client() as client:
+        return client.get("/v1").json["cursor"]
