@@ -108,6 +108,10 @@ export async function open(main, parameters, context) {
         if (isOther) plant(version)
         if (place !== selected && place !== "") await reveal(place)
         else if (isOther || place !== selected) choose(place, true)
+        if (!next.edit) return
+        // Who loads the page again wants to see the place.
+        context.remember("state", { path: next.path, at: next.at })
+        panel.press("e")
     }
 
     function plant(version) {

@@ -140,8 +140,9 @@ export async function open(main, parameters, context) {
                 hasOthers && h("th", { scope: "col" }, "Value"))),
             h("tbody", {}, members.map(({ key, value }) => h("tr", {},
                 h("th", { scope: "row" }, link(foreign(key, 60), context.address("state", { path: child(place, key) }))),
-                shown.map(column => cell(isObject(value) && Object.hasOwn(value, column) ? value[column] : undefined)),
-                hasOthers && cell(isObject(value) ? undefined : value))))))
+                shown.map(column => cell(isObject(value) && Object.hasOwn(value, column) ? value[column] : undefined,
+                    edit(child(child(place, key), column)))),
+                hasOthers && cell(isObject(value) ? undefined : value, edit(child(place, key))))))))
         const last = Math.max(1, Math.ceil(many / ROWS))
         const turnTo = number => context.go("table", at({ page: number > 1 ? number : undefined }))
         fill(pages, last > 1 && [
@@ -149,6 +150,9 @@ export async function open(main, parameters, context) {
             h("span", {}, `Page ${count(page())} of ${count(last)}`),
             button("▶", () => turnTo(page() + 1), { "aria-label": "Next page", "aria-disabled": String(page() >= last) })])
     }
+
+    // A cell leads to the form of its place.
+    const edit = path => context.can.set && { ondblclick: () => context.go("state", { path, edit: "yes" }) }
 
     // A click sorts by the column, a second one the other way round, a third one no longer.
     function heading(key, pointer, isRight) {
@@ -175,8 +179,8 @@ export async function open(main, parameters, context) {
     }
 }
 
-function cell(value) {
+function cell(value, edit) {
     if (value === undefined) return h("td", {})
-    if (typeof value === "string") return h("td", {}, foreign(value, 100))
-    return h("td", { class: isNumber(value) ? "number" : "path" }, h("bdi", {}, brief(value, 60)))
+    if (typeof value === "string") return h("td", edit, foreign(value, 100))
+    return h("td", { class: isNumber(value) ? "number" : "path", ...edit }, h("bdi", {}, brief(value, 60)))
 }

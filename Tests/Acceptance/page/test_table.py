@@ -106,3 +106,25 @@ def test_a_table_of_entities_comes_from_its_place_and_says_when_there_is_none(se
         tab.expect_text("There is nothing at this place now.")
         client.commit(action("tasks/add", {"id": 9, "title": "late"}))
         tab.expect_text("late")
+
+
+def test_a_double_click_on_a_cell_edits_it_and_the_way_back_leads_to_the_table(workspace, open_tab):
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/a~0b", "value": {"x/y": {"n~": 1, "t": "one"}, "z": {"n~": 2, "t": "two"}}}))
+    tab = open_tab(server).open("table", path="/a~0b")
+    tab.find("td", has_text="2").dblclick()
+    tab.find("form.edit textarea:focus").wait_for()
+    tab.page.keyboard.press("Control+A")
+    tab.page.keyboard.type("3")
+    tab.page.keyboard.press("Enter")
+    tab.expect_text("Saved as version 2", "#notice")
+    expect("edit" not in tab.page.url, "a reload would edit again")
+
+    tab.page.go_back()
+
+    tab.expect_text("1 to 2 of 2")
+    tab.find("td", has_text="one").dblclick()
+    tab.expect_text("/a~0b/x~1y/t", ".side h2")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/a~0b/z/n~0").json, 3, "the value")
