@@ -90,6 +90,9 @@ static const char markdown_js[] = {
 static const char model_js[] = {
 #embed "files/model.js"
 };
+static const char notice_js[] = {
+#embed "files/notice.js"
+};
 static const char operations_js[] = {
 #embed "files/operations.js"
 };
@@ -156,6 +159,7 @@ static const storekeeper_page_file files[] = {
     FILE_OF("live.js", live_js),
     FILE_OF("markdown.js", markdown_js),
     FILE_OF("model.js", model_js),
+    FILE_OF("notice.js", notice_js),
     FILE_OF("operations.js", operations_js),
     FILE_OF("pending.js", pending_js),
     FILE_OF("picker.js", picker_js),

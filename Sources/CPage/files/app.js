@@ -4,6 +4,7 @@ import { busy, button, fill, foreign, h, link, copy, save } from "./dom.js"
 import { Follower } from "./follow.js"
 import { count } from "./json.js"
 import { learn } from "./model.js"
+import { announce, hush, say } from "./notice.js"
 
 // A view is there where the OpenAPI document, which has what its client may do, has its route. Those outside forks
 // are of the server and not of a store. One that is part of another one has no name of its own there.
@@ -26,7 +27,6 @@ const named = () => views.filter(({ isPartOf, needs }) => !isPartOf && (!needs |
 
 const main = document.getElementById("main")
 const status = document.getElementById("status")
-const notice = document.getElementById("notice"), news = document.getElementById("news")
 const follower = new Follower()
 let current = null, shown = { view: null, fork: null }, model = null, turn = 0
 // The place of the state that was chosen last, to which the way back to the state leads.
@@ -135,20 +135,6 @@ async function confirmed(base = context.base) {
     return hasConfirmed
 }
 
-let silence
-function say(text, seconds = 8, undo) {
-    fill(notice, text, undo && button("Undo", undo, { class: "small" }))
-    clearTimeout(silence)
-    if (seconds) silence = setTimeout(() => { notice.textContent = "" }, seconds * 1000)
-}
-
-// Says to a screen reader what is seen anyway: of several texts within a second the last one.
-let soon, next = ""
-function announce(text) {
-    next = text
-    soon ??= setTimeout(() => { soon = null; news.textContent = next }, 1000)
-}
-
 function drawHeader() {
     const parts = document.getElementById("views")
     const hadFocus = parts.contains(document.activeElement)
@@ -205,7 +191,7 @@ async function route() {
     }
     const isSame = current && view === shown.view && fork === shown.fork
     const hadFocus = main.contains(document.activeElement)
-    next = news.textContent = ""
+    hush()
     shown = { view, fork }
     drawHeader()
     try {

@@ -62,6 +62,7 @@ def test_a_change_is_taken_back(document, open_tab, what):
     tab.expect_text("Undone with version 3.", "#notice")
     expect_equal(state(document), DOCUMENT, "the document")
     expect_equal(tab.button("Undo").count(), 0, "buttons to undo")
+    expect_equal(tab.page.evaluate("document.activeElement.id"), "main", "what has the focus")
 
 
 @pytest.mark.parametrize("what", ["a number", "a new element", "a removed member", "a removed element"])

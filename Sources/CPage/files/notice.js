@@ -1,0 +1,26 @@
+// What the page says below its content for some seconds, and what only a screen reader is told.
+import { button, fill } from "./dom.js"
+
+const notice = document.getElementById("notice"), news = document.getElementById("news")
+let silence
+
+// `undo` takes back what is said; for as long as the button is there.
+export function say(text, seconds = 8, undo) {
+    const hadFocus = notice.contains(document.activeElement)
+    fill(notice, text, undo && button("Undo", undo, { class: "small" }))
+    if (hadFocus && !notice.contains(document.activeElement)) document.getElementById("main").focus()
+    clearTimeout(silence)
+    if (seconds) silence = setTimeout(() => say("", 0), seconds * 1000)
+}
+
+// Says to a screen reader what is seen anyway: of several texts within a second the last one.
+let soon, next = ""
+export function announce(text) {
+    next = text
+    soon ??= setTimeout(() => { soon = null; news.textContent = next }, 1000)
+}
+
+// Nothing of a view is said in the next one.
+export function hush() {
+    next = news.textContent = ""
+}
