@@ -18,9 +18,9 @@ export const typesOf = commit => commit.action === null ? []
     : [...new Set([commit.action].flat().map(action => action.type))]
 
 // The ways to the commit that one would rather not have.
-export const waysToCommit = context => h("p", { class: "hint" }, "To find the commit to leave out: choose the place under ",
-    link("State", context.address("state", {}, null)), ", and there Who changed this last? or All commits of it; ",
-    context.can.bisect && [link("Bisect", context.address("bisect", {}, null)),
+export const waysToCommit = context => h("p", { class: "hint" }, "To find the commit to leave out: choose the place in ",
+    link("the state", context.address("state", {}, null)), ", and there Who changed this last? or All commits of it; ",
+    context.can.bisect && [link("bisecting", context.address("bisect", {}, null)),
         " finds the commit since which a value is wrong; "],
     "at the commit, See it without this makes the fork.")
 

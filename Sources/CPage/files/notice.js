@@ -1,14 +1,17 @@
 // What the page says below its content for some seconds, and what only a screen reader is told.
-import { button, fill } from "./dom.js"
+import { button } from "./dom.js"
 
-const notice = document.getElementById("notice"), news = document.getElementById("news")
+const notice = document.getElementById("notice"), said = document.getElementById("said")
+const news = document.getElementById("news")
 let silence
 
 // `undo` takes back what is said; for as long as the button is there.
 export function say(text, seconds = 8, undo) {
-    const hadFocus = notice.contains(document.activeElement)
-    fill(notice, text, undo && button("Undo", undo, { class: "small" }))
-    if (hadFocus && !notice.contains(document.activeElement)) document.getElementById("main").focus()
+    const before = notice.querySelector("button")
+    if (before && before === document.activeElement) document.getElementById("main").focus()
+    before?.remove()
+    said.textContent = text
+    if (undo) notice.append(button("Undo", undo, { class: "small" }))
     clearTimeout(silence)
     if (seconds) silence = setTimeout(() => say("", 0), seconds * 1000)
 }

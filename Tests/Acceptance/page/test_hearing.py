@@ -148,7 +148,7 @@ def test_what_is_taken_away_gives_the_focus_to_what_is_said(document, tab):
 
 def test_a_link_into_another_view_takes_the_focus_to_its_heading(tab):
     tab.open("state", path="/users/ann/age")
-    for name, heading in [("All commits of it", "Commits"), ("State", "State"), ("When did this happen", "When did this happen")]:
+    for name, heading in [("All commits of it", "Commits"), ("State", "State"), ("When did this happen?", "When did this happen?")]:
         tab.expect_text(name, "body")
         tab.link(name).focus()
         tab.page.keyboard.press("Enter")
