@@ -12,6 +12,7 @@ VIEWS = {
     "live": ("live", {}, "commits"),
     "commit": ("live", {"id": "rename-1"}, "What it changed"),
     "state": ("state", {"path": "/tasks/entities/2/title"}, "Value"),
+    "tree": ("state", {}, "The present"),
     "table": ("table", {"path": "/tasks/entities", "sort": "-/title"}, "of 29"),
     "pending": ("pending", {}, "Nothing is pending"),
     "dispatch": ("dispatch", {"type": "canvas/addObject"}, "Dispatch"),
