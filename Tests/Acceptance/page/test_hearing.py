@@ -116,6 +116,7 @@ def test_the_answer_to_an_action_is_said_and_its_button_keeps_the_focus(document
     tab.expect_text("Saved as version 4.", "#notice")
     expect_focus(tab, "div", "State")
     expect("Saved as version 4." in tab.page.evaluate("window.spoken"), tab.page.evaluate("window.spoken"))
+    wait_until(lambda: tab.text(".side pre.json") != "30" or tab.page.wait_for_timeout(20), "the new value is shown")
     tab.button("Who changed this last?").focus()
     tab.page.keyboard.press("Enter")
     tab.expect_text("Last changed by")
