@@ -329,7 +329,7 @@ package struct Contract: Sendable {
             throw Problem(
                 .notFound, "no-such-view",
                 names.isEmpty
-                    ? "this store has no views"
+                    ? "there is no view here that this client may see"
                     : "there is no such view; there are \(names.joined(separator: ", "))")
         }
         return try read(.view(name), routed)

@@ -54,12 +54,13 @@ struct JournalTool: Sendable {
         return JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
     }
 
-    /// How many actions of a subject are scheduled; O(n) in the state and in the commits behind the newest snapshot.
+    /// How many actions a subject has scheduled itself; O(n) in the state and in the commits behind the newest snapshot.
     func scheduledCount(by subject: String) throws -> Int {
         let history = try place.history()
         var count = 0
         try SavedState(saved: history.beginning(at: history.latest).state).schedule.visit { action in
-            guard !action.name.isPlace, let by = action.name.by, JSONPointer.sameBytes(by, subject) else { return }
+            guard !action.name.isPlace, !action.isOfReducer, let by = action.name.by, JSONPointer.sameBytes(by, subject)
+            else { return }
             count += 1
         }
         return count

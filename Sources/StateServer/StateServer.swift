@@ -218,7 +218,7 @@ public struct StateServer: Service, Sendable {
             (handler.cluster?.mayDispatchScheduled ?? true) && handler.authenticator.canJudge
                 && !handler.isDraining.load(ordering: .relaxed)
         } judge: { [authenticator, hooks = handler.hooks] scheduled, action in
-            if scheduled.name.isPlace { return nil }
+            if scheduled.name.isPlace || scheduled.isOfReducer { return nil }
             if hooks?.mayDispatch(scheduled.type, by: scheduled.name.by) ?? false { return nil }
             return authenticator.rejection(of: action, by: scheduled.name.by)
         }

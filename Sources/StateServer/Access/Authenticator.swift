@@ -98,7 +98,7 @@ final class Authenticator: Sendable {
             "token-revoked",
             accesses.isEmpty
                 ? "\(subject) has scheduled the action, and has no token any more"
-                : "\(subject) has scheduled the action, and has no token any more that allows it")
+                : "\(subject) has scheduled the action, and has no token that allows it now")
     }
 
     var problemOfEndedAccess: Problem {

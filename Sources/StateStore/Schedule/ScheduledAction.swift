@@ -20,6 +20,8 @@ package final class ScheduledAction: Sendable {
     package let type: String
     /// The ID that the client gave to the action.
     package let id: String?
+    /// Whether a reducer has scheduled it, and not its sender: no grant is asked then, as for what a reducer does at once.
+    package let isOfReducer: Bool
 
     /// The scheduled actions that have led to an action, each of which was scheduled by the one before.
     package struct Chain: Sendable, Equatable {
@@ -32,8 +34,9 @@ package final class ScheduledAction: Sendable {
 
     init(
         name: ScheduledName, due: Timestamp, version: Version, index: Int, root: String?, chain: Chain,
-        action: [UInt8], type: String, id: String?
+        action: [UInt8], type: String, id: String?, isOfReducer: Bool = false
     ) {
+        self.isOfReducer = isOfReducer
         (self.name, self.due, self.version, self.index, self.root) = (name, due, version, index, root)
         (self.chain, self.action, self.type, self.id) = (chain, action, type, id)
     }
@@ -126,6 +129,10 @@ extension ScheduledAction {
         }
         writer.key("since", &isFirst)
         writer.integer(chain.since.milliseconds)
+        if isOfReducer {
+            writer.key("reducer", &isFirst)
+            writer.bool(true)
+        }
         writer.key("action", &isFirst)
         writer.raw(action)
     }
@@ -138,6 +145,7 @@ extension ScheduledAction {
         var (version, index, count): (Int64?, Int64, Int64) = (nil, 0, 0)
         var (name, place, by, rootID): (String?, String?, String?, String?)
         var action: JSONNode?
+        var isOfReducer = false
         node.members?.visit { key, value in
             switch key {
             case "name": name = value.string
@@ -149,6 +157,7 @@ extension ScheduledAction {
             case "index": index = value.integer ?? 0
             case "chain": count = value.integer ?? 0
             case "root": rootID = value.string
+            case "reducer": isOfReducer = value.value == .bool(true)
             case "action": action = value
             default: break
             }
@@ -166,7 +175,7 @@ extension ScheduledAction {
             version: version, index: Int(index), root: rootID.map(root),
             chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: text,
             type: type,
-            id: ScheduledAction.member("id", of: action))
+            id: ScheduledAction.member("id", of: action), isOfReducer: isOfReducer)
     }
 
     static func member(_ name: String, of action: JSONNode) -> String? {

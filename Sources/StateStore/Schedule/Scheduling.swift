@@ -4,8 +4,9 @@ internal import Synchronization
 /// The requests of a transaction's reducers for later; they become part of the commit, or of nothing.
 final class Scheduling: Sendable {
     enum Request: Sendable {
-        /// UTF-8 JSON of the action, its time, and its name, which is empty for an action without one.
-        case put([UInt8], DueTime, ScheduledName)
+        /// UTF-8 JSON of the action, its time, its name, which is empty for an action without one, and whether the client
+        /// itself has asked for it, and not a reducer.
+        case put([UInt8], DueTime, ScheduledName, byClient: Bool = false)
         case remove(ScheduledName)
         case end(atOrBelow: JSONPointer)
         case endElements(inArray: JSONPointer, from: Int)
@@ -23,7 +24,7 @@ final class Scheduling: Sendable {
 
     func add(_ request: Request) {
         isUsed.store(true, ordering: .relaxed)
-        if case .put(_, _, let name) = request, name.isPlace { hasPlacesFlag.store(true, ordering: .relaxed) }
+        if case .put(_, _, let name, _) = request, name.isPlace { hasPlacesFlag.store(true, ordering: .relaxed) }
         requests.withLock { $0.append(request) }
     }
 
@@ -79,7 +80,7 @@ struct ScheduleStep {
         _ request: Scheduling.Request, _ decode: (JSONNode) throws(Rejection) -> any Action
     ) throws(Rejection) {
         switch request {
-        case .put(let action, let due, let name): try put(action, due, name, decode)
+        case .put(let action, let due, let name, let byClient): try put(action, due, name, byClient, decode)
         case .remove(let name): remove(name, .cancelled)
         case .end(let pointer):
             for place in schedule.places(atOrBelow: pointer.description) { remove(place.name, .ended) }
@@ -95,7 +96,7 @@ struct ScheduleStep {
     }
 
     private mutating func put(
-        _ action: [UInt8], _ due: DueTime, _ name: ScheduledName,
+        _ action: [UInt8], _ due: DueTime, _ name: ScheduledName, _ byClient: Bool,
         _ decode: (JSONNode) throws(Rejection) -> any Action
     ) throws(Rejection) {
         let node: JSONNode
@@ -121,7 +122,7 @@ struct ScheduleStep {
         let entry = ScheduledAction(
             name: name, due: time, version: version, index: added.count, root: root,
             chain: chain ?? .init(count: 0, since: self.time), action: action, type: decoded.typeName,
-            id: ScheduledAction.member("id", of: node))
+            id: ScheduledAction.member("id", of: node), isOfReducer: !byClient && !name.isPlace)
         changes.append(.put(entry, replacing: schedule.put(entry)))
         added.append(entry)
     }

@@ -79,7 +79,8 @@ package struct StoreSchedule: ValidatedAction {
         }
         // Of a client, also an action that is due at once is one of the schedule.
         if after == 0 { due = .at(Timestamp(milliseconds: 0)) }
-        context.scheduling?.add(.put(sent?.bytes ?? action.text, due, ScheduledName(name ?? "", by: context.subject)))
+        let name = ScheduledName(name ?? "", by: context.subject)
+        context.scheduling?.add(.put(sent?.bytes ?? action.text, due, name, byClient: true))
     }
 }
 

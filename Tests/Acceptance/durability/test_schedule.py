@@ -1,6 +1,7 @@
 """Actions at a time, through kills, stops and clocks that jump."""
 
 import json
+import pathlib
 import random
 import signal
 import subprocess
@@ -8,10 +9,25 @@ import time
 
 import pytest
 
+from harness.actions import action
 from harness.expectations import expect, expect_equal, wait_until
 from harness.schedules import DOCUMENT, changes, judge, later
 from harness.shims import Clocks
 from harness.tokens import bearer, make_token, token_names
+
+
+ROOMS = """
+import { createSlice } from '@reduxjs/toolkit';
+import { schedule } from 'storekeeper';
+
+createSlice({ name: 'rooms', initialState: {}, reducers: {
+  booked(state, { payload: { room, seconds }, meta }) {
+    state[room] = meta.by;
+    schedule({ type: 'rooms/ended', payload: { room } }, { after: seconds, name: `end-${room}` });
+  },
+  ended(state, { payload: { room } }) { delete state[room]; },
+} });
+"""
 
 
 def pending(server):
@@ -110,11 +126,35 @@ def test_a_wall_clock_that_jumps_makes_nothing_early_by_it_and_nothing_twice(wor
         expect_equal(client.get("/v1/state/n").json, {"hour": 1, "day": 1, "soon": 1}, "the counts")
 
 
+def test_what_a_reducer_schedules_needs_no_grant_of_the_sender_and_happens_without_its_token(workspace):
+    model = pathlib.Path(workspace.path("rooms.js"))
+    model.write_text(ROOMS)
+    server = workspace.server(model=model, data=workspace.path("rooms"))
+    server.stop()
+    admin = make_token(workspace, server.data, "root", "--all")
+    token = make_token(workspace, server.data, "ann", "--read", "/rooms", "--dispatch", "rooms/booked")
+    server.start()
+    with server.client() as client:
+        for room in ("blue", "red"):
+            client.commit(action("rooms/booked", {"room": room, "seconds": 1 if room == "blue" else 3}), **bearer(token))
+        early = client.post(action("rooms/ended", {"room": "red"}), **bearer(token))
+        expect_equal(early.status, 422, "the end that she sends herself")
+        server.kill()
+    server.start()
+    with server.client() as client:
+        fields = bearer(admin)
+        wait_until(lambda: client.get("/v1/state/rooms", **fields).json == {"red": "ann"}, "the first booking has ended", 10)
+        revoke = [workspace.binary, "token", "revoke", token_names(server.data)["ann"], "--data", server.data]
+        revoked = subprocess.run(revoke, timeout=20, capture_output=True, text=True, check=True)
+        expect("scheduled by" not in revoked.stdout, "it is not counted among what is refused", revoked.stdout)
+        wait_until(lambda: client.get("/v1/state/rooms", **fields).json == {}, "the second one has ended", 10)
+
+
 def test_a_subject_whose_token_is_revoked_has_its_actions_refused_when_they_are_due(workspace):
     server = workspace.server(**DOCUMENT)
     server.stop()
     admin = make_token(workspace, server.data, "root", "--all")
-    token = make_token(workspace, server.data, "gone", "--dispatch", "document/*")
+    token = make_token(workspace, server.data, "gone", "--read", "*", "--dispatch", "document/*")
     server.start()
     with server.client() as client:
         answer = client.post(later("a", 3, id="mine"), **bearer(token))

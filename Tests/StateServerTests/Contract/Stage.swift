@@ -91,7 +91,7 @@ final class Stage {
         store.beginFiring {
             true
         } judge: { [authenticator = handler.authenticator] in
-            authenticator.rejection(of: $1, by: $0.name.by)
+            $0.isOfReducer ? nil : authenticator.rejection(of: $1, by: $0.name.by)
         }
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
         self.schedule = schedule
