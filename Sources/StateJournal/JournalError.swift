@@ -22,7 +22,7 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
     package let kind: Kind
 
     static let advice =
-        "restore the whole data directory from a backup, or go on from the last good version under a new epoch with the option --accept-loss of serve"
+        "restore the whole data directory from a backup, or go on from the newest state that can be read, under a new epoch, with the option --accept-loss of serve"
 
     init(_ description: String, kind: Kind = .other) {
         self.description = description

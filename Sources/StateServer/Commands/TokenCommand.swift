@@ -70,7 +70,7 @@ struct TokenCreate: SettingsCommand {
         // A token needs no domain. Where that cannot be made, the start of the server says why.
         let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
         var warnings = catalogue.map { grant.warnings(in: $0) } ?? []
-        let file = try settings.namedTokenFile()
+        let file = try settings.changedTokenFile()
         let readers = settings.readers(of: file)
         try file.change { entries in
             if entries == nil, settings.access == .auto, settings.jwtKeys == "none" {
@@ -99,7 +99,7 @@ struct TokenList: SettingsCommand {
     var options: SettingsOptions { place.options }
 
     func run(_ reading: SettingsReading) async throws {
-        let file = try reading.settings.namedTokenFile()
+        let file = try reading.settings.changedTokenFile()
         guard let tokens = try file.read() else { return Failure.say("There is no token file \(file.fullPath).") }
         for token in tokens {
             let grant = token.grant
@@ -124,7 +124,7 @@ struct TokenRevoke: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let (id, settings) = (id, reading.settings)
-        let file = try settings.namedTokenFile()
+        let file = try settings.changedTokenFile()
         var warnings: [String] = []
         var subject = ""
         do throws(SettingsFault) {
@@ -155,12 +155,19 @@ struct TokenRevoke: SettingsCommand {
 }
 
 extension Settings {
-    /// The file that the commands for tokens change; a server notices that within a second.
-    fileprivate func namedTokenFile() throws(SettingsFault) -> TokenFile {
+    /// The file of the tokens, or nil where the settings name none; a server notices a change within a second.
+    func namedTokenFile() throws(SettingsFault) -> TokenFile? {
         if let tokenFile { return tokenFile }
-        if let file = try clusterFile("tokens", name: TokenFile.name) { return TokenFile(file) }
-        throw SettingsFault(
-            description: "there is no token file: name it with the setting tokens, or the data directory")
+        return try clusterFile("tokens", name: TokenFile.name).map { TokenFile($0) }
+    }
+
+    /// The file that the commands for tokens change.
+    fileprivate func changedTokenFile() throws(SettingsFault) -> TokenFile {
+        guard let file = try namedTokenFile() else {
+            throw SettingsFault(
+                description: "there is no token file: name it with the setting tokens, or the data directory")
+        }
+        return file
     }
 
     fileprivate func readers(of file: TokenFile) -> (sentence: String, isNone: Bool) {

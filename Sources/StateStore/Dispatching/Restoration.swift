@@ -20,7 +20,7 @@ package struct Restoration: Sendable {
 
     static let moved = Rejection(
         "fork-behind",
-        "the fork was made of an earlier version, and the state has changed since: send If-Match with the ETag of the state that you have compared it with"
+        "the fork was made of an earlier version, and the state has changed since: make the fork again, or send If-Match with the ETag of the present state to undo the newer commits, too"
     )
 }
 
