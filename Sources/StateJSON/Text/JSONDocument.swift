@@ -29,7 +29,7 @@ package final class JSONDocument {
         guard status == STOREKEEPER_JSON_OK, let tape = storekeeper_json_tape(parser.handle),
             let strings = storekeeper_json_strings(parser.handle)
         else {
-            JSONParserPool.giveBack(parser)
+            JSONParserPool.giveBack(parser, after: bytes.count)
             throw JSONFault(status, bytes, depthMax: depthMax)
         }
         self.bytes = bytes
@@ -40,7 +40,7 @@ package final class JSONDocument {
     }
 
     deinit {
-        JSONParserPool.giveBack(parser)
+        JSONParserPool.giveBack(parser, after: bytes.count)
     }
 
     /// The outermost value.

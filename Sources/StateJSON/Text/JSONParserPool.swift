@@ -14,6 +14,8 @@ enum JSONParserPool {
 
     private static let idle = Mutex<[Parser]>([])
     private static let idleMax = 16
+    /// The longest text after which a parser is kept: it keeps some ten times the bytes of the longest one for ever.
+    private static let bytesMax = 1 << 20
     /// The depth that simdjson takes: above any configured limit, which then is the one that is reported, and small enough
     /// for the recursion of `check`.
     private static let parserDepthMax = 1024
@@ -26,9 +28,10 @@ enum JSONParserPool {
         return Parser(handle: handle)
     }
 
-    static func giveBack(_ parser: Parser) {
+    /// - Parameter bytesCount: the length of the text that it has parsed.
+    static func giveBack(_ parser: Parser, after bytesCount: Int) {
         let isKept = idle.withLock { parsers in
-            guard parsers.count < idleMax else { return false }
+            guard parsers.count < idleMax, bytesCount <= bytesMax else { return false }
             parsers.append(parser)
             return true
         }

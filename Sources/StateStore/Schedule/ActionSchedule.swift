@@ -109,9 +109,12 @@ extension ActionSchedule: Equatable {
         let node = JSONNode(try JSONDocument(json, depthMax: 1010))
         guard let elements = node.elements else { throw JSONFault(.mismatch, at: .root, "expected an array") }
         var found: [(ScheduledAction.Order, ScheduledAction)] = []
+        var types: Set<ExactText> = []
         found.reserveCapacity(elements.count)
         for element in elements {
-            let action = try ScheduledAction(element) { change?.id($0) ?? $0 }
+            let action = try ScheduledAction(element, root: { change?.id($0) ?? $0 }) { type in
+                types.insert(ExactText(type)).memberAfterInsert.text
+            }
             if let last = found.last, !(last.0 < action.order) {
                 throw JSONFault(.mismatch, at: element.pointer, "expected the actions in the order of their times")
             }

@@ -139,8 +139,12 @@ extension ScheduledAction {
 
     /// Reads what ``write(to:_:)`` has written.
     ///
-    /// - Parameter root: gives the ID of a commit its spelling.
-    convenience init(_ node: JSONNode, root: (String) -> String = { $0 }) throws(JSONFault) {
+    /// - Parameters:
+    ///   - root: gives the ID of a commit its spelling.
+    ///   - shared: gives a type the string that others have, too.
+    convenience init(
+        _ node: JSONNode, root: (String) -> String = { $0 }, shared: (String) -> String = { $0 }
+    ) throws(JSONFault) {
         var (due, since): (Int64?, Int64?)
         var (version, index, count): (Int64?, Int64, Int64) = (nil, 0, 0)
         var (name, place, by, rootID): (String?, String?, String?, String?)
@@ -174,7 +178,7 @@ extension ScheduledAction {
             name: ScheduledName(named, by: by, isPlace: name == nil), due: Timestamp(milliseconds: due),
             version: version, index: Int(index), root: rootID.map(root),
             chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: text,
-            type: type,
+            type: shared(type),
             id: ScheduledAction.member("id", of: action), isOfReducer: isOfReducer)
     }
 
