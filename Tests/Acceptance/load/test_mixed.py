@@ -90,7 +90,7 @@ def posts(client, number):
         for _ in range(2):
             client.commit(add(1), Idempotency_Key=f"{os.getpid()}-{number}")
     else:
-        answer = client.request("POST", "/v1/actions", add(1), {"Content-Type": "application/json", "Prefer": "wait=2"})
+        answer = client.request("POST", "/v1/actions", add(1), {"Content-Type": "application/json", "Prefer": "wait=20"})
         expect_equal(answer.status, 200, "the status of a POST that waits")
     return (1, 2, 5, 1, 1)[kind]
 
