@@ -97,24 +97,26 @@ extension Store {
                 guard let self else { return }
                 switch outcome {
                 case .committed: ended(action, isDone: true)
-                case .rejected(let rejection, _): refuse(action, rejection)
-                case .failed: refuse(action, Rejection("internal-error", "the state that it makes cannot be encoded"))
+                case .rejected(let rejection, _): refuse(action, rejection, in: batch)
+                case .failed:
+                    let rejection = Rejection("internal-error", "the state that it makes cannot be encoded")
+                    refuse(action, rejection, in: batch)
                 case .nothingCommitted:
                     // The clock may have gone back, and another process may have dispatched it.
                     guard latest.schedule.has(action), action.due <= now() else { return ended(action, isDone: true) }
-                    refuse(action, Rejection("nothing-committed", "it made nothing to commit"))
+                    refuse(action, Rejection("nothing-committed", "it made nothing to commit"), in: batch)
                 case .wouldCommit, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining:
                     ended(action, isDone: false)
                 }
             }
-        } catch { refuse(action, error) }
+        } catch { refuse(action, error, in: batch) }
     }
 
-    /// Records why an action that was due is not committed.
-    private func refuse(_ action: ScheduledAction, _ rejection: Rejection) {
+    /// Records why an action that was due is not committed, in the order of its batch.
+    private func refuse(_ action: ScheduledAction, _ rejection: Rejection, in batch: FiringBatch) {
         let refused = StoreRefused(
             action: action.type, name: action.name.text, code: rejection.code, detail: rejection.detail)
-        let transaction = transaction(of: action, .init(refused, id: action.id))
+        let transaction = transaction(of: action, .init(refused, id: action.id), in: batch)
         if let causation = transaction.causation {
             let refusal = CascadeReport.Refused(
                 type: action.type, cause: causation.cause ?? "", code: rejection.code, detail: rejection.detail)
@@ -131,7 +133,7 @@ extension Store {
     }
 
     private func transaction(
-        of action: ScheduledAction, _ item: Transaction.Item, in batch: FiringBatch? = nil
+        of action: ScheduledAction, _ item: Transaction.Item, in batch: FiringBatch
     ) -> Transaction {
         let cause = Cursor(latest.cursor.epoch, action.version).description
         let causation = Causation(
