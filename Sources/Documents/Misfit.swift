@@ -5,28 +5,26 @@ extension Document {
     /// The pointer into an action's payload to what a place of the document does not fit for: into the value that the action
     /// has put there, or else to its path.
     static func pointer(to place: JSONPointer, in action: some Action) -> String {
-        typealias Change = (name: String, path: String, hasValue: Bool)
-        let changes: [Change] =
-            switch action {
-            case let set as Set: [("", set.path, true)]
-            case let add as Add: [("", add.path, true)]
-            case let merge as Merge: [("", merge.path ?? "", true)]
-            case let remove as Remove: [("", remove.path, false)]
-            case let increment as Increment: [("", increment.path, false)]
-            case let patch as Patch:
-                patch.patch.enumerated().map { index, operation in
-                    ("/patch/\(index)", operation.path, operation.op != .test && operation.value != nil)
-                }
-            default: []
-            }
-        for change in changes.reversed() {
-            guard let path = JSONPointer(text: change.path)?.tokens, path.count <= place.tokens.count,
+        let places = (action as? any PlacedAction)?.places ?? []
+        for (name, path) in places.reversed() where name.tokens.last == "path" {
+            guard path.tokens.count <= place.tokens.count,
                 // The place behind the last element has got a number.
-                zip(path, place.tokens).allSatisfy({ JSONPointer.sameBytes($0, $1) || $0 == "-" })
+                zip(path.tokens, place.tokens).allSatisfy({ JSONPointer.sameBytes($0, $1) || $0 == "-" })
             else { continue }
-            let rest = JSONPointer(Array(place.tokens[path.count...]))
-            return change.hasValue ? "\(change.name)/value\(rest)" : "\(change.name)/path"
+            let hasValue =
+                switch action {
+                case is Remove, is Increment: false
+                case let patch as Patch: Int(name.tokens[1]).map { patch.patch[$0].puts } ?? false
+                default: true
+                }
+            let rest = place.tokens[path.tokens.count...]
+            return hasValue ? "\(JSONPointer(name.tokens.dropLast() + ["value"] + rest))" : "\(name)"
         }
         return action is Patch ? "/patch" : "/path"
     }
+}
+
+extension Document.Patch.Operation {
+    /// Whether it puts its value into the document.
+    fileprivate var puts: Bool { op != .test && value != nil }
 }

@@ -13,7 +13,7 @@ struct FailureLines {
     private var count = 0
     private var isTold = false
 
-    /// The number of failures since the last line, this one included; nil where there is to be no line.
+    /// The number of failures since the last line, this one included; or nil for no line.
     mutating func fail(at now: ContinuousClock.Instant) -> Int? {
         count += 1
         if let lastLine, lastLine.duration(to: now) < Self.pause { return nil }
@@ -22,7 +22,7 @@ struct FailureLines {
         return count
     }
 
-    /// The number of failures since the last line; nil where no line has told of one.
+    /// The number of failures since the last line; or nil if no line has told of one.
     mutating func succeed() -> Int? {
         guard isTold else { return nil }
         defer { (count, isTold) = (0, false) }

@@ -6,7 +6,7 @@ import { Chart } from "./chart.js"
 import { hookCards } from "./hooks.js"
 
 const SECONDS = 2
-// A number that keeps its text is none to reckon with.
+// A number that keeps its text cannot be calculated with.
 const appendSeconds = ({ journal }) => Number(stringify(journal.appendSecondsTotal))
 
 export async function open(main, parameters, context) {

@@ -155,7 +155,7 @@ struct TokenRevoke: SettingsCommand {
 }
 
 extension Settings {
-    /// The file of the tokens, or nil where the settings name none; a server notices a change within a second.
+    /// The file of the tokens, or nil; a server notices a change within a second.
     func namedTokenFile() throws(SettingsFault) -> TokenFile? {
         if let tokenFile { return tokenFile }
         return try clusterFile("tokens", name: TokenFile.name).map { TokenFile($0) }
