@@ -1,5 +1,6 @@
 """The page by axe's rules, and in the looks that it has to have."""
 
+from harness.expectations import expect
 from harness.tools import need_module
 
 LOOKS = {
@@ -17,3 +18,14 @@ def findings(tab):
         for rule in axe.run(tab.page).response["violations"]
         for node in rule["nodes"]
     ]
+
+
+def judge_view(tab, name):
+    """A view without a finding, which fits the width of its window; its picture is kept under the name."""
+    tab.keep(name)
+    found = findings(tab)
+    expect(not found, "\n".join(found))
+    wide = tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    expect(wide <= 0, f"the view is {wide} pixels wider than the window")
+    tab.judge()
+    tab.context.close()

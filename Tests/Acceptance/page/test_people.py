@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.accessibility import LOOKS, findings
+from harness.accessibility import LOOKS, findings, judge_view
 from harness.actions import action, add, bulk
 from harness.expectations import expect, expect_equal
 from harness.tabs import Tab
@@ -48,15 +48,7 @@ def test_a_view_is_without_a_finding_of_axe_and_fits_its_width(full, browser, vi
     tab.open(name, **parameters)
     tab.expect_text(text)
     tab.page.wait_for_timeout(300)
-    tab.keep(f"{view}-{look}")
-
-    found = findings(tab)
-
-    expect(not found, "\n".join(found))
-    wide = tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    expect(wide <= 0, f"the view is {wide} pixels wider than the window")
-    tab.judge()
-    tab.context.close()
+    judge_view(tab, f"{view}-{look}")
 
 
 @pytest.mark.parametrize("look", LOOKS)

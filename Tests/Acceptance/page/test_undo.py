@@ -79,12 +79,18 @@ def test_what_another_client_has_changed_since_is_not_undone(document, open_tab,
     expect_equal(state(document), before, "the document")
 
 
-def test_a_fork_says_that_it_is_not_the_present_wherever_it_is_changed(document, open_tab):
+def see_without_a_name(document, open_tab):
+    """A tab at the fork without a commit that has just renamed something."""
     with document.client() as client:
         client.commit(action("document/set", {"path": "/name", "value": "y"}, id="renamed"))
     tab = open_tab(document).open("live", id="renamed")
     tab.button("See it without this").click()
     tab.expect_text("1 difference")
+    return tab
+
+
+def test_a_fork_says_that_it_is_not_the_present_wherever_it_is_changed(document, open_tab):
+    tab = see_without_a_name(document, open_tab)
     tab.link("Its state").click()
     fork = tab.find(".fork bdi").inner_text()
     tab.expect_text(f"Fork {fork}, version 1: not the present", ".column")
@@ -108,11 +114,7 @@ def test_a_fork_says_that_it_is_not_the_present_wherever_it_is_changed(document,
 
 
 def test_a_fork_that_has_become_the_present_is_left(document, open_tab):
-    with document.client() as client:
-        client.commit(action("document/set", {"path": "/name", "value": "y"}, id="renamed"))
-    tab = open_tab(document).open("live", id="renamed")
-    tab.button("See it without this").click()
-    tab.expect_text("1 difference")
+    tab = see_without_a_name(document, open_tab)
     tab.button("Preview").click()
     tab.expect_text("It would change")
 
