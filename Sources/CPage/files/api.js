@@ -68,6 +68,9 @@ async function send(path, { method = "GET", body, headers = {}, signal } = {}) {
     }
 }
 
+// The longest value that a view reads whole.
+export const VALUE_BYTES_MAX = 8_000_000
+
 // The answer to one request; a status of 400 or above throws. `largest` refuses to read a body of more bytes.
 export async function request(path, options = {}) {
     const answer = await send(path, options)

@@ -1,9 +1,8 @@
 // A place of the document is changed where it is seen: its value, a new member of it, or its removal. What is saved
 // holds only where the place still is as it was seen; a change of another client meanwhile is told.
-import { curl, get, request } from "./api.js"
+import { curl, get, request, VALUE_BYTES_MAX } from "./api.js"
 import { busy, button, copyable, fill, foreign, h, isBusy, labelled, name, quote, refill } from "./dom.js"
 import { patchView } from "./diff.js"
-import { VALUE_BYTES_MAX } from "./tree.js"
 import { byteCount, child, isTree, lastToken, parent, parse, path, pretty, stringify, visible } from "./json.js"
 
 const BYTES_MAX = 256_000

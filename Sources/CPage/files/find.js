@@ -1,8 +1,7 @@
 // Finds keys and values that have a text in them, in the whole state where it can be fetched as one.
-import { get } from "./api.js"
+import { get, VALUE_BYTES_MAX } from "./api.js"
 import { foreign, h, link } from "./dom.js"
 import { brief, child, count, isTree, plural, stringify } from "./json.js"
-import { VALUE_BYTES_MAX } from "./tree.js"
 
 const FOUND_MAX = 200
 

@@ -1,9 +1,8 @@
 // The state as a tree of which only the seen parts are fetched: a table by its IDs and the entities in sight, a large
 // structure by its declared members, everything else as a value. Commits bring the fetched parts up to date.
-import { get, versionOf } from "./api.js"
+import { get, VALUE_BYTES_MAX, versionOf } from "./api.js"
 import { at, child, escape, isTree, isWithin, lastToken, parent, path, tokens } from "./json.js"
 
-export const VALUE_BYTES_MAX = 8_000_000
 const ENTITIES_MAX = 2000
 // A browser has six connections to a server, and one of them follows the commits.
 const RUNNING_MAX = 5
