@@ -15,8 +15,7 @@ one would disturb, or which would disturb another one:
   kind may run beside it.
 
 .ci/run therefore runs all others with `-n 4`, and .ci/long runs `-m alone`, and then `-m prompt -n 3`. With `--dist
-loadfile` the tests of a file run in one process, which keeps their servers. Long forms run one after the other only:
-`--long` without `-n`.
+loadfile` the tests of a file run in one process, which keeps their servers.
 """
 
 import os
@@ -45,7 +44,7 @@ def pytest_addoption(parser):
     )
     group.addoption("--journal", choices=["sqlite", "etcd"], default="sqlite", help="where data directories' journals are")
     group.addoption("--inventory-server", metavar="PATH", help="the server of Tests/Adopter, whose reducer can trap")
-    group.addoption("--long", action="store_true", help="the long form of each test that has one")
+    group.addoption("--long", action="store_true", help="the tests that have a long form, and no others, in that form")
 
 
 def pytest_configure(config):
@@ -70,12 +69,22 @@ def pytest_collection_modifyitems(session, config, items):
     unknown = missing.mark(items, folder, missing.read(folder / "missing.txt"), config.getoption("--long"))
     if config.getoption("--journal") == "etcd":
         unknown += missing.skip(items, folder, missing.read(folder / "not_in_etcd.txt"))
+    if config.getoption("--long"):
+        config.hook.pytest_deselected(items=[item for item in items if not has_long_form(item)])
+        items[:] = filter(has_long_form, items)
     # A run of single tests does not collect the others.
     if unknown and not any("::" in argument for argument in config.args):
         raise pytest.UsageError(f"missing.txt or not_in_etcd.txt names tests that are not there: {unknown[:5]}")
 
 
+def has_long_form(item):
+    return any(item.get_closest_marker(name) for name in ("rounds", "seconds", "long_form"))
+
+
 def pytest_runtest_setup(item):
+    mark = item.get_closest_marker("long_form")
+    if mark and mark.kwargs.get("only") and not item.config.getoption("--long"):
+        pytest.skip("it has a long form only")
     if item.get_closest_marker("chunks") and not takes_chunks():
         pytest.skip("the server takes no chunked bodies with this version of libmicrohttpd")
 

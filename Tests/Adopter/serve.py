@@ -103,7 +103,7 @@ def main():
             assert call(port, "/v1/state/items/bolt/quantity") == 5
             assert call(port, "/v1/views/total") == 5
             types = [action["type"] for action in call(port, "/v1/actions")["actions"]]
-            assert types == ["inventory/receive", "inventory/ship"], types
+            assert types == ["inventory/receive", "inventory/ship", "storekeeper/restore"], types
             stop(process)
             process, port = start(binary, data)
             assert call(port, "/v1/state") == {"items": {"bolt": {"quantity": 5}}, "ids": ["bolt"]}

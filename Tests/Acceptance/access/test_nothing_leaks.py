@@ -266,10 +266,9 @@ CELLS_TIMED = {
 }
 
 
+@pytest.mark.long_form(only=True)
 @pytest.mark.parametrize("name", CELLS_TIMED)
-def test_what_a_client_may_not_see_answers_in_the_time_of_what_is_nowhere(worlds, request, figures, name):
-    if not request.config.getoption("--long"):
-        pytest.skip("only in the long form")
+def test_what_a_client_may_not_see_answers_in_the_time_of_what_is_nowhere(worlds, figures, name):
     secret, _ = worlds
     method, target, body, fields = CELLS_TIMED[name]
 

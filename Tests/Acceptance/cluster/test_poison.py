@@ -34,7 +34,7 @@ def trapping(workspace, pytestconfig):
 @pytest.mark.parametrize("key", [None, '"order 7"'])
 @pytest.mark.parametrize("are_led", [False, True])
 def test_an_action_that_traps_ends_two_servers_at_most_and_the_others_go_on(trapping, key, are_led):
-    nodes = Nodes(trapping, Etcds(trapping), "poison", are_led=are_led, environment=TRAP)
+    nodes = Nodes(trapping, Etcds(trapping), "poison", are_led=are_led, environment=TRAP, domain=None)
     with nodes.client(0) as client:
         expect_equal(client.post(BOLT).status, 200, "the status of an action that does not trap")
     fields = {"Idempotency_Key": key} if key else {}

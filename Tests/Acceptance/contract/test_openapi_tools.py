@@ -14,13 +14,13 @@ import pytest
 from harness.expectations import expect, expect_equal
 from harness.tools import find, need, run
 
+pytestmark = pytest.mark.long_form(only=True)
+
 HERE = pathlib.Path(__file__).parent / "openapi"
 
 
 @pytest.fixture
-def server(request, workspace):
-    if not request.config.getoption("--long"):
-        pytest.skip("only in the long form")
+def server(workspace):
     return workspace.server(data="none")
 
 

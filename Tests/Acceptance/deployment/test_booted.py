@@ -59,9 +59,7 @@ def port():
 
 
 @pytest.fixture
-def booted(pytestconfig, port):
-    if not pytestconfig.getoption("--long"):
-        pytest.skip("only with --long: it installs systemd and the engine of a model")
+def booted(port):
     need("systemd-nspawn")
     root = Root("bookworm")
     try:
@@ -81,6 +79,8 @@ def booted(pytestconfig, port):
         root.remove()
 
 
+# It installs systemd and the engine of a model.
+@pytest.mark.long_form(only=True)
 @pytest.mark.seconds(long=900)
 def test_systemd_starts_a_server_again_that_its_model_or_a_signal_has_ended(booted, port):
     def answer(kind):

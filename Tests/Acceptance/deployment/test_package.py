@@ -36,11 +36,9 @@ def bundle(places):
     return f"{places.directory}/{archive.name.removesuffix('.tar.gz')}"
 
 
-@pytest.fixture(scope="module", params=["bookworm", "trixie"])
+@pytest.fixture(scope="module", params=["bookworm", pytest.param("trixie", marks=pytest.mark.long_form(only=True))])
 def system(request):
     """A fresh Debian."""
-    if request.param == "trixie" and not request.config.getoption("--long"):
-        pytest.skip("only with --long")
     made("storekeeper_*_amd64.deb")
     root = Root(request.param)
     yield root
@@ -172,10 +170,10 @@ def own_model(workspace):
     return path
 
 
+# It installs the engine and what it needs, 70 MB.
+@pytest.mark.long_form(only=True)
 @pytest.mark.seconds(long=600)
-def test_a_model_is_served_with_the_engine_of_the_system(workspace, pytestconfig, bundle, system):
-    if not pytestconfig.getoption("--long"):
-        pytest.skip("only with --long: it installs the engine and what it needs, 70 MB")
+def test_a_model_is_served_with_the_engine_of_the_system(workspace, bundle, system):
     folder = "/opt/" + os.path.basename(bundle)
     workspace.binary = system.wrap(workspace.path("storekeeper"), f"{folder}/bin/storekeeper")
     run("cp", "-R", bundle, f"{system.folder}/opt")
@@ -193,10 +191,10 @@ def test_a_model_is_served_with_the_engine_of_the_system(workspace, pytestconfig
     server.stop()
 
 
+# It installs libcurl and thirty other libraries.
+@pytest.mark.long_form(only=True)
 @pytest.mark.seconds(long=400)
-def test_films_come_by_the_libcurl_of_the_system(workspace, pytestconfig, bundle, system):
-    if not pytestconfig.getoption("--long"):
-        pytest.skip("only with --long: it installs libcurl and thirty other libraries")
+def test_films_come_by_the_libcurl_of_the_system(workspace, bundle, system):
     folder = "/opt/" + os.path.basename(bundle)
     workspace.binary = system.wrap(workspace.path("storekeeper"), f"{folder}/bin/storekeeper")
     system.run("apt-get", "update", "-q")

@@ -312,6 +312,7 @@ def test_a_connection_to_the_server_serves_many_clients(recorded):
     expect(recorder.connections_count < 12, f"{recorder.connections_count} connections for 20 requests")
 
 
+@pytest.mark.long_form
 def test_the_longest_wait_and_a_silent_stream_outlast_the_time_limits(proxy, server, pytestconfig):
     """Seconds for CI; with --long a wait of 55 s, and a stream with nothing but heartbeats for longer than 75 s."""
     is_long = pytestconfig.getoption("--long")

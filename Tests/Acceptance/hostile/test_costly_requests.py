@@ -76,6 +76,7 @@ def beside(workspace, server, attack, request, part, is_long):
 
 
 @pytest.mark.alone
+@pytest.mark.long_form
 @pytest.mark.parametrize("kind", DOCUMENT)
 def test_a_costly_change_of_a_document_is_refused_at_once(workspace, figures, request, kind):
     server = workspace.server(domain="document", data="none")
@@ -93,6 +94,7 @@ def test_a_costly_change_of_a_document_is_refused_at_once(workspace, figures, re
 
 
 @pytest.mark.alone
+@pytest.mark.long_form
 def test_a_slow_view_holds_nobody_up(workspace, figures, request):
     server = workspace.server(model=model_of(workspace), data="none")
     quiet = encode_request("POST", "/v1/actions", action("s/inc"))
@@ -101,6 +103,7 @@ def test_a_slow_view_holds_nobody_up(workspace, figures, request):
 
 
 @pytest.mark.alone
+@pytest.mark.long_form
 def test_forks_that_run_slow_reducers_hold_nobody_up(workspace, figures, request):
     server = workspace.server(model=model_of(workspace), data="none")
     with server.client() as client:

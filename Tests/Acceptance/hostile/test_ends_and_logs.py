@@ -39,11 +39,13 @@ KINDS = {
 SHORT_FORM = ["bodies without an end", "posts that wait", "all of these together"]
 
 
+def named(name):
+    return pytest.param(name, marks=pytest.mark.long_form(only=name not in SHORT_FORM))
+
+
 @pytest.mark.prompt
-@pytest.mark.parametrize("name", [*KINDS, "all of these together"])
+@pytest.mark.parametrize("name", map(named, [*KINDS, "all of these together"]))
 def test_sigterm_ends_the_server_within_its_grace_among(workspace, request, figures, name):
-    if name not in SHORT_FORM and not request.config.getoption("--long"):
-        pytest.skip("only in the long form")
     count = 200 if request.config.getoption("--long") else 40
     server = workspace.server(grace_seconds=GRACE, wait_seconds_max=55)
     with server.client() as client:

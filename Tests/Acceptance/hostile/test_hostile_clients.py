@@ -427,6 +427,7 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.mark.alone
+@pytest.mark.long_form
 def test_a_quiet_client_does_not_notice_a_hostile_one_of(workspace, figures, request, kind):
     is_long = request.config.getoption("--long")
     outcome = besiege(workspace, kind, is_long)

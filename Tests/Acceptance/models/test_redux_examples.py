@@ -68,8 +68,9 @@ EXAMPLES = {
 }
 
 
+@pytest.mark.rounds(1000, long=3000)
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_random_actions_give_the_states_of_plain_redux(example, pytestconfig, model_lines):
+def test_random_actions_give_the_states_of_plain_redux(example, pytestconfig, rounds, model_lines):
     choice = random.Random(f"{pytestconfig.seed} {example}")
     path = HERE / f"{example}.js"
     model = Model(model_lines, path, seconds=5)
@@ -77,7 +78,7 @@ def test_random_actions_give_the_states_of_plain_redux(example, pytestconfig, mo
     state = json.loads(reference.process.stdout.readline())
     expect_equal(model.description.get("initial"), state, f"the initial state {model.description}")
 
-    for number in range(3000 if pytestconfig.getoption("--long") else 1000):
+    for number in range(rounds):
         kind, payload = EXAMPLES[example](choice)
         wanted = reference.ask(compact({"type": kind, "payload": payload}))
         found = model.reduce(kind, payload)
