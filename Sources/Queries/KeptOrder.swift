@@ -6,9 +6,9 @@ internal import Synchronization
 final class KeptOrder: KeptMembers {
     private let members: Mutex<OrderedMembers>
 
-    /// Looks at each member; nil if the order does not know the name of one.
-    init?(_ query: MemberQuery, _ document: JSONDocument, _ order: @escaping MemberOrder) throws {
-        guard let members = try OrderedMembers(query, document, order) else { return nil }
+    /// Looks at each member; nil if the order does not know the name of one, for an array, and without a value.
+    init?(_ query: MemberQuery, _ texts: MemberTexts, _ order: @escaping MemberOrder) throws {
+        guard let members = try OrderedMembers(query, texts, order) else { return nil }
         self.members = Mutex(members)
     }
 
@@ -41,23 +41,36 @@ private struct OrderedMembers: Sendable {
     /// The bytes of names and sort values that take memory of their own.
     private var textBytes = 0
 
-    init?(_ query: MemberQuery, _ document: JSONDocument, _ order: @escaping MemberOrder) throws {
+    init?(_ query: MemberQuery, _ texts: MemberTexts, _ order: @escaping MemberOrder) throws {
         (self.query, self.order) = (query, order)
         var evaluation = JSONPathEvaluation(root: .null, stepsMax: MemberQuery.stepsMax)
-        var name = document.firstChild(document.root)
-        while !document.isEnd(name) {
-            let place = name + 1
-            let text = document.string(name)
-            guard let key = order(text) else { return nil }
-            let value = query.value(of: document, at: place)
-            if let found = try query.sortKeys(of: value, &evaluation) {
-                entries.append(Entry(key: key, values: found))
-                values[JSONKey(text)] = found
-                textBytes += Self.textBytes(text, found)
+        var areOrdered = false
+        try texts { text throws in
+            let document = try JSONDocument(encoded: text)
+            areOrdered = try MemberQuery.isObject(document)
+            guard areOrdered else { return }
+            var name = document.firstChild(document.root)
+            while !document.isEnd(name), areOrdered {
+                areOrdered = try take(document, name, &evaluation)
+                name = document.after(name + 1)
             }
-            name = document.after(place)
         }
+        guard areOrdered else { return nil }
         if query.isSorted { entries.sort { Self.isBefore($0, $1, query) } }
+    }
+
+    /// Looks at a member; false if the order does not know its name.
+    private mutating func take(
+        _ document: JSONDocument, _ name: Int, _ evaluation: inout JSONPathEvaluation
+    ) throws -> Bool {
+        let text = document.string(name)
+        guard let key = order(text) else { return false }
+        if let found = try query.sortKeys(of: query.value(of: document, at: name + 1), &evaluation) {
+            entries.append(Entry(key: key, values: found))
+            values[JSONKey(text)] = found
+            textBytes += Self.textBytes(text, found)
+        }
+        return true
     }
 
     private static func textBytes(_ name: String, _ values: [SortKey?]) -> Int {

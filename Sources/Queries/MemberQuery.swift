@@ -111,67 +111,71 @@ package struct MemberQuery: Sendable {
 }
 
 extension MemberQuery: MembersQuery {
-    /// The answer for the members of a value, as compact UTF-8 JSON, or nil for a value without members.
+    /// The answer for the members of a value, as compact UTF-8 JSON, or nil without a value.
     ///
     /// It is an object with `members`, each with its `key`, the token of its pointer, and its `value`. O(n) in the bytes of the
     /// value, and O(m log m) for m members that are sorted.
     ///
     /// - Parameters:
-    ///   - json: valid UTF-8 JSON.
     ///   - memberOrder: the order of the value's own members by their names, if there is one.
     ///   - stepsMax: the most values that the evaluation looks at.
-    /// - Throws: ``QueryTooCostly``.
+    /// - Throws: ``QueryTooCostly``, and ``NoMembers``.
     package func answer(
-        to json: [UInt8], _ memberOrder: MemberOrder? = nil, stepsMax: Int = Self.stepsMax
+        to texts: MemberTexts, _ memberOrder: MemberOrder? = nil, stepsMax: Int = Self.stepsMax
     ) throws -> [UInt8]? {
         let begun = ContinuousClock.now
-        let document = try JSONDocument(json, depthMax: .max)
-        let isObject = document.kind(document.root) == UInt8(ascii: "{")
-        guard isObject || document.kind(document.root) == UInt8(ascii: "[") else { return nil }
-        let memberOrder = isObject ? memberOrder : nil
         var evaluation = JSONPathEvaluation(root: .null, stepsMax: stepsMax)
-        var found: [Found] = []
-        var (child, number) = (document.firstChild(document.root), 0)
+        var (found, matched, isObject, number) = ([Found](), MatchedTexts(), Bool?.none, 0)
         /// The place of the anchor's member now; the next one has it where the member has gone.
         var anchorPlace = after.map { Double($0.number) - 0.5 }
-        while !document.isEnd(child) {
-            let place = isObject ? child + 1 : child
-            if let after, isObject, memberOrder == nil, JSONPointer.sameBytes(document.string(child), after.name) {
-                anchorPlace = Double(number)
+        try texts { text throws in
+            let document = try JSONDocument(encoded: text)
+            isObject = try Self.isObject(document)
+            var (child, matches) = (document.firstChild(document.root), false)
+            while !document.isEnd(child) {
+                let place = isObject == true ? child + 1 : child
+                if let after, isObject == true, memberOrder == nil,
+                    JSONPointer.sameBytes(document.string(child), after.name)
+                {
+                    anchorPlace = Double(number)
+                }
+                if let keys = try sortKeys(of: value(of: document, at: place), &evaluation) {
+                    found.append(Found(text: matched.texts.count, place: place, number: number, keys: keys))
+                    matches = true
+                }
+                child = document.after(place)
+                number += 1
             }
-            let value = value(of: document, at: place)
-            if let keys = try sortKeys(of: value, &evaluation) {
-                found.append(Found(place: place, number: number, keys: keys))
-            }
-            child = document.after(place)
-            number += 1
+            if matches { matched.texts.append(text) }
         }
+        guard let isObject else { return nil }
+        let memberOrder = isObject ? memberOrder : nil
         if let after, !isObject { anchorPlace = Double(after.number) }
         if isSorted { found.sort { isBefore($0.keys, $1.keys) ?? ($0.number < $1.number) } }
-        func name(_ member: Found) -> String {
-            isObject ? document.string(member.place - 1) : String(member.number)
+        func name(_ member: Found) throws -> String {
+            isObject ? try matched.document(member.text).string(member.place - 1) : String(member.number)
         }
-        func isBehindAnchor(_ member: Found) -> Bool {
+        func isBehindAnchor(_ member: Found) throws -> Bool {
             guard let after else { return true }
             if let isBehind = isBefore(after.values, member.keys) { return isBehind }
             guard let memberOrder else { return Double(member.number) > anchorPlace ?? 0 }
-            guard let key = memberOrder(name(member)), let anchor = memberOrder(after.name) else { return false }
+            guard let key = memberOrder(try name(member)), let anchor = memberOrder(after.name) else { return false }
             return anchor < key
         }
-        let start = after == nil ? 0 : found.firstIndex(where: isBehindAnchor) ?? found.count
+        let start = after == nil ? 0 : try found.firstIndex(where: isBehindAnchor) ?? found.count
         let shown = found[window(behind: start, of: found.count)]
         var writer = JSONWriter()
         writer.raw("{\"members\":[")
         var isFirst = true
         for member in shown {
             writer.separator(&isFirst)
-            self.member(name(member), document, member.place, to: &writer)
+            self.member(try name(member), try matched.document(member.text), member.place, to: &writer)
         }
         let last = shown.endIndex < found.count ? shown.last : nil
         end(
             &writer, count: found.count,
-            last: last.map {
-                Anchor(values: $0.keys, name: name($0), number: memberOrder == nil ? $0.number : 0)
+            last: try last.map {
+                Anchor(values: $0.keys, name: try name($0), number: memberOrder == nil ? $0.number : 0)
             })
         if explains {
             writer.bytes.removeLast()
@@ -214,7 +218,7 @@ extension MemberQuery: MembersQuery {
     /// A member of the answer, of its value as UTF-8 JSON.
     func member(_ name: String, _ json: [UInt8]?) throws -> [UInt8] {
         guard let json else { throw MemberIsGone() }
-        let document = try JSONDocument(json, depthMax: .max)
+        let document = try JSONDocument(encoded: json)
         var writer = JSONWriter(capacity: json.count + 64)
         member(name, document, document.root, to: &writer)
         return writer.bytes
@@ -236,29 +240,46 @@ extension MemberQuery: MembersQuery {
         writer.byte(UInt8(ascii: "}"))
     }
 
-    package func kept(of json: [UInt8], _ order: @escaping MemberOrder) throws -> (any KeptMembers)? {
-        guard !explains else { return nil }
-        let document = try JSONDocument(json, depthMax: .max)
+    package func kept(of texts: MemberTexts, _ order: @escaping MemberOrder) throws -> (any KeptMembers)? {
+        explains ? nil : try KeptOrder(self, texts, order)
+    }
+
+    package func answered(to texts: MemberTexts, _ memberOrder: MemberOrder?) throws -> [UInt8]? {
+        try answer(to: texts, memberOrder)
+    }
+
+    /// Whether a document is an object, or an array.
+    static func isObject(_ document: JSONDocument) throws(NoMembers) -> Bool {
         switch document.kind(document.root) {
-        case UInt8(ascii: "{"): return try KeptOrder(self, document, order)
-        case UInt8(ascii: "["): return nil
+        case UInt8(ascii: "{"): return true
+        case UInt8(ascii: "["): return false
         default: throw NoMembers()
         }
     }
 
-    package func answered(to json: [UInt8], _ memberOrder: MemberOrder?) throws -> [UInt8] {
-        guard let answer = try answer(to: json, memberOrder) else { throw NoMembers() }
-        return answer
-    }
-
     /// A member that the filter lets through.
     private struct Found {
-        /// The index of the value in the document.
+        /// The index of the text in which it is.
+        var text: Int
+        /// The index of the value in the document of that text.
         var place: Int
         /// The place among the members, which decides between equals.
         var number: Int
         /// The values of the member at the pointers of the order.
         var keys: [SortKey?]
+    }
+
+    /// The texts with members that the filter lets through, of which the last one that was asked for is parsed.
+    private struct MatchedTexts {
+        var texts: [[UInt8]] = []
+        private var newest: (text: Int, document: JSONDocument)?
+
+        mutating func document(_ text: Int) throws -> JSONDocument {
+            if let newest, newest.text == text { return newest.document }
+            let document = try JSONDocument(encoded: texts[text])
+            newest = (text, document)
+            return document
+        }
     }
 
     var isSorted: Bool { !order.isEmpty }

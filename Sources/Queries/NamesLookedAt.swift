@@ -48,8 +48,8 @@ extension JSONValue {
         var name = document.firstChild(place)
         while !document.isEnd(name) {
             let text = document.utf8(name)
-            if names.contains(where: { text.count == $0.count && text.elementsEqual($0) }) {
-                object[document.string(name)] = value(of: document, at: name + 1)
+            if names.contains(where: { $0.withUnsafeBufferPointer(text.hasBytes) }) {
+                object.append(document.string(name), value(of: document, at: name + 1))
             }
             name = document.after(name + 1)
         }

@@ -43,14 +43,15 @@ struct KeptOrderTests {
         }
         for number in 0..<20 { members[JSONKey("\(number * 7 % 31)")] = Self.value(using: &generator) }
         if seed % 2 == 0,
-            case .string(let next)? = try JSONValue(parsing: try query.answered(to: whole(), order))[pointer: "/next"]
+            case .string(let next)? = try query.answered(to: texts(whole()), order).map({ try JSONValue(parsing: $0) }
+            )?[pointer: "/next"]
         {
             query = try MemberQuery(
                 filter: filter, sort: sort, window: window, fields: nil, wantsCount: seed % 3 == 0, after: next)
         }
-        let kept = try #require(try query.kept(of: whole(), order))
+        let kept = try #require(try query.kept(of: texts(whole()), order))
         var shown = try kept.answer { members[JSONKey($0)]?.text }
-        #expect(try query.answer(to: whole(), order) == shown)
+        #expect(try query.answer(to: texts(whole()), order) == shown)
 
         for _ in 0..<120 {
             var touched: Set<JSONKey> = []
@@ -62,7 +63,7 @@ struct KeptOrderTests {
             let mayDiffer = try kept.update(
                 touched.map { ChangedMember(name: $0, order: JSONTree.key($0.text), value: members[$0]) },
                 stepsMax: nil)
-            let expected = try query.answer(to: whole(), order)
+            let expected = try query.answer(to: texts(whole()), order)
             if mayDiffer { shown = try kept.answer { members[JSONKey($0)]?.text } }
 
             #expect(shown == expected, "\(query.identity) of \(String(decoding: whole(), as: UTF8.self))")
@@ -73,7 +74,7 @@ struct KeptOrderTests {
     func costly() throws {
         let query = try MemberQuery(filter: "@..a", sort: nil, window: 0..<9, fields: nil, wantsCount: true)
         let order: MemberOrder = { JSONTree.key($0) }
-        let kept = try #require(try query.kept(of: Array(#"{"x":{"a":1}}"#.utf8), order))
+        let kept = try #require(try query.kept(of: texts(#"{"x":{"a":1}}"#), order))
         let before = try kept.answer { _ in Array(#"{"a":1}"#.utf8) }
         let large = JSONValue.array(Array(repeating: .integer(1), count: 100))
 
@@ -91,8 +92,8 @@ struct KeptOrderTests {
     @Test("an array, and an object with a name that the order does not know, are not kept")
     func unkept() throws {
         let query = try MemberQuery(filter: nil, sort: "/a", window: 0..<9, fields: nil, wantsCount: true)
-        #expect(try query.kept(of: Array("[1]".utf8)) { JSONTree.key($0) } == nil)
-        #expect(try query.kept(of: Array(#"{"a":1}"#.utf8)) { _ in nil } == nil)
-        #expect(throws: NoMembers.self) { try query.kept(of: Array("1".utf8)) { JSONTree.key($0) } }
+        #expect(try query.kept(of: texts("[1]")) { JSONTree.key($0) } == nil)
+        #expect(try query.kept(of: texts(#"{"a":1}"#)) { _ in nil } == nil)
+        #expect(throws: NoMembers.self) { try query.kept(of: texts("1")) { JSONTree.key($0) } }
     }
 }

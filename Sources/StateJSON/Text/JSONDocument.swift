@@ -18,7 +18,16 @@ package final class JSONDocument {
     /// O(n), about 0.3 us for a small action.
     ///
     /// - Throws: ``JSONFault`` of kind `malformed`, `numberOutOfRange`, `duplicateKey` or `tooDeep`.
-    package init(_ bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
+    package convenience init(_ bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
+        try self.init(encoded: bytes, depthMax: depthMax)
+        try check(depthMax: depthMax)
+    }
+
+    /// Parses JSON that this program has encoded: it has no key twice, and may be nested as deep as it is.
+    ///
+    /// - Parameter depthMax: the depth that a fault names.
+    /// - Throws: ``JSONFault`` of any kind but `duplicateKey`.
+    package init(encoded bytes: [UInt8], depthMax: Int = .max) throws(JSONFault) {
         let parser = JSONParserPool.take()
         var status = bytes.withUnsafeBufferPointer { storekeeper_json_parse(parser.handle, $0.baseAddress, $0.count) }
         if status == STOREKEEPER_JSON_NUMBER_OUT_OF_RANGE || status == STOREKEEPER_JSON_MALFORMED,
@@ -36,7 +45,6 @@ package final class JSONDocument {
         self.parser = parser
         self.tape = tape
         self.strings = strings
-        try check(depthMax: depthMax)
     }
 
     deinit {

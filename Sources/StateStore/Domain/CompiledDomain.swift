@@ -241,10 +241,15 @@ package final class CompiledDomain<State: StateType>: Sendable {
         case .hidden: return .nothing
         case .query(let query, of: let base):
             guard countMax == .max else { return .overBudget }
-            guard let value = try select(base, in: snapshot, countMax: .max).bytes else { return .nothing }
-            var order: MemberOrder?
-            if case .pointer(let pointer) = base { order = layout.memberOrder(pointer.tokens[...]) }
-            return .encoded(try query.query.answered(to: value, order))
+            let answer: [UInt8]?
+            if case .pointer(let pointer) = base {
+                answer = try query.query.answered(
+                    to: { try snapshot.visitTexts(at: pointer, $0) }, layout.memberOrder(pointer.tokens[...]))
+            } else {
+                guard let value = try select(base, in: snapshot, countMax: .max).bytes else { return .nothing }
+                answer = try query.query.answered(to: { try $0(value) }, nil)
+            }
+            return answer.map(SelectedValue.encoded) ?? .nothing
         }
     }
 

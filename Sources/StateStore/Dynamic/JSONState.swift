@@ -26,6 +26,10 @@ struct TreeNode: LayoutNode {
 
     func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? { { JSONTree.key($0) } }
 
+    func visitTexts(_ state: JSONState, _ tokens: ArraySlice<String>, _ take: ([UInt8]) throws -> Void) throws {
+        try state.tree.tree(at: tokens)?.visitTexts(take)
+    }
+
     func count(_ state: JSONState) -> Int { state.tree.partsCount }
 
     func knownBytesCount(_ state: JSONState) -> Int? { state.tree.bytesCount }

@@ -110,16 +110,30 @@ package final class JSONTree: Sendable {
         }
     }
 
+    /// Hands out the value, as ``MemberTexts`` says.
+    func visitTexts(_ take: ([UInt8]) throws -> Void) throws {
+        guard case .object(let members) = shape else { return try take(text) }
+        var texts = ObjectTexts()
+        try members.visit { (key, member) throws in
+            try texts.add(to: take) { Self.write(key, Self.tree(member), to: &$0) }
+        }
+        try texts.end(to: take)
+    }
+
     private static func write(to writer: inout JSONWriter, members visit: ((EntityKey, JSONTree) -> Void) -> Void) {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
         visit { key, tree in
             writer.separator(&isFirst)
-            writer.string(key.token)
-            writer.byte(UInt8(ascii: ":"))
-            tree.write(to: &writer)
+            write(key, tree, to: &writer)
         }
         writer.byte(UInt8(ascii: "}"))
+    }
+
+    private static func write(_ key: EntityKey, _ member: JSONTree, to writer: inout JSONWriter) {
+        writer.string(key.token)
+        writer.byte(UInt8(ascii: ":"))
+        member.write(to: &writer)
     }
 
     private static func write(to writer: inout JSONWriter, elements visit: ((JSONTree) -> Void) -> Void) {

@@ -24,6 +24,9 @@ package protocol AnySnapshot: AnyObject, Sendable {
 
     /// The order of the members of an object at a place, where it is the same in every state; nil elsewhere.
     func memberOrder(at place: JSONPointer) -> MemberOrder?
+
+    /// Hands out the value at a place, as ``MemberTexts`` says; O(n) in the size of the value.
+    func visitTexts(at place: JSONPointer, _ take: ([UInt8]) throws -> Void) throws
 }
 
 extension AnySnapshot {
@@ -105,6 +108,10 @@ final class Snapshot<State: StateType>: AnySnapshot {
     }
 
     func memberOrder(at place: JSONPointer) -> MemberOrder? { domain.layout.memberOrder(place.tokens[...]) }
+
+    func visitTexts(at place: JSONPointer, _ take: ([UInt8]) throws -> Void) throws {
+        try domain.layout.visitTexts(state, place.tokens[...], take)
+    }
 
     func isSlow(_ selection: Selection) -> Bool { domain.isSlow(selection, in: self) }
 

@@ -18,6 +18,9 @@ protocol LayoutNode<Root>: Sendable {
     /// The order of the members of an object at a place, where it is always the same; nil elsewhere.
     func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder?
 
+    /// Hands out the value at a place, as ``MemberTexts`` says.
+    func visitTexts(_ root: Root, _ tokens: ArraySlice<String>, _ take: ([UInt8]) throws -> Void) throws
+
     /// About how many parts there are to encode: each entity of a table counts one, and every other value counts one.
     func count(_ root: Root) -> Int
 
@@ -56,6 +59,10 @@ extension LayoutNode {
     func declares(_ tokens: ArraySlice<String>) -> Bool { true }
 
     func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? { nil }
+
+    func visitTexts(_ root: Root, _ tokens: ArraySlice<String>, _ take: ([UInt8]) throws -> Void) throws {
+        if let bytes = try select(root, tokens) { try take(bytes) }
+    }
 
     func has(_ root: Root, _ tokens: ArraySlice<String>) throws -> Bool {
         // The part itself is there: nothing is encoded for that.
@@ -176,6 +183,11 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
         tokens.first.flatMap { member($0)?.memberOrder(tokens.dropFirst()) }
     }
 
+    func visitTexts(_ root: Root, _ tokens: ArraySlice<String>, _ take: ([UInt8]) throws -> Void) throws {
+        guard let token = tokens.first else { return try take(try bytes(root)) }
+        try member(token)?.visitTexts(root, tokens.dropFirst(), take)
+    }
+
     func count(_ root: Root) -> Int { members.reduce(1) { $0 + $1.count(root) } }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
@@ -247,6 +259,7 @@ final class LayoutField<Root: Sendable>: Sendable {
     let has: @Sendable (Root, ArraySlice<String>) throws -> Bool
     let declares: @Sendable (ArraySlice<String>) -> Bool
     let memberOrder: @Sendable (ArraySlice<String>) -> MemberOrder?
+    let visitTexts: @Sendable (Root, ArraySlice<String>, ([UInt8]) throws -> Void) throws -> Void
     let count: @Sendable (Root) -> Int
     let path: any PartialKeyPath<Root> & Sendable
     let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
@@ -262,6 +275,7 @@ final class LayoutField<Root: Sendable>: Sendable {
         has = { root, tokens in try part.read(root) { try node.has($0, tokens) } }
         declares = { node.declares($0) }
         memberOrder = { node.memberOrder($0) }
+        visitTexts = { root, tokens, take in try part.read(root) { try node.visitTexts($0, tokens, take) } }
         write = { root, writer in try part.read(root) { try node.write($0, to: &writer) } }
         select = { root, tokens, countMax in try part.read(root) { try node.select($0, tokens, countMax: countMax) } }
         count = { root in part.read(root) { node.count($0) } }

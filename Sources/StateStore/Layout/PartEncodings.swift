@@ -26,15 +26,37 @@ final class PartEncodings<Key: Comparable & Sendable, Value: Sendable>: Sendable
                 try element(key, value, &writer)
             }
         }
+        try visitParts(of: map, element) { members throws in
+            writer.separator(&isFirst)
+            writer.raw(members)
+        }
+    }
+
+    /// Hands out the map as an object, as ``MemberTexts`` says.
+    func visitTexts(
+        _ map: Map, _ take: ([UInt8]) throws -> Void, _ member: (Key, Value, inout JSONWriter) throws -> Void
+    ) throws {
+        var texts = ObjectTexts()
+        try visitParts(of: map, member) { members throws in try texts.add(to: take) { $0.raw(members) } }
+        try texts.end(to: take)
+    }
+
+    /// Visits the encodings of all elements, some of them at once with commas between.
+    private func visitParts(
+        of map: Map, _ element: (Key, Value, inout JSONWriter) throws -> Void, _ body: ([UInt8]) throws -> Void
+    ) throws {
         let known = kept.withLock { $0 }
         var parts = Parts(minimumCapacity: known.count)
         var bytesCount = 0
         try map.visitParts(of: Self.partCountMax) { (node, isWhole) throws in
-            writer.separator(&isFirst)
-            guard isWhole else { return try element(node.key, node.value, &writer) }
+            guard isWhole else {
+                var writer = JSONWriter()
+                try element(node.key, node.value, &writer)
+                return try body(writer.bytes)
+            }
             let identity = ObjectIdentifier(node)
             let part = try known[identity] ?? (node, Self.encode(node, element))
-            writer.raw(part.bytes)
+            try body(part.bytes)
             bytesCount += part.bytes.count
             if bytesCount <= Self.bytesMax { parts[identity] = part }
         }

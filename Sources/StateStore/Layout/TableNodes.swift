@@ -7,12 +7,14 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
 
     func write(_ table: Table, to writer: inout JSONWriter) throws {
         writer.byte(UInt8(ascii: "{"))
-        try parts.write(table.entries, to: &writer) { key, entry, writer in
-            writer.string(key.token)
-            writer.byte(UInt8(ascii: ":"))
-            writer.raw(try Table.entry(entry).bytes())
-        }
+        try parts.write(table.entries, to: &writer, Self.write)
         writer.byte(UInt8(ascii: "}"))
+    }
+
+    private static func write(_ key: EntityKey, _ entry: any AnyObject & Sendable, to writer: inout JSONWriter) throws {
+        writer.string(key.token)
+        writer.byte(UInt8(ascii: ":"))
+        writer.raw(try Table.entry(entry).bytes())
     }
 
     func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
@@ -25,6 +27,14 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? {
         guard tokens.isEmpty else { return nil }
         return { @Sendable token in ID(token: token)?.key }
+    }
+
+    func visitTexts(_ table: Table, _ tokens: ArraySlice<String>, _ take: ([UInt8]) throws -> Void) throws {
+        guard tokens.isEmpty else {
+            if let bytes = try select(table, tokens) { try take(bytes) }
+            return
+        }
+        try parts.visitTexts(table.entries, take, Self.write)
     }
 
     func count(_ table: Table) -> Int { table.count }

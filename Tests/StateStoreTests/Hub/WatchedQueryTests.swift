@@ -40,18 +40,22 @@ private final class Least: MembersQuery, Sendable {
 
     var identity: String { "\(least)" }
 
-    private func names(_ json: [UInt8]) throws -> Set<Int> {
+    private func names(_ texts: MemberTexts) throws -> Set<Int>? {
         evaluations.add(1, ordering: .relaxed)
-        guard case .object(let object) = try JSONValue(parsing: json) else { throw MemberIsGone() }
-        return Set(object.members.compactMap { Int($0.key) }.filter { $0 >= least })
+        var names: Set<Int>?
+        try texts { json throws in
+            guard case .object(let object) = try JSONValue(parsing: json) else { throw MemberIsGone() }
+            names = (names ?? []).union(object.members.compactMap { Int($0.key) }.filter { $0 >= least })
+        }
+        return names
     }
 
-    func answered(to json: [UInt8], _ order: MemberOrder?) throws -> [UInt8] {
-        Array("\(try names(json).sorted())".utf8)
+    func answered(to texts: MemberTexts, _ order: MemberOrder?) throws -> [UInt8]? {
+        try names(texts).map { Array("\($0.sorted())".utf8) }
     }
 
-    func kept(of json: [UInt8], _ order: @escaping MemberOrder) throws -> (any KeptMembers)? {
-        Kept(query: self, names: try names(json))
+    func kept(of texts: MemberTexts, _ order: @escaping MemberOrder) throws -> (any KeptMembers)? {
+        try names(texts).map { Kept(query: self, names: $0) }
     }
 
     func selection(at place: JSONPointer = "/items/entities") -> Selection {

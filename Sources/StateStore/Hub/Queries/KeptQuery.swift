@@ -89,9 +89,8 @@ final class KeptQuery: Sendable {
             let (epoch, version) = (snapshot.cursor.epoch, snapshot.cursor.version)
             if let known = work.version, known > version {
                 if let newer = reading(epoch), newer.encoded != nil { return newer }
-                let bytes = try snapshot.selected(.pointer(place), countMax: .max).bytes
-                let answer = try bytes.map { Encoded(try query.answered(to: $0, snapshot.memberOrder(at: place))) }
-                return Reading(cursor: snapshot.cursor, encoded: answer)
+                let answer = try query.answered(to: texts(in: snapshot), snapshot.memberOrder(at: place))
+                return Reading(cursor: snapshot.cursor, encoded: answer.map(Encoded.init))
             }
             if let known = encoded(changed: version), !keeps || work.members != nil || work.keepsNothing {
                 return Reading(cursor: snapshot.cursor, encoded: known)
@@ -150,17 +149,20 @@ final class KeptQuery: Sendable {
         try snapshot.selected(.pointer(place.appending(name)), countMax: .max).bytes
     }
 
+    private func texts(in snapshot: any AnySnapshot) -> MemberTexts {
+        { take in try snapshot.visitTexts(at: self.place, take) }
+    }
+
     private func evaluated(_ work: inout Work, _ snapshot: any AnySnapshot, keeps: Bool) throws -> [UInt8]? {
         work.members = nil
         work.keepsNothing = keeps
-        guard let value = try snapshot.selected(.pointer(place), countMax: .max).bytes else { return nil }
-        let order = snapshot.memberOrder(at: place)
-        if keeps, !work.isTooLarge, let order, let members = try query.kept(of: value, order) {
+        let (texts, order) = (texts(in: snapshot), snapshot.memberOrder(at: place))
+        if keeps, !work.isTooLarge, let order, let members = try query.kept(of: texts, order) {
             let bytes = try members.answer { try self.value(of: $0, in: snapshot) }
             (work.members, work.keepsNothing) = (members, false)
             return bytes
         }
-        return try query.answered(to: value, order)
+        return try query.answered(to: texts, order)
     }
 
     /// Publishes the answer for a version, and counts the memory of the members.

@@ -8,22 +8,18 @@ package protocol MembersQuery: Sendable {
     /// The text that tells the query from every other one.
     var identity: String { get }
 
-    /// The answer for a value, as compact UTF-8 JSON; O(n) in the bytes of the value.
+    /// The answer for a value, as compact UTF-8 JSON, or nil without a value; O(n) in the bytes of the value.
     ///
-    /// - Parameters:
-    ///   - json: valid UTF-8 JSON.
-    ///   - order: the order of the value's own members by their names, if there is one.
+    /// - Parameter order: the order of the value's own members by their names, if there is one.
     /// - Throws: for a value without members, and for a query that looks at too many values.
-    func answered(to json: [UInt8], _ order: MemberOrder?) throws -> [UInt8]
+    func answered(to texts: MemberTexts, _ order: MemberOrder?) throws -> [UInt8]?
 
     /// The members that the query lets through in their order, to be kept while the value changes.
     ///
-    /// - Parameters:
-    ///   - json: valid UTF-8 JSON.
-    ///   - order: the order of the value's own members.
-    /// - Returns: nil for an array, whose members have no names.
+    /// - Parameter order: the order of the value's own members.
+    /// - Returns: nil for an array, whose members have no names, and without a value.
     /// - Throws: as ``answered(to:_:)``.
-    func kept(of json: [UInt8], _ order: @escaping MemberOrder) throws -> (any KeptMembers)?
+    func kept(of texts: MemberTexts, _ order: @escaping MemberOrder) throws -> (any KeptMembers)?
 }
 
 /// The place of a member among the members of its object, by its name; nil for a name that no member has.
