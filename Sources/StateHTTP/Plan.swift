@@ -159,7 +159,7 @@ final class DispatchOptions: Sendable {
 }
 
 /// A GET of a selection.
-package struct ReadRequest: Sendable {
+package struct ReadRequest: Hashable, Sendable {
     /// The selection, as the whole store names it.
     package var selection: Selection
     /// The store that the path names.
@@ -199,9 +199,9 @@ package struct ReadRequest: Sendable {
 }
 
 /// A GET of the commits after a cursor.
-package struct ChangesRequest: Sendable {
+package struct ChangesRequest: Hashable, Sendable {
     /// The start of the commits that the client asks for.
-    package enum Since: Sendable, Equatable {
+    package enum Since: Hashable, Sendable {
         case cursor(Cursor), oldest, now
         /// Before everything: the client knows nothing. Only a keyed difference without `since` has it.
         case never
@@ -216,7 +216,7 @@ package struct ChangesRequest: Sendable {
         case difference(JSONPointer)
     }
     /// The answer to a cursor that is lost or expired.
-    package enum OnLost: Sendable, Equatable { case problem, snapshot }
+    package enum OnLost: Hashable, Sendable { case problem, snapshot }
 
     package var since: Since
     /// The most commits in one answer.
@@ -255,7 +255,7 @@ package final class StreamRequest: Sendable {
     }
 
     /// The content of the stream.
-    package enum Source: Sendable {
+    package enum Source: Hashable, Sendable {
         /// The value of a selection, and each new value.
         case value(ReadRequest)
         /// Every commit after a cursor.
@@ -308,7 +308,7 @@ package final class StreamRequest: Sendable {
 }
 
 /// How long a client waits.
-package struct Wait: Sendable, Equatable {
+package struct Wait: Hashable, Sendable {
     package var duration: Duration
     /// The whole seconds for `Preference-Applied`; set where the client used `Prefer` or the server cut the wait.
     package var applied: Int?

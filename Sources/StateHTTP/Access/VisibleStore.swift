@@ -103,3 +103,11 @@ package struct VisibleStore: Sendable {
         return filter
     }
 }
+
+extension VisibleStore: Hashable {
+    package static func == (left: VisibleStore, right: VisibleStore) -> Bool {
+        left.scope === right.scope && left.access == right.access && left.root == right.root
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(access) }
+}

@@ -16,7 +16,7 @@ package struct AnswerMembers: Sendable {
 
     /// Reads an answer; O(n) in its bytes.
     init?(_ encoded: Encoded) {
-        guard let document = try? JSONDocument(encoded.body, depthMax: .max) else { return nil }
+        guard let document = try? JSONDocument(encoded: encoded.body) else { return nil }
         var keys: [JSONKey] = []
         var (values, count): ([JSONKey: ContentHash], Int?) = ([:], nil)
         var name = document.firstChild(document.root)
@@ -150,6 +150,15 @@ package struct KeyedQuery: Sendable {
     package let since: Cursor?
     let before: AnswerMembers?
     let answers: KeyedAnswers
+}
+
+/// Two queries for the same selection are equal where their clients know the same answer.
+extension KeyedQuery: Hashable {
+    package static func == (left: KeyedQuery, right: KeyedQuery) -> Bool {
+        left.since == right.since && (left.before == nil) == (right.before == nil)
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(since) }
 }
 
 extension Contract {

@@ -38,6 +38,12 @@ package struct RequestID: Sendable {
     }
 }
 
+/// Requests are equal whatever their names: no answer that clients share has one.
+extension RequestID: Hashable {
+    package static func == (left: RequestID, right: RequestID) -> Bool { true }
+    package func hash(into hasher: inout Hasher) {}
+}
+
 /// The origin of a request's ID: the client's `X-Request-ID`, or else its number.
 ///
 /// Few requests need the ID, so it is made where one does.
@@ -59,6 +65,12 @@ package struct RequestName: Sendable {
 
     /// The ID, whose text is at most 128 visible ASCII characters.
     package var id: RequestID { RequestID(given.isEmpty ? numbers.text(of: number) : given, trace) }
+}
+
+/// Equal as ``RequestID``.
+extension RequestName: Hashable {
+    package static func == (left: RequestName, right: RequestName) -> Bool { true }
+    package func hash(into hasher: inout Hasher) {}
 }
 
 struct RoutedRequest {

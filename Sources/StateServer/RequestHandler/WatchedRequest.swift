@@ -16,26 +16,24 @@ final class WatchedRequest: Sendable {
         case dispatch(DispatchRequest, RequestName)
     }
 
-    /// The options that decide the bytes of an answer.
+    /// The whole request, without its name and without what decides no byte of its answers.
     ///
-    /// Requests with equal options share the answer to the same delivery.
+    /// Requests with equal options share the answer to the same delivery. A parameter that is forgotten here is compared, and
+    /// costs time.
     struct Options: Hashable {
-        var style = Style.compact
-        var coding: ContentCoding?
-        var applied: Int?
-        var store = ""
-        var access: Access?
-        var form = ChangesRequest.Form.patches
-        var stream: StreamRequest.Format?
-        var durable: DurableRead?
-        var until: [UInt8]?
-        var since: Cursor?
-        var trace: String?
+        enum Request: Hashable {
+            case read(ReadRequest)
+            case changes(ChangesRequest)
+            case stream(StreamRequest.Source, StreamRequest.Format)
+            case dispatch
+        }
+
+        let request: Request
+        let trace: String?
     }
 
     let exchange: Exchange
     let kind: Kind
-    let options: Options
     /// How many entities the stream has sent of the snapshot that it begins with.
     let sentEntities: Atomic<Int>
 
@@ -44,10 +42,9 @@ final class WatchedRequest: Sendable {
         self.kind = kind
         let sentCount = if case .stream(let request) = kind { request.snapshot?.position ?? 0 } else { 0 }
         sentEntities = Atomic(sentCount)
-        var options = Options(kind)
-        if let trace = exchange.trace { options.trace = trace.text }
-        self.options = options
     }
+
+    var options: Options { Options(request: kind.options, trace: exchange.trace?.text) }
 
     var access: Access {
         switch kind {
@@ -101,27 +98,40 @@ extension [WatchedRequest] {
     }
 }
 
-extension WatchedRequest.Options {
-    fileprivate init(_ kind: WatchedRequest.Kind) {
-        switch kind {
-        case .read(let request):
-            self.init(
-                style: request.style, coding: request.coding, applied: request.wait?.applied, store: request.store.name,
-                until: request.until?.text, since: request.keyed?.since)
-        case .changes(let request): self.init(request)
+extension WatchedRequest.Kind {
+    fileprivate var options: WatchedRequest.Options.Request {
+        switch self {
+        case .read(let request): return .read(request.untimed)
+        case .changes(let request): return .changes(request.untimed)
         case .stream(let request):
             switch request.source {
-            case .value: self.init(stream: request.format)
-            case .changes(let changes): self.init(changes, stream: request.format)
+            case .value(var read):
+                // The stream has begun.
+                read.known = nil
+                return .stream(.value(read.untimed), request.format)
+            case .changes(var changes):
+                changes.since = .now
+                return .stream(.changes(changes.untimed), request.format)
             }
-        case .dispatch: self.init()
+        case .dispatch: return .dispatch
         }
     }
+}
 
-    private init(_ request: ChangesRequest, stream: StreamRequest.Format? = nil) {
-        self.init(
-            style: request.style, coding: request.coding, applied: request.wait?.applied, store: request.store.name,
-            access: request.store.access, form: request.form, stream: stream,
-            durable: request.durable)
+extension ReadRequest {
+    fileprivate var untimed: ReadRequest {
+        var request = self
+        request.wait?.duration = .zero
+        request.debounce = nil
+        return request
+    }
+}
+
+extension ChangesRequest {
+    fileprivate var untimed: ChangesRequest {
+        var request = self
+        request.wait?.duration = .zero
+        request.debounce = nil
+        return request
     }
 }
