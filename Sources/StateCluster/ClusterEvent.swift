@@ -24,7 +24,7 @@ package enum ClusterEvent: Sendable {
 package struct ClusterFault: Error, Sendable, CustomStringConvertible {
     package let description: String
     /// Whether it may pass without anybody's doing.
-    let isPassing: Bool
+    package let isPassing: Bool
 
     init(_ description: String, isPassing: Bool = false) {
         self.description = description

@@ -186,7 +186,10 @@ package struct Contract: Sendable {
     private func file(_ request: Request, _ path: [String]) -> String? {
         switch (path.first, path.dropFirst().first) {
         case ("v1", let name?) where ["client.js", "client.py"].contains(name) && path.count == 2: name
-        case ("v1", "docs"): path.count == 2 ? "docs/StateServer.md" : path.dropFirst().joined(separator: "/")
+        case ("v1", "docs"):
+            path.count == 2
+                ? "docs/StateServer.md"
+                : path.dropFirst().joined(separator: "/") + (path.last?.contains(".") == true ? "" : ".md")
         case ("page", let name?) where limits.hasPage && path.count == 2: name
         case (nil, _) where limits.hasPage && isNavigation(request): "index.html"
         case ("", nil) where limits.hasPage && isNavigation(request): "index.html"

@@ -32,7 +32,7 @@ export function hookCards(context) {
 }
 
 function card(hook, context) {
-    const { id, origin, pause, behind, failure, refused } = hook, state = stateOf(hook)
+    const { id, origin, pause, behind, failure, refused, refusedAt, refusedCount } = hook, state = stateOf(hook)
     const command = verb => `storekeeper hook ${verb} --data "$DATA" ${id}`
     return h("article", { class: "card", "aria-label": `Hook ${id}` },
         h("h4", {}, foreign(id, 80)),
@@ -49,7 +49,10 @@ function card(hook, context) {
                 fact("Last fault", [foreign(failure.reason, 300), `, ${plural(failure.attempts, "attempt")}`]),
                 pause === null && fact("Next attempt", h("span", { "data-due": failure.next })),
             ],
-            refused !== null && fact("Refused", foreign(refused, 300))),
+            refused !== null && fact("Refused", [foreign(refused, 300), `, ${plural(refusedCount, "answer")}`,
+                refusedAt !== null && [", the newest at ", link(`version ${count(versionOf(refusedAt))}`,
+                    context.address("live", { commit: refusedAt }, null))]])),
         pause === null ? copyable("Pause it", command("pause")) : copyable("Resume it", command("resume")),
-        failure && copyable("Skip this commit", command("skip")))
+        failure && copyable("Skip this commit", command("skip")),
+        refusedAt !== null && copyable("Send it again", command("resend")))
 }

@@ -178,6 +178,14 @@ extension Problem {
         )
     }
 
+    /// The etcd that has the history does not answer.
+    package static var historyUnreachable: Problem {
+        Problem(
+            .serviceUnavailable, "history-unreachable",
+            "the etcd that has the older commits does not answer; the latest state can be read; try again in a moment",
+            fields: [.retryAfter: "1"])
+    }
+
     /// There is nothing to back up.
     package static var noJournal: Problem {
         Problem(

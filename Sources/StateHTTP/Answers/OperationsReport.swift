@@ -43,8 +43,11 @@ package struct OperationsReport: Sendable {
         /// How many versions it is behind the newest one; nil on a server that does not deliver.
         package var behind: Version?
         package var failure: Failure?
-        /// Why the newest actions of an answer were not committed; nil if they were.
+        /// Why the actions of an answer were not committed, the newest; nil if all were.
         package var refused: String?
+        /// The cursor of the commit that was answered so.
+        package var refusedAt: String?
+        package var refusedCount: Int
 
         /// A delivery that has failed and is tried again.
         package struct Failure: Sendable {
@@ -63,10 +66,11 @@ package struct OperationsReport: Sendable {
 
         package init(
             id: String, origin: String, condition: String, pause: String?, behind: Version?, failure: Failure?,
-            refused: String?
+            refused: String?, refusedAt: String?, refusedCount: Int
         ) {
             (self.id, self.origin, self.condition, self.pause) = (id, origin, condition, pause)
             (self.behind, self.failure, self.refused) = (behind, failure, refused)
+            (self.refusedAt, self.refusedCount) = (refusedAt, refusedCount)
         }
     }
 
@@ -162,7 +166,9 @@ extension Contract {
             ("paused", .bool(hook.pause != nil)), ("condition", .string(hook.condition)),
             ("pause", hook.pause.map(JSONValue.string) ?? .null),
             ("behind", hook.behind.map(JSONValue.unsigned) ?? .null), ("failure", failure ?? .null),
-            ("refused", hook.refused.map(JSONValue.string) ?? .null))
+            ("refused", hook.refused.map(JSONValue.string) ?? .null),
+            ("refusedAt", hook.refusedAt.map(JSONValue.string) ?? .null),
+            ("refusedCount", .integer(Int64(hook.refusedCount))))
     }
 
     private func json(_ grantee: OperationsReport.Grantee) -> JSONValue {

@@ -263,7 +263,7 @@ extension Contract {
     func unknownType(
         _ type: String, at pointer: JSONPointer?, _ store: VisibleStore, _ hint: Hint = .nearestNames
     ) -> Problem {
-        let near = hint == .nearestNames ? NearestNames.of(type, among: store.types) : []
+        let near = hint == .nearestNames ? NearestNames.of(type, among: store.types).filter { $0 != type } : []
         let hint =
             near.isEmpty ? "GET \(store.path)/actions lists them" : "did you mean \(near.joined(separator: " or "))?"
         let detail = "there is no action of this type; \(hint)"

@@ -1,14 +1,15 @@
 internal import ArgumentParser
 internal import FoundationEssentials
 internal import StateHTTP
+internal import StateJSON
 internal import StateStore
 
 struct HookCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hook", abstract: "Make, list or change the hooks of a server, also while it is running.",
         subcommands: [
-            HookCreate.self, HookList.self, HookPause.self, HookResume.self, HookSkip.self, HookRotate.self,
-            HookDelete.self,
+            HookCreate.self, HookList.self, HookPause.self, HookResume.self, HookSkip.self, HookResend.self,
+            HookRotate.self, HookDelete.self,
         ])
 }
 
@@ -91,6 +92,7 @@ struct HookList: SettingsCommand {
         let progress = try settings.hookProgressFile().read().hooks
         let history = try? JournalPlace(settings.data, settings)?.history()
         let latest = history.map { Cursor($0.epoch, $0.latest) }
+        let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
         for entry in entries {
             let known = progress.first { $0.id == entry.id }
             let words =
@@ -99,6 +101,7 @@ struct HookList: SettingsCommand {
                 + (entry.secrets.count > 1 ? ["secrets=2"] : [])
             let condition = entry.condition(known, latest)
             print(entry.id, entry.url, condition, words.joined(separator: " "), separator: "  ")
+            if let catalogue { Failure.warn(entry.warnings(in: catalogue).map { "\(entry.id): \($0)" }) }
         }
     }
 }
@@ -179,6 +182,35 @@ struct HookSkip: SettingsCommand {
             skipped = failing.cursor
         }
         print("skipped: \(skipped ?? "")")
+    }
+}
+
+struct HookResend: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resend", abstract: "Send a commit again whose answer was refused, and those behind it.",
+        discussion: "They have the same IDs as before: actions that are committed are not committed again.")
+
+    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var hook: NamedHook
+
+    @Option(help: "The cursor of the first commit; by default that of the newest refused answer.")
+    var from: String?
+
+    var options: SettingsOptions { place.options }
+
+    func run(_ reading: SettingsReading) async throws {
+        let (id, settings) = (hook.id, reading.settings)
+        let refused = try settings.hookProgressFile().read().hooks.first { $0.id == id }?.refusedAt
+        try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
+            guard let cursor = from ?? refused else {
+                throw SettingsFault(description: "no answer to the hook \(id) was refused; name a commit with --from")
+            }
+            guard Cursor(text: cursor) != nil else {
+                throw SettingsFault(description: "\(cursor) is not the cursor of a commit, such as akem2szdfs5zt65l.12")
+            }
+            entry.resend = .init(from: cursor, time: RFC3339.text(milliseconds: Timestamp.now().milliseconds))
+            print("sends again from: \(cursor)")
+        }
     }
 }
 
@@ -263,7 +295,12 @@ extension HookFile.Entry {
                 "failing at \(failing.cursor): \(failing.reason), \(failing.attempts) attempts since \(failing.since), next at \(failing.next)"
             )
         }
-        if let refused = progress?.refused { words.append("newest actions refused: \(refused)") }
+        if let progress, let refused = progress.refused {
+            let count = progress.refusedCount ?? 1
+            words.append(
+                (count == 1 ? "1 answer" : "\(count) answers") + " refused"
+                    + (progress.refusedAt.map { ", the newest at \($0)" } ?? "") + ": \(refused)")
+        }
         words.append(behind(progress, latest).map { $0 == 0 ? "up to date" : "\($0) behind" } ?? "not begun")
         return words.joined(separator: "; ")
     }

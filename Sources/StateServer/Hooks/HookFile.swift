@@ -23,6 +23,16 @@ struct HookFile: Sendable {
         var paused: String?
         /// The cursor of a commit that an operator has passed over.
         var skipped: String?
+        /// The commit from which an operator has it send again.
+        var resend: Resend?
+
+        /// An order to send a commit again, and those behind it.
+        struct Resend: Sendable, Codable, Equatable {
+            /// The cursor of the commit.
+            var from: String
+            /// When it was given, which tells two orders apart; in RFC 3339.
+            var time: String
+        }
 
         /// The subject of the actions in its answers.
         var subject: String { Self.subjectPrefix + id }

@@ -20,8 +20,14 @@ struct HookProgress: Sendable, Codable, Equatable {
     /// The cursor through which every commit is delivered, or does not concern the hook.
     var cursor: String
     var failing: Failing?
-    /// Why the newest actions of an answer were not committed, or nil if they were.
+    /// Why the actions of an answer were not committed, the newest; nil if all were.
     var refused: String?
+    /// The cursor of the commit that was answered so.
+    var refusedAt: String?
+    /// How many answers were refused.
+    var refusedCount: Int?
+    /// The time of the newest ``HookFile/Entry/Resend`` that was carried out.
+    var resent: String?
 
     /// A text of a receiver as it is shown to an operator: at most 300 characters, without control and format characters.
     static func shown(_ text: String) -> String {
@@ -74,8 +80,13 @@ struct HookProgressFile: Sendable {
             for index in merged.hooks.indices where isShared {
                 guard let known = old.hooks.first(where: { $0.id == merged.hooks[index].id }),
                     let there = Cursor(text: known.cursor), let here = Cursor(text: merged.hooks[index].cursor),
-                    there.epoch == here.epoch, there.version > here.version
+                    there.epoch == here.epoch
                 else { continue }
+                // A hook that an operator has sent back is behind.
+                let isNewer =
+                    known.resent == merged.hooks[index].resent
+                    ? there.version > here.version : merged.hooks[index].resent == nil
+                guard isNewer else { continue }
                 merged.hooks[index] = known
             }
             return merged == old ? nil : try file.encode(merged)

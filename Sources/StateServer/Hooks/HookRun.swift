@@ -36,6 +36,7 @@ struct HookRun: Sendable {
 
     init(_ entry: HookFile.Entry, _ view: HookView, _ progress: HookProgress) {
         (self.entry, self.view, self.progress) = (entry, view, progress)
+        resend()
     }
 
     /// The cursor through which everything is delivered; nil if the file has another text there.
@@ -55,6 +56,18 @@ struct HookRun: Sendable {
         if entry.paused != nil || isOther { attempt = nil }
         if isOther { (commits, commitsEnd, delivery) = ([], 0, nil) }
         if let delivery, entry.skipped == delivery.cursor.description { finish(delivery) }
+        resend()
+    }
+
+    /// Goes back to a commit from which an operator has it send again, once.
+    private mutating func resend() {
+        guard let resend = entry.resend, resend.time != progress.resent, let from = Cursor(text: resend.from) else {
+            return
+        }
+        (commits, commitsEnd, delivery, attempt, notBefore) = ([], 0, nil, nil, nil)
+        (progress.failing, progress.refused, progress.refusedAt, progress.refusedCount) = (nil, nil, nil, nil)
+        progress.resent = resend.time
+        move(to: Cursor(from.epoch, max(1, from.version) - 1))
     }
 
     // MARK: The next delivery
@@ -110,7 +123,11 @@ struct HookRun: Sendable {
         move(to: delivery.cursor)
     }
 
-    mutating func note(refused: String?) { progress.refused = refused }
+    /// Notes that the actions of an answer were not committed.
+    mutating func note(refused: String, at cursor: Cursor) {
+        (progress.refused, progress.refusedAt) = (refused, cursor.description)
+        progress.refusedCount = (progress.refusedCount ?? 0) + 1
+    }
 
     /// Ends an attempt that has failed, or the reading of the next commits; the next one is made behind a pause.
     ///

@@ -88,7 +88,7 @@ extension Hooks {
         }
         change(id) { run in
             run.finish(delivery)
-            run.note(refused: refused)
+            if let refused { run.note(refused: refused, at: delivery.cursor) }
         }
         step(id, site)
     }

@@ -152,7 +152,8 @@ final class Hooks: Sendable {
                 pause: entry.paused, behind: progress.flatMap { entry.behind($0, latest) },
                 failure: progress?.failing.map {
                     .init(cursor: $0.cursor, attempts: $0.attempts, since: $0.since, next: $0.next, reason: $0.reason)
-                }, refused: progress?.refused)
+                }, refused: progress?.refused, refusedAt: progress?.refusedAt,
+                refusedCount: progress?.refusedCount ?? 0)
         }
     }
 

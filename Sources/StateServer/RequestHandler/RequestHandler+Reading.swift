@@ -1,6 +1,7 @@
 internal import HTTPMessages
 internal import Logging
 internal import MicroHTTP
+internal import StateCluster
 internal import StateHTTP
 internal import StateJSON
 internal import StateJournal
@@ -214,6 +215,7 @@ extension RequestHandler {
 extension Problem {
     static func of(reading error: any Error) -> Problem {
         if let fault = error as? ViewFault { return .viewFault(fault) }
+        if (error as? ClusterFault)?.isPassing == true { return .historyUnreachable }
         return (error as? Problem) ?? ((error as? JournalError)?.kind == .damage ? .journalDamaged : .ourFault)
     }
 }

@@ -152,3 +152,22 @@ def test_three_etcds_that_are_killed_at_once_have_all_that_was_acknowledged(work
             wait_until(lambda: client.get("/v1").json["version"] > before + 20, "the servers go on", seconds=20)
     count, open_count = end(nodes, posters, finished)
     figures(f"{count} commits, {open_count} of them without an answer")
+
+
+def test_what_only_etcd_has_is_503_while_no_etcd_answers_and_the_latest_state_is_there(workspace):
+    etcds = Etcds(workspace, 1)
+    nodes = Nodes(workspace, etcds, "away", count=1)
+    with nodes.client(0) as client:
+        for _ in range(3):
+            client.commit(add(1))
+    nodes.servers[0].kill()
+    nodes.restart(0)
+    etcds.stop_all()
+    with nodes.client(0) as client:
+        answer = client.get("/v1/state/counter?version=1")
+        expect_equal((answer.status, answer.json["code"]), (503, "history-unreachable"), "the answer for a past version")
+        expect_equal(answer.fields["retry-after"], "1", "when to ask again")
+        expect_equal(client.get("/v1/state/counter/value").json, 3, "the latest state")
+        etcds.start(0)
+        etcds.wait()
+        wait_until(lambda: client.get("/v1/state/counter?version=1").json == {"value": 1}, "it answers again", seconds=20)

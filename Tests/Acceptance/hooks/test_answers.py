@@ -66,6 +66,36 @@ def test_a_refused_answer_is_named_and_the_next_commit_comes(workspace, answer, 
         expect_equal(client.get("/v1/state/counter/value").json, 1, "the counter")
 
 
+def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(workspace):
+    rename = {"type": "tasks/rename", "payload": {"id": 7, "title": "named"}}
+    options = ["--read", "*", "--types", "tasks/add", "--dispatch", "tasks/rename"]
+    receiver, server = answering(workspace, rename, options=options)
+    with server.client() as client:
+        first = client.commit(action("tasks/add", {"id": 1, "title": "t"}))
+        receiver.wait_for(1)
+        client.commit(action("tasks/add", {"id": 7, "title": "t"}))
+        wait_until(lambda: client.get("/v1").json["version"] == 3, "the second answer is committed")
+        says = f"1 answer refused, the newest at {first['cursor']}"
+        wait_until(lambda: says in receiver.listed(), "the list has the refusal of the first one")
+        [hook] = client.get("/v1/operations").json["hooks"]
+        expect_equal((hook["refusedAt"], hook["refusedCount"]), (first["cursor"], 1), "the refusal over HTTP")
+        expect("is not the cursor" in receiver.hook("resend", "--from", "x", code=78), "a cursor that is none")
+
+        receiver.hook("resend")
+        wait_until(lambda: client.get("/v1").json["version"] == 4, "the first answer is committed")
+        receiver.hook("resend", "--from", first["cursor"])
+        wait_until(lambda: len(receiver.taken) == 6, "both commits have come three times")
+        wait_until(lambda: "up to date" in receiver.listed(), "it is done")
+        expect("refused" not in receiver.listed(), receiver.listed())
+        expect_equal(client.get("/v1").json["version"], 4, "the version")
+    server.kill()
+    server.start()
+    with server.client() as client:
+        client.commit(add(1))
+        time.sleep(1)
+        expect_equal((len(receiver.taken), client.get("/v1").json["version"]), (6, 5), "nothing is sent a fourth time")
+
+
 def test_an_answer_may_schedule_what_the_hook_may_dispatch_while_there_is_the_hook(workspace):
     later = {"type": "counter/add", "payload": {"amount": 1}, "schedule": {"after": 2}}
     receiver, server = answering(workspace, later)

@@ -95,6 +95,32 @@ struct HookRunTests {
         #expect(run.progress.failing == nil && run.isDue(at: now))
     }
 
+    @Test("a refusal stays until an operator has its commit sent again, which happens once for each order")
+    mutating func resend() throws {
+        read([1, 3, 5], through: 5)
+        while let delivery = run.delivery {
+            _ = run.begin()
+            run.finish(delivery)
+            if delivery.cursor.version < 5 { run.note(refused: "no", at: delivery.cursor) }
+            advance()
+        }
+        #expect(run.progress.refusedAt == Cursor(epoch, 3).description && run.progress.refusedCount == 2)
+        let before = run.progress
+        entry.resend = .init(from: Cursor(epoch, 3).description, time: "2026-11-27T15:00:00Z")
+
+        run.replace(by: entry, view)
+
+        #expect(run.cursor == Cursor(epoch, 2) && run.progress.refused == nil && run.isDue(at: now))
+        read([3, 5], through: 5)
+        #expect(run.delivery?.cursor.version == 3)
+        run.finish(try #require(run.delivery))
+        run.replace(by: entry, view)
+        #expect(run.cursor == Cursor(epoch, 3))
+        // A server that starts has the order in the file, and the progress with or without it.
+        #expect(HookRun(entry, view, run.progress).cursor == Cursor(epoch, 3))
+        #expect(HookRun(entry, view, before).cursor == Cursor(epoch, 2))
+    }
+
     @Test("a commit that an operator skips is not sent again, under way or not, and no other is passed over")
     mutating func skip() throws {
         read([1, 3], through: 3)
