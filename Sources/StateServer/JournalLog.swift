@@ -89,7 +89,8 @@ final class JournalLog: Sendable {
                 ])
         case .appendsAgain:
             guard let count = lines.withLock({ $0.succeed() }) else { return }
-            logger.notice("journal takes commits again", metadata: ["failures": .stringConvertible(count)])
+            logger.notice(
+                "journal takes commits again", metadata: count == 0 ? [:] : ["failures": .stringConvertible(count)])
         case .checked(let check):
             logger.info(
                 "journal checked",

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import StateHTTP
+internal import StateJSON
 internal import StateJournal
 
 struct TokenCommand: AsyncParsableCommand {
@@ -113,28 +114,41 @@ struct TokenList: SettingsCommand {
 
 struct TokenRevoke: SettingsCommand {
     static let configuration = CommandConfiguration(
-        commandName: "revoke", abstract: "Remove a token; its streams and waits end within a second.")
+        commandName: "revoke",
+        abstract: "Remove a token, or all of a subject; their streams and waits end within a second.")
 
     @OptionGroup var place: TokenFileOptions
 
     @Argument(help: "The name of the token, as token list prints it.")
-    var id: String
+    var id: String?
+
+    @Option(help: "All tokens of this subject.")
+    var subject: String?
 
     var options: SettingsOptions { place.options }
 
+    func validate() throws {
+        guard (id != nil) != (subject != nil) else { throw ValidationError("name a token, or its --subject") }
+    }
+
     func run(_ reading: SettingsReading) async throws {
-        let (id, settings) = (id, reading.settings)
+        let (id, named, settings) = (id, subject, reading.settings)
         let file = try settings.changedTokenFile()
         var warnings: [String] = []
-        var subject = ""
+        var revoked: [TokenFile.Entry] = []
         do throws(SettingsFault) {
             try file.change { (entries) throws(SettingsFault) in
-                let left = (entries ?? []).filter { $0.id != id }
-                guard let revoked = entries?.first(where: { $0.id == id }) else {
-                    throw SettingsFault(
-                        description: "there is no token \(id) in \(file.fullPath); `token list` shows them")
+                let isRevoked = { (entry: TokenFile.Entry) in
+                    id.map { $0 == entry.id } ?? (named.map { ExactText($0) } == ExactText(entry.subject))
                 }
-                subject = revoked.subject
+                let left = (entries ?? []).filter { !isRevoked($0) }
+                revoked = (entries ?? []).filter(isRevoked)
+                guard !revoked.isEmpty else {
+                    throw SettingsFault(
+                        description:
+                            "there is no token \(id ?? "of \(named ?? "")") in \(file.fullPath); `token list` shows them"
+                    )
+                }
                 if left.isEmpty { warnings.append("no token is left; the server still asks every client for one") }
                 warnings += settings.warningsWithoutAdministrator(left)
                 entries = left
@@ -144,8 +158,9 @@ struct TokenRevoke: SettingsCommand {
             if fault.isOfDisk { fault.description += "; the token is still good" }
             throw fault
         }
-        print("revoked: \(id)")
+        for entry in revoked { print("revoked: \(entry.id)") }
         // Without a journal, and where it cannot be read now, nothing is known of what is scheduled.
+        let subject = revoked[0].subject
         if let count = try? JournalTool(settings: settings).scheduledCount(by: subject), count > 0 {
             print("scheduled by \(subject): \(count); each is refused when it is due, unless another token allows it")
         }

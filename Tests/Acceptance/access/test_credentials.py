@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness.client import Client
-from harness.expectations import expect
+from harness.expectations import expect, expect_equal
 from harness.messages import encode_request
 from harness.server import log_when_ready
 from harness.tokens import bearer, make_token, token_names
@@ -152,7 +152,9 @@ def read_some(client, seconds=3):
 
 def revoke(workspace, data, subject):
     name = token_names(data)[subject]
-    subprocess.run([workspace.binary, "token", "revoke", "--data", data, name], check=True, timeout=20, stdout=subprocess.DEVNULL)
+    command = [workspace.binary, "token", "revoke", "--data", data, "--subject", subject]
+    result = subprocess.run(command, check=True, timeout=20, capture_output=True, text=True)
+    expect_equal(result.stdout, f"revoked: {name}\n", "what the command prints")
 
 
 def wait_for(server, token, seconds=2):
