@@ -100,7 +100,6 @@ def test_eight_tabs_dispatch_and_see_each_commit_once_through_a_kill(browser, se
 
 
 @pytest.mark.rounds(2, long=20)
-@pytest.mark.seconds(long=900)
 def test_a_tab_sees_each_commit_once_and_dispatches_each_action_once_through_kills(browser, served, rounds):
     server, address, origin = served
     count = (100 if rounds == 2 else 500) * rounds

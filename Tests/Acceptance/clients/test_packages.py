@@ -85,7 +85,6 @@ def install_archive(made, directory):
 
 @pytest.mark.parametrize("install", [install_wheel, install_archive])
 @pytest.mark.rounds(2, long=10)
-@pytest.mark.seconds(long=600)
 def test_actions_commit_once_and_in_order_through_kills(workspace, made, install, rounds):
     directory = pathlib.Path(workspace.path("program"))
     command = install(made, directory)

@@ -29,7 +29,6 @@ for number in range(given["count"]):
 
 
 @pytest.mark.rounds(2, long=20)
-@pytest.mark.seconds(long=900)
 def test_each_commit_comes_once_and_each_action_commits_once_in_order_through_kills(workspace, rounds):
     server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
     # The long form dispatches 1,190 actions, of which 1,020 commit.

@@ -40,7 +40,6 @@ await Promise.all(sent)
 
 
 @pytest.mark.rounds(2, long=20)
-@pytest.mark.seconds(long=900)
 def test_actions_commit_in_the_order_of_their_calls_through_kills(workspace, rounds):
     server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
     count = 140 * rounds
@@ -64,7 +63,6 @@ def test_actions_commit_in_the_order_of_their_calls_through_kills(workspace, rou
 
 
 @pytest.mark.rounds(4, long=20)
-@pytest.mark.seconds(long=900)
 def test_each_commit_comes_once_and_each_action_commits_once_through_kills(workspace, rounds, figures):
     server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
     count = (COMMITS if rounds == 4 else 2 * COMMITS) * rounds

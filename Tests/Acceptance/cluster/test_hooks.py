@@ -32,7 +32,6 @@ def writer_of(servers):
 
 
 @pytest.mark.rounds(2, long=10)
-@pytest.mark.seconds(long=900)
 def test_each_commit_comes_in_order_through_kills_of_the_writer(workspace, figures, rounds):
     chance = random.Random(workspace.seed)
     address = Etcds(workspace, 1).address("hooks")
@@ -45,8 +44,10 @@ def test_each_commit_comes_in_order_through_kills_of_the_writer(workspace, figur
         other = next(server for server in servers if server is not writer)
         with other.client() as client:
             for _ in range(100):
-                client.commit(add(1))
                 sent += 1
+                # On a busy machine the writer can lose its part, and the outcome is then unknown.
+                key = f'"{sent}"'
+                wait_until(lambda: client.post(add(1), Idempotency_Key=key).status == 200, f"action {sent} is taken", 20)
         time.sleep(chance.uniform(0, 1))
         writer.kill()
         writer.start()

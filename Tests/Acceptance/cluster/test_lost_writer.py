@@ -150,7 +150,7 @@ def is_nothing_tried(etcds):
     return all(entry.get("tried") is None for entry in listed(etcds))
 
 
-@pytest.mark.seconds(long=300)
+@pytest.mark.long_form
 @pytest.mark.parametrize("has_directory", [False, True], ids=["without a directory", "with directories"])
 def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, has_directory, pytestconfig, figures):
     etcds = Etcds(workspace, 1)

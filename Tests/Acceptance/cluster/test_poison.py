@@ -30,7 +30,7 @@ def trapping(workspace, pytestconfig):
     return workspace
 
 
-@pytest.mark.seconds(long=300)
+@pytest.mark.long_form
 @pytest.mark.parametrize("key", [None, '"order 7"'])
 @pytest.mark.parametrize("are_led", [False, True])
 def test_an_action_that_traps_ends_two_servers_at_most_and_the_others_go_on(trapping, key, are_led):

@@ -61,7 +61,7 @@ def test_each_scheduled_action_is_committed_once_through_kills_of_the_writer(wor
     figures(f"{sent} committed through {rounds} kills of the writer; at most {max(late)} ms late")
 
 
-@pytest.mark.seconds(long=900)
+@pytest.mark.long_form
 def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer(workspace, figures, pytestconfig):
     """Half of them are replaced or taken back."""
     is_long = pytestconfig.getoption("--long")

@@ -94,7 +94,6 @@ def written_by(nodes):
 
 @pytest.mark.alone
 @pytest.mark.rounds(5, long=10)
-@pytest.mark.seconds(long=600)
 def test_after_the_kill_of_etcds_leader_an_action_takes_half_a_second_more_than_a_bare_put(workspace, rounds, figures):
     etcds = Etcds(workspace)
     nodes = Nodes(workspace, etcds, "leader", are_led=True)
@@ -126,7 +125,7 @@ def test_after_the_kill_of_etcds_leader_an_action_takes_half_a_second_more_than_
 
 
 @pytest.mark.alone
-@pytest.mark.seconds(long=600)
+@pytest.mark.long_form
 def test_a_server_that_is_added_under_load_is_ready_soon_and_has_all_that_was_acknowledged_before(
     workspace, pytestconfig, figures
 ):
@@ -173,7 +172,7 @@ def test_a_server_that_is_added_under_load_is_ready_soon_and_has_all_that_was_ac
 
 
 @pytest.mark.alone
-@pytest.mark.seconds(long=600)
+@pytest.mark.long_form
 def test_what_is_acknowledged_at_the_writer_is_visible_at_a_follower_within_a_tenth_of_a_second(
     workspace, pytestconfig, figures
 ):

@@ -8,7 +8,6 @@ from harness.query_followers import follow_queries
 
 
 @pytest.mark.rounds(200, long=2000)
-@pytest.mark.seconds(long=900)
 def test_queries_are_followed_at_three_servers_through_kills(workspace, figures, rounds):
     nodes = Nodes(workspace, Etcds(workspace, 1), "queries", domain="document")
 

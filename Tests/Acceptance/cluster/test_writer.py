@@ -96,7 +96,6 @@ def test_actions_go_to_the_writer_and_their_clients_read_what_they_wrote(workspa
 
 @pytest.mark.alone
 @pytest.mark.rounds(3, long=10)
-@pytest.mark.seconds(long=600)
 def test_another_server_writes_when_the_writer_is_killed_or_stops(workspace, rounds, figures):
     etcds = Etcds(workspace)
     nodes, writer, others = led(workspace, etcds, "ended")

@@ -81,7 +81,6 @@ def booted(port):
 
 # It installs systemd and the engine of a model.
 @pytest.mark.long_form(only=True)
-@pytest.mark.seconds(long=900)
 def test_systemd_starts_a_server_again_that_its_model_or_a_signal_has_ended(booted, port):
     def answer(kind):
         return Client(port).post(action(kind))

@@ -172,7 +172,6 @@ def own_model(workspace):
 
 # It installs the engine and what it needs, 70 MB.
 @pytest.mark.long_form(only=True)
-@pytest.mark.seconds(long=600)
 def test_a_model_is_served_with_the_engine_of_the_system(workspace, bundle, system):
     folder = "/opt/" + os.path.basename(bundle)
     workspace.binary = system.wrap(workspace.path("storekeeper"), f"{folder}/bin/storekeeper")
@@ -193,7 +192,6 @@ def test_a_model_is_served_with_the_engine_of_the_system(workspace, bundle, syst
 
 # It installs libcurl and thirty other libraries.
 @pytest.mark.long_form(only=True)
-@pytest.mark.seconds(long=400)
 def test_films_come_by_the_libcurl_of_the_system(workspace, bundle, system):
     folder = "/opt/" + os.path.basename(bundle)
     workspace.binary = system.wrap(workspace.path("storekeeper"), f"{folder}/bin/storekeeper")

@@ -17,7 +17,7 @@ from harness.worker import processes
 
 
 @pytest.mark.prompt
-@pytest.mark.seconds(long=800)
+@pytest.mark.long_form
 def test_a_lock_has_one_holder_at_a_time_and_the_next_one_within_a_second(workspace, figures, pytestconfig):
     """One of the contenders is a loop of the guide's curl commands, which is killed and begun anew."""
     is_long = pytestconfig.getoption("--long")

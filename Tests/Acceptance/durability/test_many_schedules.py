@@ -11,7 +11,7 @@ from harness.programs import free_port
 from harness.schedules import DOCUMENT
 
 
-@pytest.mark.seconds(long=900)
+@pytest.mark.long_form
 def test_each_of_many_is_committed_once_and_in_order_through_kill_9(workspace, figures, pytestconfig):
     is_long = pytestconfig.getoption("--long")
     count, kills, lead, window, ahead = (100_000, 20, 75, 60, 5) if is_long else (800, 4, 1.5, 3, 0.5)

@@ -191,7 +191,6 @@ def test_the_judge_of_answers_sees_what_is_lost_doubled_or_wrong():
 
 
 @pytest.mark.rounds(4, long=60)
-@pytest.mark.seconds(long=600)
 def test_clocks_that_jump_change_neither_the_history_nor_what_a_key_protects(workspace, rounds, figures):
     """Jumps of hours, forward and back, within the time that a key is kept; kills in between."""
     for number in range(rounds):

@@ -189,7 +189,6 @@ def test_a_fork_of_10_000_commits_takes_under_2_s_and_does_not_hold_up_the_live_
 
 @pytest.mark.alone
 @pytest.mark.rounds(100_000, long=1_000_000)
-@pytest.mark.seconds(long=600)
 def test_the_commit_that_broke_something_is_found_in_a_long_history(workspace, rounds, figures):
     with workspace.server().client() as client:
         for start in range(0, rounds, 50_000):

@@ -137,7 +137,6 @@ def change_with_times(client, chance):
 
 
 @pytest.mark.rounds(25, long=400)
-@pytest.mark.seconds(long=600)
 def test_versions_and_forks_come_back_amid_what_expires_and_is_scheduled(workspace, figures, rounds):
     chance = random.Random(workspace.seed)
     server = workspace.server(domain="document")

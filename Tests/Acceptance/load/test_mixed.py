@@ -140,7 +140,6 @@ def attacks(port, seconds):
 
 
 @pytest.mark.rounds(8, long=600)
-@pytest.mark.seconds(long=900)
 def test_a_mixed_load_loses_nothing_and_the_server_ends_as_it_should(workspace, figures, rounds):
     """So many seconds; MIXED_SECONDS says another number."""
     seconds = int(os.environ.get("MIXED_SECONDS") or rounds)

@@ -83,7 +83,6 @@ def read(port, path, mode, target, is_asynchronous, seconds):
 
 
 @pytest.mark.rounds(4, long=20)
-@pytest.mark.seconds(long=900)
 def test_every_reader_has_every_commit_once_and_in_order_through_kills(workspace, rounds, figures):
     server = workspace.server()
     port, target = processes.Value("i", server.port), processes.Value("q", -1)

@@ -42,7 +42,6 @@ class Follower(Program):
 
 
 @pytest.mark.rounds(2, long=20)
-@pytest.mark.seconds(long=900)
 @pytest.mark.parametrize("language", ["ts", "swift"])
 def test_every_client_has_every_commit_once_and_in_order_through_kills(workspace, language, rounds, figures):
     made = pathlib.Path(workspace.path("program"))

@@ -16,7 +16,6 @@ def test_what_clients_get_of_watched_queries_is_what_the_query_says_of_that_vers
 
 
 @pytest.mark.rounds(200, long=2000)
-@pytest.mark.seconds(long=600)
 def test_queries_are_followed_through_kills_of_the_server(workspace, figures, rounds):
     server = workspace.server(domain="document", data=workspace.path("data"), history_commits_max=20_000)
 

@@ -253,6 +253,13 @@ struct HookFileTests {
         try place.progress.write(content(8), isShared: true)
         #expect(try place.progress.read() == content(8))
 
+        // A hook that an operator has sent back is behind, here or on the other server.
+        var sentBack = content(2)
+        sentBack.hooks[0].resent = "2026-11-27T15:00:00Z"
+        try place.progress.write(sentBack, isShared: true)
+        #expect(try place.progress.read() == sentBack)
+        try place.progress.write(content(9), isShared: true)
+        #expect(try place.progress.read() == sentBack)
         // Alone on a journal that an older copy has taken the place of, it does.
         try place.progress.write(content(3), isShared: false)
         #expect(try place.progress.read() == content(3))

@@ -198,6 +198,4 @@ final class QueryBudget: Sendable {
     func hold(_ bytes: Int, insteadOf before: Int) -> Bool {
         held.add(bytes - before, ordering: .relaxed).newValue <= bytesMax || bytes <= before
     }
-
-    var heldBytes: Int { held.load(ordering: .relaxed) }
 }
