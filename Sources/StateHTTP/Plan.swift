@@ -167,7 +167,7 @@ package struct ReadRequest: Hashable, Sendable {
     /// `If-None-Match`: the tags of the content that the client has.
     package var known: TagSet?
     /// The value that the client waits for.
-    package var until: JSONValue?
+    package var until: AwaitedValue?
     /// Whether the client waits for a value that is there.
     package var untilExists = false
     /// The longest time that the client waits for other content, or for ``until``, if it waits.
@@ -193,9 +193,20 @@ package struct ReadRequest: Hashable, Sendable {
     /// The condition that ends the wait; nil for a request that does not wait.
     package var condition: WatchCondition? {
         guard wait != nil else { return nil }
-        if let until { return .equalTo(until) }
+        if let until { return .equalTo(until.value) }
         return untilExists ? .present(otherThan: known ?? .tags([])) : known.map { .otherThan($0) }
     }
+}
+
+/// A value that a client waits for.
+///
+/// Requests with equal texts are equal: values that are equal have several texts, so that many would have one hash.
+package struct AwaitedValue: Hashable, Sendable {
+    let value: JSONValue
+
+    package static func == (left: AwaitedValue, right: AwaitedValue) -> Bool { left.value.text == right.value.text }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(value.text) }
 }
 
 /// A GET of the commits after a cursor.

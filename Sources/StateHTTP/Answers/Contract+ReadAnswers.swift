@@ -46,7 +46,7 @@ extension Contract {
         } else if let seconds = request.wait?.applied {
             fields.append(HTTPField(name: .preferenceApplied, value: "wait=\(seconds)"))
         }
-        let isStillAwaited = request.until.map { !WatchCondition.equalTo($0).isMet(by: encoded) }
+        let isStillAwaited = request.until.map { !WatchCondition.equalTo($0.value).isMet(by: encoded) }
         if isStillAwaited ?? request.known?.contains(encoded.tag) ?? false {
             return Response(status: .notModified, fields: HTTPFields(fields))
         }

@@ -56,7 +56,7 @@ extension Contract {
         if let format = streamFormat(request, offered: [.events]) {
             return .stream(try stream(read, format, request, parameters))
         }
-        (read.until, read.debounce) = (try until(parameters), try debounce(parameters))
+        (read.until, read.debounce) = (try until(parameters).map { AwaitedValue(value: $0) }, try debounce(parameters))
         read.untilExists = try parameters.flag("until-exists")
         guard read.wait != nil || (read.until == nil && read.debounce == nil && !read.untilExists) else {
             throw Problem(.badRequest, "bad-parameter", "until, until-exists and debounce go with wait")

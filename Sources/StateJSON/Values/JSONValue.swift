@@ -111,20 +111,6 @@ extension JSONValue: Equatable {
     }
 }
 
-extension JSONValue: Hashable {
-    /// Hashes a text, and of any other value the kind and the size: equal numbers have several spellings.
-    public func hash(into hasher: inout Hasher) {
-        switch self {
-        case .null: hasher.combine(0)
-        case .bool(let isTrue): hasher.combine(isTrue)
-        case .integer, .unsigned, .double, .decimal: hasher.combine(1)
-        case .string(let text): for byte in text.utf8 { hasher.combine(byte) }
-        case .array(let elements): hasher.combine(elements.count)
-        case .object(let object): hasher.combine(object.members.count)
-        }
-    }
-}
-
 extension JSONValue {
     /// Parses a whole JSON text.
     ///
