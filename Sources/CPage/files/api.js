@@ -118,7 +118,9 @@ export async function get(path, options = {}) {
 
 // The client that any page can import: it follows, and sends an action until it is known to be committed once. What this
 // module reads by itself is bounded in size.
-export const client = base => connect(location.origin + base, { token: () => token ?? undefined, onConnection: tell, parse })
+export const client = base => connect(location.origin + base, { token: () => token ?? undefined, parse,
+    // A refusal, such as a 401, is an answer.
+    onConnection: (isThere, error) => tell(isThere || error.isPassing === false) })
 
 export async function post(base, body, { headers, signal, query = "" } = {}) {
     const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-")

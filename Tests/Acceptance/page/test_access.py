@@ -161,6 +161,7 @@ def test_a_token_that_is_revoked_ends_what_the_page_shows(tokens, workspace, ope
     server = tokens["server"]
     tab = sign_in(open_tab(server).open(), tokens["slice"])
     tab.expect_text("No commit yet")
+    tab.page.evaluate(NOTICES)
 
     name = token_names(server.data)["ci"]
     command = [workspace.binary, "token", "revoke", name, "--data", server.data]
@@ -170,6 +171,7 @@ def test_a_token_that_is_revoked_ends_what_the_page_shows(tokens, workspace, ope
 
     tab.expect_text("The server no longer knows this token.", seconds=30)
     expect_equal(tab.text("nav"), "", "the views that are named")
+    expect_equal(tab.page.evaluate("window.notices"), [], "what the page has said")
 
 
 def test_a_page_of_another_origin_can_neither_frame_it_nor_read_it(server, open_tab):
@@ -213,3 +215,25 @@ def test_a_member_that_comes_has_a_line_where_a_token_sees_only_parts(workspace,
     commit("document/remove", path="/a/x")
     tab.page.wait_for_timeout(500)
     expect_equal(keys.all_inner_texts(), ["state", "a", "y", "b"], "the lines after the removal")
+
+
+NOTICES = """() => {
+    window.notices = []
+    new MutationObserver(() => window.notices.push(document.getElementById("said").textContent))
+        .observe(document.getElementById("said"), { childList: true })
+}"""
+
+
+def test_a_server_that_begins_to_ask_for_a_token_is_not_said_to_be_gone(workspace, open_tab):
+    data = workspace.path("open")
+    server = workspace.server(data=data, domain="document")
+    tab = open_tab(server).open("state")
+    tab.expect_text("The present")
+    tab.page.evaluate(NOTICES)
+
+    token = make_token(workspace, data, "ops", "--all")
+
+    tab.expect_text("This server asks for a token", seconds=40)
+    sign_in(tab, token)
+    tab.expect_text("The present")
+    expect_equal(tab.page.evaluate("window.notices"), [], "what the page has said")
