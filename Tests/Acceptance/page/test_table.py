@@ -128,3 +128,13 @@ def test_a_double_click_on_a_cell_edits_it_and_the_way_back_leads_to_the_table(w
     tab.expect_text("/a~0b/x~1y/t", ".side h2")
     with server.client() as client:
         expect_equal(client.get("/v1/state/a~0b/z/n~0").json, 3, "the value")
+
+
+@pytest.mark.parametrize("width", [390, 700, 1000, 1280, 1600])
+def test_the_explanation_of_a_filter_is_in_lines_of_words(full, open_tab, width):
+    tab = open_tab(full, viewport={"width": width, "height": 800}).open("table", path="/tasks")
+    tab.find("summary", has_text="How a filter is written").click()
+
+    narrow = tab.page.eval_on_selector_all("details dd", "all => all.map(each => [each.clientWidth, each.innerText])")
+
+    expect(narrow and all(each > 200 for each, _ in narrow), narrow)
