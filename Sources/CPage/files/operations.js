@@ -1,11 +1,15 @@
 // The operations of the OpenAPI document: parameters, answers, problems, the curl line, and the answer to a GET.
-import { curl, get, request } from "./api.js"
+import { curl, get, query, request } from "./api.js"
 import { button, copyable, fill, h, labelled, link, quote } from "./dom.js"
 import { cut, plural } from "./json.js"
 import { parse, render } from "./markdown.js"
 import { picker } from "./picker.js"
 
 const largest = 4_000_000, longest = 20_000
+
+/** Tags with the quotes that their field needs. */
+const tags = text => text.split(",").map(tag => tag.trim())
+    .map(tag => /^(W\/)?".*"$|^\*$/.test(tag) ? tag : `"${tag}"`).join(", ")
 
 export async function open(main, parameters, context) {
     const { value: document } = await get(`${context.base}/openapi.json`)
@@ -17,7 +21,13 @@ export async function open(main, parameters, context) {
             ...operation, path, methods: [method.toUpperCase(), ...method === "get" && item.head ? ["HEAD"] : []],
             parameters: (operation.parameters ?? []).map(found),
         })))
-    let control = null, current = null
+    // The texts in which an operation is found: by its name first.
+    for (const each of operations) {
+        each.name = `${each.methods} ${each.path} ${each.summary}`.toLowerCase()
+        each.text = [each.name, each.description, ...each.parameters.flatMap(({ name, description }) => [name, description])]
+            .join(" ").toLowerCase()
+    }
+    let control = null, current = null, typing
     const list = h("ul", { class: "types" }),
         finder = picker("Find an operation", list, () => context.announce(plural(draw(), "operation")))
     const side = h("section", { class: "side docs", "aria-label": "The operation" })
@@ -26,8 +36,8 @@ export async function open(main, parameters, context) {
 
     function draw() {
         const words = finder.words()
-        const hits = operations.filter(({ methods, path, summary }) =>
-            words.every(word => `${methods} ${path} ${summary}`.toLowerCase().includes(word)))
+        const isIn = text => words.every(word => text.includes(word))
+        const hits = operations.filter(({ text }) => isIn(text)).sort((one, other) => isIn(other.name) - isIn(one.name))
         fill(list, hits.map(({ operationId, methods, path, summary }) => h("li", {},
             link([h("span", { class: "path" }, `${methods[0]} ${path}`), h("span", { class: "hint" }, summary)],
                 context.address("operations", { id: operationId }),
@@ -55,6 +65,7 @@ export async function open(main, parameters, context) {
 
     function show(next) {
         control?.abort()
+        clearTimeout(typing)
         split.classList.toggle("has-detail", Boolean(next.id))
         const operation = operations.find(({ operationId }) => operationId === (next.id ?? operations[0].operationId))
         current = operation?.operationId
@@ -72,20 +83,42 @@ export async function open(main, parameters, context) {
         const isText = types.length === 0 || types.some(type => /json|^text\//.test(type))
         const isRead = methods[0] === "GET", canSend = isRead && isText
         const line = h("div"), answer = h("div", { class: "outcome", role: "status" })
-        const fields = operation.parameters.map(parameter => field(parameter, () => drawLine()))
+        const fields = operation.parameters.map(parameter => field(parameter, changed))
         const body = found(operation.requestBody)
+        // The value that the page has got last: its address without a wait, and its tag.
+        let got = {}
 
-        /** The path with its query, and the header fields. */
+        /** The path with its query, and the header fields. A wait that names nothing waits for another value than `got`. */
         function asked() {
             const given = fields.map(({ parameter, input }) => [parameter, input.value])
                 .filter(([, value]) => value !== "")
-            const query = given.filter(([each]) => each.in === "query")
-                .map(([{ name }, value]) => `${name}=${encodeURIComponent(value)}`).join("&")
-            const target = given.filter(([each]) => each.in === "path").reduce((path, [{ name }, value]) =>
+            const isGiven = name => given.some(([each]) => each.name === name)
+            const start = given.filter(([each]) => each.in === "path").reduce((path, [{ name }, value]) =>
                 path.replace(`{${name}}`, value.split("/").map(encodeURIComponent).join("/")), path)
+            const address = parameters => start + query(Object.fromEntries(parameters
+                .filter(([each]) => each.in === "query").map(([{ name }, value]) => [name, value])))
             const headers = Object.fromEntries(given.filter(([each]) => each.in === "header")
-                .map(([{ name }, value]) => [name, value]))
-            return { target: target + (query && `?${query}`), headers }
+                .map(([{ name }, value]) => [name, /^If-(None-)?Match$/.test(name) ? tags(value) : value]))
+            const bare = address(given.filter(([{ name }]) => name !== "wait"))
+            const needsTag = isGiven("wait") && operation.parameters.some(({ name }) => name === "If-None-Match")
+                && !["If-None-Match", "until", "until-exists", "at-least"].some(isGiven)
+            if (needsTag && got.address === bare && got.etag) headers["If-None-Match"] = got.etag
+            return { target: address(given), headers, bare, needsTag }
+        }
+
+        /** Gets the tag that a wait needs, unless the page has it. */
+        async function getTag() {
+            const { bare, needsTag } = asked()
+            if (!needsTag || got.address === bare) return
+            const { etag } = await request(bare, { method: "HEAD" }).catch(() => ({}))
+            got = { address: bare, etag }
+            drawLine()
+        }
+
+        function changed() {
+            drawLine()
+            clearTimeout(typing)
+            typing = setTimeout(getTag, 300)
         }
 
         function drawLine() {
@@ -98,13 +131,16 @@ export async function open(main, parameters, context) {
 
         async function send() {
             if (control && !control.signal.aborted) return control.abort()
-            const mine = control = new AbortController(), { target, headers } = asked(), { signal } = mine
+            const mine = control = new AbortController(), { signal } = mine
             sender.textContent = "Stop"
             fill(answer, h("p", { class: "hint" }, "Waiting for the answer…"))
             let lines, content
             try {
+                await getTag()
+                const { target, headers, bare } = asked()
                 const { status, cursor, etag, blob, isTooLarge } = await request(target,
                     { headers, signal, blob: true, largest })
+                if (etag) got = { address: bare, etag }
                 lines = [`${status}`, cursor && `State-Cursor: ${cursor}`, etag && `ETag: ${etag}`]
                 content = isTooLarge ? "The answer is too large to be shown." : blob ? await blob.text() : ""
             } catch (error) {
@@ -115,6 +151,7 @@ export async function open(main, parameters, context) {
             if (mine === control) control = null
             if (!sender.isConnected) return
             sender.textContent = "Send"
+            drawLine()
             fill(answer, h("p", { class: "path" }, lines.filter(Boolean).join(", ")),
                 content && h("pre", { class: "json", tabindex: "0" }, cut(content, longest)))
         }
@@ -137,6 +174,6 @@ export async function open(main, parameters, context) {
 
     fill(main, split)
     show(parameters)
-    return { update(next) { show(next); side.querySelector("h2")?.focus() }, close: () => control?.abort(),
-        keys: finder.keys }
+    return { update(next) { show(next); side.querySelector("h2")?.focus() }, keys: finder.keys,
+        close() { control?.abort(); clearTimeout(typing) } }
 }

@@ -145,3 +145,44 @@ console.log(JSON.stringify([
     link = {"kind": "link", "href": "x.md#y", "content": [{"kind": "code", "text": "f()"}]}
     expect_equal(content, ["2 * 3 * 4 and ", {"kind": "code", "text": "a ` b"}, " and ", link], "a line")
     expect_equal((text, links), ("<b> a\nb\nc\n", [{}, {"href": "https://a", "rel": "noreferrer"}]), "the text, and links")
+
+
+def test_an_operation_is_found_by_its_parameters_and_descriptions(server, open_tab):
+    tab = open_tab().open("operations")
+    found = lambda: tab.find(".types a .path").all_inner_texts()
+    for text, operation in [("wait", "GET /v1/state"), ("if-none-match", "GET /v1/state"), ("wait commit after", "GET /v1/changes")]:
+        tab.field("Find an operation").fill(text)
+        wait_until(lambda: operation in found() or tab.page.wait_for_timeout(20), f"{operation} for {text}")
+    tab.field("Find an operation").fill("openapi")
+    expect_equal(found()[0], "GET /v1/openapi.json", "the first operation, of this name")
+    tab.field("Find an operation").fill("zzzz")
+    tab.expect_text("No operation has all these words.")
+
+
+def test_a_wait_has_the_tag_of_the_value_that_the_page_has_got(server, open_tab):
+    with server.client() as client:
+        client.commit(add(5))
+        tag = client.get("/v1/state/counter").fields["etag"]
+        tab = open_tab().open("operations", id="getPart")
+        tab.field("pointer path; required").fill("counter")
+        expect("If-None-Match" not in tab.text(".side .copyable"), "a line that does not wait has a tag")
+        tab.field("wait query").fill("20")
+        tab.expect_text(f"-H 'If-None-Match: {tag}'", ".side .copyable")
+        line = tab.text(".side .copyable code")
+        process = subprocess.Popen(["bash", "-c", line + " -sS"], stdout=subprocess.PIPE, text=True)
+        tab.button("Send").click()
+        tab.page.wait_for_timeout(1000)
+        expect_equal((process.poll(), tab.text(".outcome")), (None, "Waiting for the answer…"), "what waits")
+
+        client.commit(add(2))
+
+        tab.expect_text('{"value":7}', ".outcome")
+        expect_equal(json.loads(process.communicate(timeout=10)[0]), {"value": 7}, f"the answer to {line}")
+        newer = client.get("/v1/state/counter").fields["etag"]
+    tab.expect_text(f"-H 'If-None-Match: {newer}'", ".side .copyable")
+    tab.field("If-None-Match header").fill(tag.strip('"'))
+    tab.expect_text(f"-H 'If-None-Match: {tag}'", ".side .copyable")
+    tab.button("Send").click()
+    tab.expect_text("200, State-Cursor:", ".outcome")
+    tab.field("If-None-Match header").fill(f'W/"a", b')
+    tab.expect_text("""-H 'If-None-Match: W/"a", "b"'""", ".side .copyable")
