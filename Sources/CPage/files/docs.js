@@ -89,10 +89,11 @@ export async function open(main, parameters, context) {
             const [titled, headed, lower] = [title, heading, text].map(text => text.toLowerCase())
             if (!words.every(word => titled.includes(word) || headed.includes(word) || lower.includes(word))) continue
             const weight = words.reduce((sum, word) => sum + 8 * headed.includes(word) + 2 * titled.includes(word)
-                + Math.min(lower.split(word).length - 1, 5) / 5, page.startsWith("Inside/") ? -1 : 0)
+                + Math.min(lower.split(word).length - 1, 5) / 5,
+            page.startsWith("Guides/") ? 2 : page.startsWith("Inside/") ? -4 * words.length : 0)
             const place = Math.max(0, lower.indexOf(words.find(word => lower.includes(word))))
             const near = text.slice(Math.max(0, place - 30), place + 60).replaceAll(/\s+/g, " ")
-                .replace(place > 30 ? /^\S* / : "", "… ")
+                .replace(place > 30 ? /^\S* / : "", "… ").replace(place + 60 < text.length ? / \S*$/ : "", " …")
             hits.push({ weight, page, at, title: heading === title ? title : `${title}: ${heading}`, near })
         }
         hits.sort((one, other) => other.weight - one.weight)

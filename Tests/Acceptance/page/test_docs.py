@@ -147,6 +147,21 @@ console.log(JSON.stringify([
     expect_equal((text, links), ("<b> a\nb\nc\n", [{}, {"href": "https://a", "rel": "noreferrer"}]), "the text, and links")
 
 
+def test_a_search_names_guides_before_pages_about_internals_and_cuts_at_words(open_tab):
+    tab = open_tab().open("docs", q="read only token")
+    tab.expect_text("sections")
+    links = "[role=navigation] a"
+    pages = lambda: [parameters(link)["page"] for link in tab.page.eval_on_selector_all(links, "all => all.map(each => each.getAttribute('href'))")]
+    expect("Guides/Security.md" in pages()[:3], pages())
+    expect(not any(page.startswith("Inside/") for page in pages()[:8]), pages())
+    words = set(re.findall(r"\S+", " ".join(re.sub(r"[`*|\[\]]", " ", (PAGES / page).read_text()) for page in ALL)))
+    for near in tab.find(links + " .hint").all_inner_texts():
+        for end in (near.split(" ")[0], near.split(" ")[-1]):
+            expect(end == "…" or end in words, f"{end!r} of {near!r} is not a word")
+    tab.field("Search the documentation").fill("libmicrohttpd")
+    wait_until(lambda: pages()[0] == "Inside/Libmicrohttpd.md" or tab.page.wait_for_timeout(20), "a page of this title is the first")
+
+
 def test_an_operation_is_found_by_its_parameters_and_descriptions(server, open_tab):
     tab = open_tab().open("operations")
     found = lambda: tab.find(".types a .path").all_inner_texts()
