@@ -2,7 +2,7 @@
 import * as api from "./api.js"
 import { busy, button, fill, foreign, h, link, copy, save } from "./dom.js"
 import { Follower } from "./follow.js"
-import { count } from "./json.js"
+import { count, cut, visible } from "./json.js"
 import { learn } from "./model.js"
 import { announce, hush, say } from "./notice.js"
 
@@ -79,19 +79,23 @@ const context = {
         return await confirmed(base) ? api.post(base, body, options) : undefined
     },
     confirmed,
-    // What has been saved, and the action that takes it back.
-    saved(receipt, undo) {
-        const { base, fork } = context
+    // What has been done to a place, and the action that takes it back.
+    saved(kind, place, receipt, undo) {
+        const { base, fork } = context, version = count(receipt.version)
         if (!receipt.changed) return say("Nothing has changed.")
-        say(`Saved ${fork ? "in the fork " : ""}as version ${count(receipt.version)}.`, 20, undo && (async () => {
-            say("")
-            try {
-                const { version } = await context.dispatch(undo, { base }) ?? {}
-                if (version) say(`Undone with version ${count(version)}.`)
-            } catch (error) {
-                say(error.status === 412 ? "Not undone: the place has changed since." : `Not undone: ${error.message}`)
-            }
-        }))
+        const verb = { add: "Added", append: "Added", remove: "Removed" }[kind]
+        say(verb ? `${verb} ${visible(cut(place, 80))} in ${fork ? "the fork, " : ""}version ${version}.`
+            : `Saved ${fork ? "in the fork " : ""}as version ${version}.`, 20, undo && (() => context.takeBack(undo, base)))
+    },
+    // Dispatches the action that takes something back.
+    async takeBack(undo, base = context.base) {
+        say("")
+        try {
+            const { version } = await context.dispatch(undo, { base }) ?? {}
+            if (version) say(`Undone with version ${count(version)}.`)
+        } catch (error) {
+            say(error.status === 412 ? "Not undone: the place has changed since." : `Not undone: ${error.message}`)
+        }
     },
     // The same place in the present.
     toPresent() { location.hash = address("state", { path: place }, null) },

@@ -174,7 +174,8 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
             if (isDry) fill(outcome, h("h4", {}, found.changed ? "It would change" : "It would change nothing"),
                 found.changed && patchView(context.base, found.patch, null, pointer => foreign(pointer || "the whole state")),
                 copyable("This action", curl(`${context.base}/actions`, ` --json ${quote(text)}`)))
-            else if (found) return done(place(), found, inverse(context.can, kind, place(), { seen, saved, around }))
+            else if (found) return done(kind === "append" ? child(pointer, seen.length) : place(), found,
+                inverse(context.can, kind, place(), { seen, saved, around }))
             else fill(outcome)
         } catch (error) {
             if (mine.signal.aborted) return

@@ -39,7 +39,7 @@ export function placePanel(context, { head, choose, leave }) {
         const place = pointer, around = pointer === "" ? undefined : tree.known(parent(pointer))?.value
         editing = editor(context, { kind, pointer, seen: part.value, around, done(changed, receipt, undo) {
             editing = null
-            if (receipt) context.saved(receipt, undo)
+            if (receipt) context.saved(kind, changed, receipt, undo)
             if (receipt && kind === "remove") choose(parent(place))
             else draw()
             leave(true)

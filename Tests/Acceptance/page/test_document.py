@@ -233,20 +233,20 @@ def test_members_are_added_and_removed_and_a_name_that_is_taken_is_refused(docum
     form.get_by_label("Name").fill("a/b~ ü")
     form.locator("textarea").fill('{"age":[]}')
     tab.button("Add").click()
-    tab.expect_text("Saved as version 2", "#notice")
+    tab.expect_text("Added /users/a~1b~0 ü in version 2.", "#notice")
     expect_equal(state(document, "/users/a~1b~0%20%C3%BC"), {"age": []}, "the new member")
 
     form = edit(tab, "/list", "Add an element")
     form.locator("select").select_option("text")
     form.locator("textarea").fill("b")
     tab.button("Add").click()
-    tab.expect_text("Saved as version 3", "#notice")
+    tab.expect_text("Added /list/1 in version 3.", "#notice")
     expect_equal(state(document, "/list"), ["a", "b"], "the list")
 
     tab.open("state", path="/users/ann")
     tab.button("Remove").click()
     tab.button("Remove").click()
-    tab.expect_text("Saved as version 4", "#notice")
+    tab.expect_text("Removed /users/ann in version 4.", "#notice")
     expect_equal(list(state(document, "/users")), ["a/b~ ü"], "the users")
 
 
@@ -274,7 +274,7 @@ def test_an_element_comes_behind_the_last_one_that_was_seen(document, open_tab):
     expect_equal(state(document, "/list"), ["A", "theirs"], "the list")
     tab.button("Add it all the same").click()
     tab.button("Add").click()
-    tab.expect_text("Saved as version 4", "#notice")
+    tab.expect_text("Added /list/2 in version 4.", "#notice")
     expect_equal(state(document, "/list"), ["A", "theirs", "mine"], "the list")
 
 
@@ -289,7 +289,7 @@ def test_a_change_before_the_last_element_does_not_hold_up_a_new_one(workspace, 
         put(client, "/long/7", "y")
     tab.expect_text("Version 2", "#status")
     tab.button("Add").click()
-    tab.expect_text("Saved as version 3", "#notice")
+    tab.expect_text("Added /long/2000 in version 3.", "#notice")
     with server.client() as client:
         put(client, "/long", [])
     tab.expect_text("[]", ".line.current")

@@ -39,7 +39,7 @@ CHANGES = {
 }
 
 
-def change(tab, path, kind, name, value, verb=""):
+def change(tab, path, kind, name, value):
     tab.open("state", path=path)
     tab.button(kind).click()
     form = tab.find("form.edit")
@@ -48,7 +48,7 @@ def change(tab, path, kind, name, value, verb=""):
     if value:
         form.locator("textarea").fill(value)
     form.locator("button.primary").click()
-    tab.expect_text("Saved", "#notice")
+    tab.expect_text({"Edit": "Saved", "Remove": "Removed"}.get(kind, "Added"), "#notice")
 
 
 @pytest.mark.parametrize("what", CHANGES)
