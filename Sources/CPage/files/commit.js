@@ -1,11 +1,13 @@
 // One commit: what was asked, by whom and why, what it changed, and what followed from it.
 import { curl, epochOf, get, query, versionOf } from "./api.js"
-import { button, copyable, fact, fill, foreign, h, link, when } from "./dom.js"
+import { busy, button, copyable, fact, fill, foreign, h, link, when } from "./dom.js"
 import { patchView } from "./diff.js"
-import { bytes, byteCount, count, plural, pretty, stringify } from "./json.js"
+import { bytes, byteCount, count, isWithin, parent, path, plural, pretty, stringify } from "./json.js"
 import { scriptOf } from "./export.js"
 
 const CASCADE_EXAMINED = 2000
+// The most changes of a commit that is undone; each asks for the value before and the one after.
+const UNDO_MAX = 100
 
 // The commit with this cursor as this client sees it, which `changes` always has.
 export async function fetchCommit(base, cursor, options) {
@@ -16,6 +18,9 @@ export async function fetchCommit(base, cursor, options) {
 
 export const typesOf = commit => commit.action === null ? []
     : [...new Set([commit.action].flat().map(action => action.type))]
+
+export const noAuthor = context => "no author is recorded"
+    + (context.model.subject === null ? ": the server has no tokens" : "")
 
 // The ways to the commit that one would rather not have.
 export const waysToCommit = context => h("p", { class: "hint" }, "To find the commit to leave out: choose the place in ",
@@ -55,6 +60,8 @@ function content(context, commit, signal) {
     const address = commit.action === null ? `${base}/changes?since=${previous}&limit=1` : `${base}/actions/${cursor}`
     const actions = h("div", { class: "buttons" },
         link("State at this version", context.address("state", { at: cursor }), { class: "button" }),
+        context.can.patch && context.can.seeState && commit.patch.length > 0 && commit.patch.length <= UNDO_MAX
+            && button("Undo this commit", event => undo(context, commit, event.currentTarget)),
         context.can.fork && !context.fork && isDispatchable && !commit.cause
             && button("See it without this", event => context.undo(commit, event.currentTarget)),
         context.can.dispatch && isDispatchable && !Array.isArray(commit.action)
@@ -66,7 +73,7 @@ function content(context, commit, signal) {
         h("dl", { class: "facts" },
             fact("Version", h("span", { class: "number" }, count(version))),
             fact("Time", when(commit.time)),
-            fact("Author", commit.by === undefined ? h("span", { class: "hint" }, "none recorded")
+            fact("Author", commit.by === undefined ? h("span", { class: "hint" }, noAuthor(context))
                 : link(foreign(commit.by), context.address("live", { by: commit.by }))),
             commit.id !== cursor && fact("ID", foreign(commit.id)),
             commit.cause && fact("Caused by", to(commit.cause, foreign(commit.cause))),
@@ -86,6 +93,33 @@ function content(context, commit, signal) {
         context.can.seeState && copyable("The state after it", curl(`${base}/state?version=${version}`)),
         isDispatchable && copyable("Dispatch it again", scriptOf(commit, `${location.origin}${base}`)),
     ]
+}
+
+async function undo(context, commit, control) {
+    busy(true, control)
+    await inverse(context.base, commit).then(action => context.takeBack(action),
+        error => context.say(`Not undone: ${error.message}`))
+    busy(false, control)
+}
+
+// The action that puts back what a commit has changed, where all of it is as the commit left it. A list that has got or
+// lost elements is put back whole.
+async function inverse(base, { version, patch }) {
+    const read = (pointer, version) => get(`${base}/state${path(pointer)}?version=${version}`).then(({ value }) => value,
+        error => { if (error.status !== 404) throw error })
+    const isElement = async ({ op, path }) => op !== "replace" && /\/\d+$/.test(path)
+        && Array.isArray(await read(parent(path), version - 1))
+    const places = new Set()
+    for (const operation of patch) places.add(await isElement(operation) ? parent(operation.path) : operation.path)
+    const operations = [], expect = []
+    for (const path of places) {
+        if ([...places].some(outer => outer !== path && isWithin(path, outer))) continue
+        const before = await read(path, version - 1), after = await read(path, version)
+        operations.push(before === undefined ? { op: "remove", path }
+            : { op: after === undefined ? "add" : "replace", path, value: before })
+        expect.push(after === undefined ? { path, absent: true } : { path, value: after })
+    }
+    return stringify({ type: "document/patch", payload: { patch: operations }, expect })
 }
 
 // The commits of one cascade, from its root, each below the one that caused it.

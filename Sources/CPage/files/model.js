@@ -16,7 +16,8 @@ export async function learn() {
         can: {
             dispatch: schemas.Action?.oneOf?.length > 0 || Boolean(schemas.Action?.$ref),
             set: "path" in set && "value" in set, expire: "ttl" in set, add: "value" in members("document/add"),
-            remove: "path" in members("document/remove"), restore: "version" in members("storekeeper/restore"),
+            remove: "path" in members("document/remove"), patch: "patch" in members("document/patch"),
+            restore: "version" in members("storekeeper/restore"),
             seeState, seeEverything, bisect: seeEverything, fork: grant.fork && seeEverything,
             operate: grant.operate, backup: grant.operate && seeEverything,
         },

@@ -1,7 +1,7 @@
 // The chosen place of the state: its value, how it can be changed, and who changed it last.
 import { curl, epochOf, get, query, request, versionOf } from "./api.js"
 import { busy, button, copyable, fact, fill, foreign, h, link } from "./dom.js"
-import { typesOf } from "./commit.js"
+import { noAuthor, typesOf } from "./commit.js"
 import { canEdit, editor } from "./edit.js"
 import { brief, bytes, count, isTree, parent, path, pretty, stringify } from "./json.js"
 import { changes } from "./history.js"
@@ -160,7 +160,7 @@ export function placePanel(context, { head, choose, leave }) {
             link(commit.action === null ? "a commit whose action this token may not see"
                 : foreign(typesOf(commit).slice(0, 3).join(", ")), context.address("live", { commit: commit.cursor })),
             `, version ${count(commit.version)}, `, h("time", { datetime: commit.time }, time.toLocaleString("en-GB")),
-                commit.cause && ", as a follow-up", commit.by === undefined ? "; no author is recorded." : ".")
+                commit.cause && ", as a follow-up", commit.by === undefined ? `; ${noAuthor(context)}.` : ".")
     }
 
     return {

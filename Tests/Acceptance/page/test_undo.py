@@ -149,3 +149,63 @@ def test_what_is_said_is_in_sight_on_a_phone_and_covers_no_button(document, open
 def cursor(server):
     with server.client() as client:
         return client.get("/v1").json["cursor"]
+
+
+COMMITS = {
+    "a removed member": ("remove", {"path": "/ann"}),
+    "a replaced number with many digits": ("set", {"path": "/ann/big", "value": 1}),
+    "a new member": ("set", {"path": "/a~1b", "value": {}}),
+    "a removed element": ("remove", {"path": "/list/0"}),
+    "an element in the middle": ("patch", {"patch": [{"op": "add", "path": "/list/1", "value": 0}]}),
+    "the whole document": ("set", {"path": "", "value": {"0": {"1": 2}}}),
+    "several places": ("patch", {"patch": [
+        {"op": "remove", "path": "/list/0"}, {"op": "replace", "path": "/list/0/b", "value": 2}, {"op": "remove", "path": "/name"},
+        {"op": "add", "path": "/ann/2", "value": "object, not list"}, {"op": "move", "from": "/ann/age", "path": "/age"}]}),
+}
+
+
+@pytest.mark.parametrize("what", COMMITS)
+def test_a_commit_is_undone_after_a_reload(document, open_tab, what):
+    type, payload = COMMITS[what]
+    with document.client() as client:
+        cursor = client.commit(action(f"document/{type}", payload))["cursor"]
+    expect(state(document) != DOCUMENT, "nothing has changed")
+    put(document, "/other", 1)
+    tab = open_tab(document).open("live", commit=cursor)
+
+    if what == "the whole document":
+        with document.client() as client:
+            client.commit(action("document/remove", {"path": "/other"}))
+    tab.button("Undo this commit").click()
+
+    tab.expect_text("Undone with version", "#notice")
+    expect_equal({key: value for key, value in state(document).items() if key != "other"}, DOCUMENT, "the document")
+    tab.button("Undo this commit").click()
+    tab.expect_text("Not undone: the place has changed since.", "#notice")
+
+
+@pytest.mark.parametrize("what", [name for name in COMMITS if name != "the whole document"])
+def test_a_commit_is_not_undone_where_somebody_has_changed_its_place_since(document, open_tab, what):
+    type, payload = COMMITS[what]
+    with document.client() as client:
+        cursor = client.commit(action(f"document/{type}", payload))["cursor"]
+    place = {"path": "/list", **payload}["path"]
+    put(document, "/list/-" if place.startswith("/list") else place, "theirs")
+    before = state(document)
+    tab = open_tab(document).open("live", commit=cursor)
+
+    tab.button("Undo this commit").click()
+
+    tab.expect_text("Not undone: the place has changed since.", "#notice")
+    expect_equal(state(document), before, "the document")
+
+
+def test_another_domain_has_no_button_to_undo_a_commit_and_the_author_is_not_named_where_there_are_no_tokens(server, open_tab):
+    with server.client() as client:
+        cursor = client.commit(action("counter/add", {"amount": 1}))["cursor"]
+    tab = open_tab(server).open("live", commit=cursor)
+    tab.expect_text("no author is recorded: the server has no tokens", ".side")
+    expect_equal(tab.button("Undo this commit").count(), 0, "buttons")
+    tab.open("state", path="/counter/value")
+    tab.button("Who changed this last?").click()
+    tab.expect_text("no author is recorded: the server has no tokens.", ".side")
