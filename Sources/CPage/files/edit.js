@@ -24,14 +24,21 @@ function valueField(value, onSave) {
         } })
     const fault = h("p", { class: "error", id: `${area.id}-error`, role: "alert", hidden: true })
     area.setAttribute("aria-describedby", fault.id)
-    const kind = h("select", { onchange: () => {
+    const rewrite = () => {
         // What is JSON stays as it was typed; another text gets its quotes, and loses them.
         const now = written()
         if (kind.value === "json" ? now === undefined : typeof now === "string") {
             area.value = kind.value === "json" ? stringify(area.value) : now
         }
         refuse("")
-    } }, h("option", { value: "json" }, "JSON"), h("option", { value: "text" }, "Text"))
+        doubt.hidden = true
+    }
+    const kind = h("select", { onchange: rewrite }, h("option", { value: "json" }, "JSON"),
+        h("option", { value: "text" }, "Text"))
+    const doubt = h("p", { class: "hint", role: "status", hidden: true },
+        "This looks like JSON. As Text it becomes a string. ",
+        button("Use JSON", () => { kind.value = "json"; rewrite(); area.focus() }, { class: "small" }))
+    area.addEventListener("input", () => { doubt.hidden = kind.value === "json" || written() === undefined })
     const written = () => { try { return parse(area.value) } catch { /* It is not JSON. */ } }
     const refuse = sentence => {
         area.toggleAttribute("aria-invalid", false)
@@ -43,11 +50,12 @@ function valueField(value, onSave) {
         kind.value = typeof value === "string" ? "text" : "json"
         area.value = typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? ""
         refuse("")
+        doubt.hidden = true
     }
     set(value)
     return {
         set, control: area,
-        element: h("div", { class: "written" }, labelled("Value", area), labelled("Written as", kind), fault),
+        element: h("div", { class: "written" }, labelled("Value", area), labelled("Written as", kind), doubt, fault),
         text() {
             refuse("")
             if (kind.value === "text") return stringify(area.value)

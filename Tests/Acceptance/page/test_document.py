@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from harness.accessibility import findings
 from harness.actions import action
 from harness.expectations import expect, expect_equal, wait_until
 from harness.tokens import make_token
@@ -481,3 +482,23 @@ def test_dispatching_to_the_present_asks_once_a_session_where_the_installation_s
     with server.client() as client:
         identity = client.get("/v1").json
     expect_equal((identity["name"], identity["page_confirm"]), ("production", True), "what GET /v1 says")
+
+
+@pytest.mark.parametrize("typed", ['{"a": 1}', "[]", "31", "true", "null", '"quoted"'])
+def test_json_that_is_typed_as_text_is_named_and_one_click_makes_it_json(workspace, open_tab, typed):
+    server = workspace.server(domain="document")
+    tab = open_tab(server).open()
+    form = tab.find("form.edit")
+    expect_equal(form.get_by_label("Written as").input_value(), "text", "how the first form begins")
+    form.locator("textarea").fill("hello {")
+    expect("looks like JSON" not in form.inner_text(), "a text is taken for JSON")
+
+    form.locator("textarea").fill(typed)
+
+    tab.expect_text("This looks like JSON. As Text it becomes a string.", "form.edit")
+    expect_equal(findings(tab), [], "the findings at the hint")
+    tab.button("Use JSON").click()
+    expect("looks like JSON" not in form.inner_text(), "the hint is still there")
+    tab.button("Add").click()
+    tab.expect_text("Added /greeting in version 1.", "#notice")
+    expect_equal(state(server), {"greeting": json.loads(typed)}, "the document")
