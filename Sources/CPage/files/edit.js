@@ -3,6 +3,7 @@
 import { curl, get, request, VALUE_BYTES_MAX } from "./api.js"
 import { busy, button, copyable, fill, foreign, h, isBusy, labelled, name, quote, refill } from "./dom.js"
 import { patchView } from "./diff.js"
+import { lastChange } from "./history.js"
 import { byteCount, child, isTree, lastToken, parent, parse, path, pretty, stringify, visible } from "./json.js"
 
 const BYTES_MAX = 256_000
@@ -130,8 +131,8 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
     const seconds = kind !== "remove" && kind !== "append" && context.can.expire
         && h("input", { type: "text", inputmode: "decimal", autocomplete: "off" })
     const news = h("div", { role: "status" }), outcome = h("div", { class: "outcome", role: "status" })
-    const buttons = [button("Preview", () => run(true)),
-        h("button", { class: "primary" }, verbs[kind] + (context.fork ? " in the fork" : "")),
+    const verb = verbs[kind] + (context.fork ? " in the fork" : "")
+    const buttons = [button("Preview", () => run(true)), h("button", { class: "primary" }, verb),
         !isAlone && button("Cancel", () => done())]
     const entrance = () => key || value?.control || buttons[0]
     const element = h("form", { class: "edit", novalidate: true, "aria-label": titles[kind],
@@ -212,8 +213,8 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
         if (!fits(now)) fill(outcome)
         refill(news, fits(now) || [now === undefined, now, key?.value], () => fits(now) ? []
             : h("div", { class: "refusal" },
-            h("p", {}, h("strong", {}, now === undefined ? "Another client has removed this meanwhile."
-                : isTaken ? "There is a member of this name now." : "Another client has changed this meanwhile."),
+            h("p", {}, h("strong", {}, isTaken ? "There is a member of this name now." : [changer(),
+                now === undefined ? " has removed this meanwhile." : " has changed this meanwhile."]),
             now !== undefined && (isTaken ? " It is:" : " Now it is:")),
             now !== undefined && h("pre", { class: "json", tabindex: "0" },
                 h("bdi", {}, pretty(isTaken ? now[key.value] : now, 12))),
@@ -227,12 +228,20 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
                     && button("Remove it all the same", () => take(now), { class: "small" }))))
     }
 
+    // The author of the last change, once the history has named one.
+    function changer() {
+        const name = h("span", {}, "Another client")
+        lastChange(context.base, pointer)
+            .then(({ by }) => { if (by !== undefined) fill(name, foreign(by, 60)) }).catch(() => { /* It stays so. */ })
+        return name
+    }
+
     function take(now, isWritten) {
         seen = now
         before = tests(now)
         if (isWritten) value.set(now)
         told(now)
-        fill(outcome)
+        fill(outcome, !isWritten && h("p", {}, `Nothing is saved yet: press ${verb}.`))
         entrance().focus()
     }
 

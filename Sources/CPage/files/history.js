@@ -16,6 +16,18 @@ export function changes(patch, pointer) {
         || op !== "replace" && isBefore(path, pointer))
 }
 
+// The newest commit before a cursor that changes a place, or undefined; `looked` is called with how far back it has looked.
+export async function lastChange(base, path, before = "now", looked = () => {}) {
+    for (;;) {
+        const { value } = await get(`${base}/changes${query({ before, path, limit: 1 })}`)
+        const commit = value.changes[0]
+        if (commit && changes(commit.patch, path)) return commit
+        if (!commit && !value.more) return
+        before = commit?.cursor ?? value.next
+        looked(before)
+    }
+}
+
 function isBefore(path, pointer) {
     const list = parent(path)
     if (!isWithin(pointer, list)) return false

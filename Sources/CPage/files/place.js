@@ -1,10 +1,10 @@
 // The chosen place of the state: its value, how it can be changed, and who changed it last.
-import { curl, epochOf, get, query, request, versionOf } from "./api.js"
+import { curl, epochOf, request, versionOf } from "./api.js"
 import { busy, button, copyable, fact, fill, foreign, h, link } from "./dom.js"
 import { noAuthor, typesOf } from "./commit.js"
 import { canEdit, editor } from "./edit.js"
 import { brief, bytes, count, isTree, parent, path, pretty, stringify } from "./json.js"
-import { changes } from "./history.js"
+import { lastChange } from "./history.js"
 import { restoreForm } from "./restore.js"
 import { isTabular } from "./table.js"
 import { VISIBLE } from "./tree.js"
@@ -36,6 +36,7 @@ export function placePanel(context, { head, choose, leave }) {
     }
 
     function edit(kind) {
+        context.say("")
         const place = pointer, around = pointer === "" ? undefined : tree.known(parent(pointer))?.value
         editing = editor(context, { kind, pointer, seen: part.value, around, done(changed, receipt, undo) {
             editing = null
@@ -130,23 +131,12 @@ export function placePanel(context, { head, choose, leave }) {
     async function whoDid(place, control) {
         const asked = pointer
         busy(true, control)
-        let before = tree.version === null || tree.version >= head() ? "now"
+        const before = tree.version === null || tree.version >= head() ? "now"
             : `${epochOf(tree.cursor)}.${tree.version + 1}`
         try {
-            for (;;) {
-                const { value } = await get(`${context.base}/changes${query({ before, path: asked, limit: 1 })}`)
-                const commit = value.changes[0]
-                if (commit && changes(commit.patch, asked)) {
-                    fill(place, answer(commit))
-                    break
-                }
-                if (!commit && !value.more) {
-                    fill(place, h("p", {}, "No commit that is still kept has changed this."))
-                    break
-                }
-                before = commit?.cursor ?? value.next
-                fill(place, h("p", { class: "hint" }, `Looked back to version ${count(versionOf(before))}…`))
-            }
+            const commit = await lastChange(context.base, asked, before, before =>
+                fill(place, h("p", { class: "hint" }, `Looked back to version ${count(versionOf(before))}…`)))
+            fill(place, commit ? answer(commit) : h("p", {}, "No commit that is still kept has changed this."))
         } catch (error) {
             fill(place, h("p", { class: "error" }, error.message))
         }

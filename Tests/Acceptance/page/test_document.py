@@ -274,6 +274,7 @@ def test_an_element_comes_behind_the_last_one_that_was_seen(document, open_tab):
     tab.expect_text("Nothing is changed: the list is not the one that you have seen.", "form.edit")
     expect_equal(state(document, "/list"), ["A", "theirs"], "the list")
     tab.button("Add it all the same").click()
+    tab.expect_text("Nothing is saved yet: press Add.", "form.edit")
     tab.button("Add").click()
     tab.expect_text("Added /list/2 in version 4.", "#notice")
     expect_equal(state(document, "/list"), ["A", "theirs", "mine"], "the list")
@@ -482,6 +483,40 @@ def test_dispatching_to_the_present_asks_once_a_session_where_the_installation_s
     with server.client() as client:
         identity = client.get("/v1").json
     expect_equal((identity["name"], identity["page_confirm"]), ("production", True), "what GET /v1 says")
+
+
+def test_who_has_changed_the_value_meanwhile_is_named_and_mine_is_not_saved_yet(workspace, open_tab):
+    data = workspace.path("named")
+    tokens = {name: make_token(workspace, data, name, "--all") for name in ["ann", "bob"]}
+    server = workspace.server(data=data, domain="document")
+
+    def write(name, value):
+        with server.client() as client:
+            put(client, "/a", value, Authorization=f"Bearer {tokens[name]}")
+
+    write("ann", 1)
+    tab = open_tab(server).open("state", path="/a")
+    tab.field("Token").fill(tokens["ann"])
+    tab.button("Open").click()
+    form = edit(tab, "/a")
+    form.locator("textarea").fill("2")
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 2.", "#notice")
+    form = edit(tab, "/a")
+    expect_equal(tab.text("#notice"), "", "what is said of the edit before")
+    form.locator("textarea").fill("4")
+
+    write("bob", 3)
+
+    tab.expect_text("bob has changed this meanwhile. Now it is:", "form.edit")
+    expect_equal(findings(tab), [], "the findings at the warning")
+    tab.button("Keep mine").click()
+    tab.expect_text("Nothing is saved yet: press Save.", "form.edit")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/a", Authorization=f"Bearer {tokens['ann']}").json, 3, "the value before Save")
+        tab.button("Save").click()
+        tab.expect_text("Saved as version 4.", "#notice")
+        expect_equal(client.get("/v1/state/a", Authorization=f"Bearer {tokens['ann']}").json, 4, "the value after it")
 
 
 @pytest.mark.parametrize("typed", ['{"a": 1}', "[]", "31", "true", "null", '"quoted"'])
