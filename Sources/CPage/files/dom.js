@@ -96,12 +96,14 @@ export async function copy(text, from) {
 
 export const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value))
 
-// A line to copy, with its name.
+// A line to copy, with its name; `put` gives it another text.
 export function copyable(title, text) {
-    const shown = cut(text, 600)
-    return h("div", { class: "copyable" }, h("span", { class: "hint" }, title),
-        h("code", { tabindex: "0" }, h("bdi", {}, shown)),
+    const shown = h("bdi")
+    const element = h("div", { class: "copyable" }, h("span", { class: "hint" }, title), h("code", { tabindex: "0" }, shown),
         button("Copy", event => copy(text, event.currentTarget), { class: "small", "aria-label": `Copy ${title}` }))
+    element.put = next => { shown.textContent = cut(text = next, 600) }
+    element.put(text)
+    return element
 }
 
 export const quote = text => `'${text.replaceAll("'", "'\\''")}'`

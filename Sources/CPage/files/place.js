@@ -1,6 +1,6 @@
 // The chosen place of the state: its value, how it can be changed, and who changed it last.
 import { curl, epochOf, request, versionOf } from "./api.js"
-import { busy, button, copyable, fact, fill, foreign, h, link } from "./dom.js"
+import { busy, button, copyable, fact, fill, foreign, h, link, quote } from "./dom.js"
 import { noAuthor, typesOf } from "./commit.js"
 import { canEdit, editor } from "./edit.js"
 import { brief, bytes, count, isTree, parent, path, pretty, stringify } from "./json.js"
@@ -23,7 +23,8 @@ function plainTest(part) {
 export function placePanel(context, { head, choose, leave }) {
     const panel = h("div", { class: "detail", tabindex: "-1" })
     const back = () => button("← State", () => leave(), { class: "back small" })
-    let tree, pointer = null, part, editing = null, turn = 0, hasChanged = false
+    const facts = h("dl", { class: "facts" }), lines = h("div", {})
+    let tree, pointer = null, part, editing = null, turn = 0, hasChanged = false, cursorLine
 
     // How this client may change the place where it is seen.
     function edits() {
@@ -74,18 +75,15 @@ export function placePanel(context, { head, choose, leave }) {
         if (editing?.pointer !== pointer || tree.version !== null) {
             editing?.close()
             editing = null
-        } else if (panel.contains(editing.element)) {
-            if (part?.kind === "value" || part?.kind === "absent") editing.told(part.value)
+        }
+        if (editing && (part?.kind === "value" || part?.kind === "absent")) editing.told(part.value)
+        drawLines(mine)
+        if (editing && panel.contains(editing.element)) {
             hasChanged = false
             return
         }
         tell()
-        let address
-        try {
-            address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}`
-        } catch { /* A browser has no address for it. */ }
-        const facts = h("dl", { class: "facts" }), who = h("div", { class: "found", role: "status" })
-        const cursor = `${epochOf(tree.cursor)}.${tree.at}`
+        const who = h("div", { class: "found", role: "status" })
         fill(panel,
             back(),
             h("h2", {}, pointer === "" ? "The whole state" : h("bdi", { class: "mono" }, foreign(pointer, 300))),
@@ -109,8 +107,20 @@ export function placePanel(context, { head, choose, leave }) {
                 ? "Nothing is here now. Add it at the value around it." : "Nothing is here now. It appears when it comes."),
             tree.version !== null && context.can.restore && !context.fork && restoreForm(context,
                 { version: tree.version }, { version: tree.version, title: `Make version ${count(tree.version)} the present` }),
-            h("h3", {}, "To copy"),
-            copyable("Pointer", pointer === "" ? '""' : pointer), copyable("Cursor", cursor),
+            h("h3", {}, "To copy"), lines)
+    }
+
+    const cursor = () => `${epochOf(tree.cursor)}.${tree.at}`
+
+    // The tag, and the lines to copy.
+    function drawLines(mine) {
+        let address
+        try {
+            address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}`
+        } catch { /* A browser has no address for it. */ }
+        cursorLine = copyable("Cursor", cursor())
+        fill(facts)
+        fill(lines, copyable("Pointer", pointer === "" ? '""' : pointer), cursorLine,
             part?.isCut ? tree.version === null && copyable("All that this token sees", curl(context.base + VISIBLE))
                 : address && copyable("This value", curl(address)))
         if (!address || part?.isCut || part?.kind === "absent") return
@@ -124,6 +134,8 @@ export function placePanel(context, { head, choose, leave }) {
                 if (mine !== turn) return
                 fill(facts, fact("ETag", h("code", {}, etag ?? "none")),
                     length > 0 && fact("Size", bytes(length) + (coding ? ` as ${coding}` : "")))
+                if (etag && tree.version === null) lines.append(copyable("Wait for its next change",
+                    curl(`${address}?wait=25`, ` -H ${quote(`If-None-Match: ${etag}`)}`)))
             } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
         }
     }
@@ -165,6 +177,8 @@ export function placePanel(context, { head, choose, leave }) {
             hasChanged = true
             draw()
         },
+        // Commits have come that do not concern the place.
+        moved() { if (pointer !== null) cursorLine.put(cursor()) },
         // More of the state has been fetched.
         refresh() {
             if (pointer === null) return

@@ -88,6 +88,7 @@ export async function open(main, parameters, context) {
         redraw()
         if (selected !== null
             && commits.some(commit => commit.patch.some(({ path }) => touches(path, selected)))) panel.changed()
+        else panel.moved()
     }
     const onJump = () => { if (tree?.version === null) show(parameters, true) }
     follower.addEventListener("commits", onCommits)

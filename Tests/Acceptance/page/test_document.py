@@ -1,6 +1,7 @@
 """A document is changed where it is seen; an empty one says what to do first."""
 
 import json
+import subprocess
 
 import pytest
 
@@ -537,3 +538,36 @@ def test_json_that_is_typed_as_text_is_named_and_one_click_makes_it_json(workspa
     tab.button("Add").click()
     tab.expect_text("Added /greeting in version 1.", "#notice")
     expect_equal(state(server), {"greeting": json.loads(typed)}, "the document")
+
+
+def test_the_lines_to_copy_are_of_the_present_while_an_edit_is_open(document, open_tab):
+    tab = open_tab(document)
+    edit(tab, "/users/ann/age").locator("textarea").fill("31")
+    for path, value in [("/users/ann/name", "Anna"), ("/users/ann/age", 40)]:
+        with document.client() as client:
+            cursor = put(client, path, value)["cursor"]
+            tag = client.get("/v1/state/users/ann/age").fields["etag"]
+        tab.expect_text(cursor, ".side")
+        tab.expect_text(f"If-None-Match: {tag}", ".side")
+
+
+def test_a_line_to_copy_waits_for_the_next_change_of_the_value(document, open_tab):
+    tab = open_tab(document).open("state", path="/users/ann/name")
+    tab.expect_text("Wait for its next change", ".side")
+    line = tab.find(".copyable", has_text="Wait for its next change").locator("code").inner_text()
+    process = subprocess.Popen(["bash", "-c", line + " -sS"], stdout=subprocess.PIPE, text=True)
+    with document.client() as client:
+        put(client, "/users/ann/age", 31)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+        put(client, "/users/ann/name", "Anna")
+
+    expect_equal(json.loads(process.communicate(timeout=10)[0]), "Anna", f"the answer to {line}")
+    tab.open("state", path="/users/ann/name", at=f"{cursor_of(document).partition('.')[0]}.1")
+    tab.expect_text("As it was at version 1.", ".side")
+    expect("Wait for" not in tab.text(".side"), "the past changes")
+
+
+def cursor_of(server):
+    with server.client() as client:
+        return client.get("/v1").json["cursor"]
