@@ -226,8 +226,9 @@ async function route() {
 
 function clear() {
     follower.stop()
+    model = null
     current?.close()
-    current = model = null
+    current = null
     place = undefined
     turn++
     for (const id of ["views", "tools", "status"]) fill(document.getElementById(id))
@@ -317,4 +318,6 @@ document.querySelector(".skip").addEventListener("click", event => {
     main.focus()
 })
 addEventListener("hashchange", () => route())
+// The browser asks before what is typed and not saved goes with the page.
+addEventListener("beforeunload", event => { if (model?.kept?.size > 0) event.preventDefault() })
 begin()

@@ -120,8 +120,8 @@ function inverse(can, kind, pointer, { seen, saved, around }) {
 }
 
 // A form for one change of the place. `seen` is the value there (of `add` and `append`: around the new one), `around` that
-// around the place; `done` is called with the pointer that has changed, the receipt and the action that takes it back, or
-// with nothing where the form is given up.
+// around the place; the form's `done`, which may be set later, is called with the pointer that has changed, the receipt and
+// the action that takes it back, or with nothing where the form is given up.
 export function editor(context, { kind, pointer, seen, around, done, member = "", initial, isAlone = false }) {
     let control
     const isNew = kind === "add" || kind === "append"
@@ -133,11 +133,11 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
     const news = h("div", { role: "status" }), outcome = h("div", { class: "outcome", role: "status" })
     const verb = verbs[kind] + (context.fork ? " in the fork" : "")
     const buttons = [button("Preview", () => run(true)), h("button", { class: "primary" }, verb),
-        !isAlone && button("Cancel", () => done())]
+        !isAlone && button("Cancel", () => form.done())]
     const entrance = () => key || value?.control || buttons[0]
     const element = h("form", { class: "edit", novalidate: true, "aria-label": titles[kind],
         onsubmit: event => { event.preventDefault(); run(false) },
-        onkeydown: event => { if (event.key === "Escape" && !isAlone) { event.stopPropagation(); done() } } },
+        onkeydown: event => { if (event.key === "Escape" && !isAlone) { event.stopPropagation(); form.done() } } },
         h("h3", {}, titles[kind]), news,
         key && labelled("Name", key), value?.element,
         kind === "remove" && h("p", {}, "The place and all that is in it goes. The history keeps it."),
@@ -183,7 +183,7 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
             if (isDry) fill(outcome, h("h4", {}, found.changed ? "It would change" : "It would change nothing"),
                 found.changed && patchView(context.base, found.patch, null, pointer => foreign(pointer || "the whole state")),
                 copyable("This action", curl(`${context.base}/actions`, ` --json ${quote(text)}`)))
-            else if (found) return done(kind === "append" ? child(pointer, seen.length) : place(), found,
+            else if (found) return form.done(kind === "append" ? child(pointer, seen.length) : place(), found,
                 inverse(context.can, kind, place(), { seen, saved, around }))
             else fill(outcome)
         } catch (error) {
@@ -245,5 +245,6 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
         entrance().focus()
     }
 
-    return { kind, pointer, element, told, focus: () => entrance().focus(), close: () => control?.abort() }
+    const form = { kind, pointer, element, told, done, focus: () => entrance().focus(), close: () => control?.abort() }
+    return form
 }

@@ -24,6 +24,9 @@ export function placePanel(context, { head, choose, leave }) {
     const panel = h("div", { class: "detail", tabindex: "-1" })
     const back = () => button("← State", () => leave(), { class: "back small" })
     const facts = h("dl", { class: "facts" }), lines = h("div", {})
+    // The forms with something typed that is not saved, by their stores and places, for as long as the page is open.
+    const kept = context.model.kept ??= new Map()
+    const keyOf = pointer => `${context.base} ${pointer}`
     let tree, pointer = null, part, editing = null, turn = 0, hasChanged = false, cursorLine
 
     // How this client may change the place where it is seen.
@@ -38,21 +41,41 @@ export function placePanel(context, { head, choose, leave }) {
 
     function edit(kind) {
         context.say("")
-        const place = pointer, around = pointer === "" ? undefined : tree.known(parent(pointer))?.value
-        editing = editor(context, { kind, pointer, seen: part.value, around, done(changed, receipt, undo) {
-            editing = null
-            if (receipt) context.saved(kind, changed, receipt, undo)
-            if (receipt && kind === "remove") choose(parent(place))
-            else draw()
-            leave(true)
-        } })
+        const around = pointer === "" ? undefined : tree.known(parent(pointer))?.value, key = keyOf(pointer)
+        const form = editor(context, { kind, pointer, seen: part.value, around })
+        form.key = key
+        form.element.addEventListener("input", () => kept.set(key, form))
+        adopt(form)
         draw()
         editing?.focus()
+    }
+
+    // Has a form in this panel, also one that the panel of an earlier view has begun.
+    function adopt(form) {
+        editing = form
+        form.done = (changed, receipt, undo) => {
+            kept.delete(form.key)
+            if (receipt) context.saved(form.kind, changed, receipt, undo)
+            if (editing !== form) return
+            editing = null
+            if (receipt && form.kind === "remove") choose(parent(form.pointer))
+            else draw()
+            leave(true)
+        }
+    }
+
+    // Leaves the form; one with something typed stays with its place.
+    function park() {
+        if (editing && context.model?.kept.get(editing.key) === editing) {
+            context.say(`Not saved yet: what you have typed at ${editing.pointer || "the whole state"} stays there.`, 20)
+        } else editing?.close()
+        editing = null
     }
 
     // Shows other content, such as the places that were found, unless more is asked for meanwhile.
     async function showOther(content) {
         const mine = ++turn
+        park()
         pointer = null
         fill(panel, back(), h("p", { class: "hint" }, "Looking…"))
         const found = await content().catch(error => h("p", { class: "error", role: "alert" }, error.message))
@@ -72,10 +95,9 @@ export function placePanel(context, { head, choose, leave }) {
         const mine = ++turn
         part = tree.known(pointer)
         // What is being typed stays; the form says what has changed below it.
-        if (editing?.pointer !== pointer || tree.version !== null) {
-            editing?.close()
-            editing = null
-        }
+        if (editing?.pointer !== pointer || tree.version !== null) park()
+        const before = tree.version === null && kept.get(keyOf(pointer))
+        if (before && !editing) adopt(before)
         if (editing && (part?.kind === "value" || part?.kind === "absent")) editing.told(part.value)
         drawLines(mine)
         if (editing && panel.contains(editing.element)) {
@@ -179,6 +201,7 @@ export function placePanel(context, { head, choose, leave }) {
         },
         // Commits have come that do not concern the place.
         moved() { if (pointer !== null) cursorLine.put(cursor()) },
+        close: park,
         // More of the state has been fetched.
         refresh() {
             if (pointer === null) return
@@ -190,7 +213,8 @@ export function placePanel(context, { head, choose, leave }) {
             if (key === "w") panel.querySelector(".who")?.click()
             else if (key in editKeys) {
                 const kind = editKeys[key].find(kind => edits().includes(kind))
-                if (kind) edit(kind)
+                if (editing) editing.focus()
+                else if (kind) edit(kind)
             } else return false
             return true
         },

@@ -301,6 +301,7 @@ export async function open(main, parameters, context) {
             if (tree) tree.isClosed = true
             follower.removeEventListener("commits", onCommits)
             follower.removeEventListener("jump", onJump)
+            panel.close()
             list?.close()
         },
     }

@@ -520,6 +520,59 @@ def test_who_has_changed_the_value_meanwhile_is_named_and_mine_is_not_saved_yet(
         expect_equal(client.get("/v1/state/a", Authorization=f"Bearer {tokens['ann']}").json, 4, "the value after it")
 
 
+def test_what_is_typed_stays_with_its_place_until_it_is_saved_or_given_up(document, open_tab):
+    tab = open_tab(document)
+    form = edit(tab, "/users/ann/age")
+    typed = lambda: form.locator("textarea").input_value()
+    form.locator("textarea").fill("31")
+    tab.find('[id="line-/users/ann/name"]').click()
+    tab.expect_text("/users/ann/name", ".side h2")
+    tab.expect_text("Not saved yet: what you have typed at /users/ann/age stays there.", "#notice")
+    expect_equal(form.count(), 0, "forms of another place")
+    tab.find('[id="line-/users/ann/age"]').click()
+    expect_equal(typed(), "31", "what was typed, after the way back")
+    tab.field("Go to").fill("Ann")
+    tab.button("Go").click()
+    tab.expect_text("/users/ann/age stays there.", "#notice")
+    tab.find(".places a", has_text="/users/ann/name").click()
+    tab.find('[id="line-/users/ann/age"]').click()
+    expect_equal(typed(), "31", "what was typed, after a search")
+
+    # Neither an earlier version nor another view takes it, and a key does not begin the form again.
+    tab.button("One version back").click()
+    tab.expect_text("As it was at version 0")
+    expect_equal(form.count(), 0, "forms of the past")
+    tab.button("Now").click()
+    expect_equal(typed(), "31", "what was typed, after a look at the past")
+    tab.find("nav a", has_text="Live").click()
+    tab.expect_text("1 commit")
+    with document.client() as client:
+        put(client, "/users/ann/age", 40)
+    tab.expect_text("2 commits")
+    tab.find("nav a", has_text="State").click()
+    tab.expect_text("Another client has changed this meanwhile. Now it is:", "form.edit")
+    tab.find(".list").focus()
+    tab.page.keyboard.press("e")
+    expect_equal(typed(), "31", "what was typed, after another view")
+    asked = []
+    tab.page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    tab.page.evaluate("location.reload()")
+    wait_until(lambda: asked or tab.page.wait_for_timeout(20), "the browser asks before a reload")
+    expect_equal((asked, typed()), (["beforeunload"], "31"), "what is asked, and what was typed")
+
+    tab.button("Keep mine").click()
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 3", "#notice")
+    expect_equal(state(document, "/users/ann/age"), 31, "the value")
+    tab.button("Edit").click()
+    form.locator("textarea").fill("32")
+    tab.button("Cancel").click()
+    tab.find('[id="line-/users/ann/name"]').click()
+    tab.find('[id="line-/users/ann/age"]').click()
+    tab.expect_text("/users/ann/age", ".side h2")
+    expect_equal((form.count(), tab.text("#notice")), (0, ""), "forms that were given up, and what is said of them")
+
+
 @pytest.mark.parametrize("typed", ['{"a": 1}', "[]", "31", "true", "null", '"quoted"'])
 def test_json_that_is_typed_as_text_is_named_and_one_click_makes_it_json(workspace, open_tab, typed):
     server = workspace.server(domain="document")
