@@ -102,7 +102,8 @@ static ModelText call(Model *model, JSValue function, size_t count, const JSValu
     JSValue exception = NULL;
     // The answers to the calls of clients are bounded, and those for the operator are not.
     bool isBounded = function == model->reduce || function == model->view;
-    model->phase = 0;
+    // The watchdog reads it on its own thread.
+    __atomic_store_n(&model->phase, 0, __ATOMIC_RELAXED);
     model->allowance = allowance;
     model->hasTimedOut = false;
     watchdog_begin(&model->watched, model->seconds * (allowance + 1) * 10);

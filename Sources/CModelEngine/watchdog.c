@@ -39,7 +39,7 @@ static void examine(Watched *watched) {
         watched->seen = calls;
         watched->begun = now;
     }
-    double most = atomic_load(&watched->seconds) * (*watched->phase == PHASE_OF_SETTLING ? 10 : 1);
+    double most = atomic_load(&watched->seconds) * (__atomic_load_n(watched->phase, __ATOMIC_RELAXED) == PHASE_OF_SETTLING ? 10 : 1);
     if (now - watched->begun > most) end_process(watched);
 }
 

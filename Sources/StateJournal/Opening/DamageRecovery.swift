@@ -74,21 +74,43 @@ struct DamageRecovery {
             // An epoch that cannot be read is that of the fence.
             guard let epoch = (try? SegmentRows.epoch(db, directory.journal)) ?? fence?.epoch else { return nil }
             let rows = SegmentRows(path: directory.journal, epoch: epoch)
-            guard let run = newestRun(rows, db), var (last, _) = try rows.snapshot(db, run.start) else { return nil }
+            guard var run = newestRun(rows, db), var (last, _) = try rows.snapshot(db, run.start) else { return nil }
             let change = EpochChange(from: epoch, to: draft.epoch)
             // A record that cannot be read is made anew at the next start.
             draft.domain = try? JournalSchema.domain(db)
             try draft.begin(version: run.start, keys: keys(rows, db, before: run).map(change.key))
             try draft.save(change.saved(last.bytes()))
-            try rows.read(db, after: run.start, through: run.end) { commit in
+            run.end = try copy(rows, db, run) { commit in
                 _ = try last.take(commit)
                 try draft.append(change.commit(commit))
-                return true
             }
             try draft.save(change.saved(last.bytes()))
             try draft.finishReplacement()
             return run
         }
+    }
+
+    /// Hands out the commits of a run, as far as they can be read a second time, and returns the version of the last one.
+    ///
+    /// It reads as the search for the run does: a query with another end can look at damaged pages that the search has not met.
+    private func copy(
+        _ rows: SegmentRows, _ db: Database, _ run: Run, _ take: (Commit) throws -> Void
+    ) throws -> Version {
+        var (end, failure) = (run.start, (any Error)?.none)
+        guard run.end > run.start else { return end }
+        do {
+            try rows.read(db, after: run.start, through: .max) { commit in
+                do { try take(commit) } catch {
+                    failure = error
+                    throw error
+                }
+                end = commit.version
+                return end < run.end
+            }
+        } catch {
+            if let failure { throw failure }
+        }
+        return end
     }
 
     /// The run that ends with the highest version; it begins with the oldest snapshot from which it can be read.

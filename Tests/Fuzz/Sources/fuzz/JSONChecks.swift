@@ -32,7 +32,7 @@ private func checkRefusal(of bytes: [UInt8], _ fault: JSONFault) {
     switch fault.kind {
     // These are JSON; the server takes less than RFC 8259 allows.
     case .duplicateKey, .numberOutOfRange, .tooDeep: break
-    case .mismatch: expect(false, "a parser does not know what is expected")
+    case .mismatch, .schema: expect(false, "a parser does not know what is expected")
     case .malformed:
         // An escape of half a surrogate pair is in the grammar, and no text.
         guard !bytes.contains(UInt8(ascii: "\\")) else { return }
