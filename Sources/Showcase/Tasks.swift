@@ -83,10 +83,9 @@ package struct Tasks: Domain {
         }
         On(Favourite.self) { state, action throws(Rejection) in
             try state.require(action.id)
-            let isFavourite = state.favourites.contains(action.id)
-            switch (isFavourite, action.favourite ?? true) {
-            case (false, true): state.favourites.append(action.id)
-            case (true, false): state.favourites.removeAll { $0 == action.id }
+            switch (state.favourites.firstIndex(of: action.id), action.favourite ?? true) {
+            case (nil, true): state.favourites.append(action.id)
+            case (let index?, false): state.favourites.remove(at: index)
             default: break
             }
         }
