@@ -1,5 +1,6 @@
 import Glibc
 import HTTPMessages
+import Synchronization
 import Testing
 
 @testable import MicroHTTP
@@ -32,6 +33,28 @@ struct BudgetTests {
         #expect(memory.bytes == bytes.count)
         holdings.removeLast()
         #expect(memory.bytes == 0)
+    }
+
+    @Test("a body counts as long as somebody works on it, also when its connection is parked")
+    func worked() async throws {
+        let kept = Mutex<Request?>(nil)
+        let handlers = Handlers(receive: { request, _ in
+            kept.withLock { $0 = request }
+            return .workingLong
+        })
+        let gauges = ServerGauges(loops: 1)
+        let server = HTTPServer(configuration: .small(bodyBytesMax: 1 << 20), handlers: handlers, gauges: gauges)
+        let port = try server.start()[0].port
+        let body = String(repeating: "x", count: 200_000)
+        let client = try RawClient(port: port)
+        client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        #expect(try await eventually { kept.withLock { $0 != nil } })
+        #expect(try await eventually { gauges.statistics.waiting == 1 })
+
+        #expect(gauges.memory.bytes >= body.utf8.count)
+        kept.withLock { $0 = nil }
+        #expect(gauges.memory.bytes == 0)
+        await server.stop(grace: .seconds(1))
     }
 
     @Test("bytes that change after they were counted count beside those that were")

@@ -27,6 +27,17 @@ struct IterationSharesTests {
         shares.beginIteration()
         begun = [begins("a", 100), begins("b", 100)]
         #expect(begun == [true, true])
+        // What the loop reads for client c meanwhile is of the share of c.
+        shares.works(for: "c", at: start + half * 101)
+        shares.works(for: "c", at: start + half * 103)
+        begun = [begins("b", 105), begins("c", 105)]
+        #expect(begun == [true, false])
+        // One answer of a megabyte is a share, and one of 100 kB is not.
+        shares.beginIteration()
+        shares.sends(1 << 20, to: "a")
+        shares.sends(100_000, to: "b")
+        begun = [begins("a", 200), begins("b", 200)]
+        #expect(begun == [false, true])
     }
 
     @Test("many requests of one client delay one of another by less than two, and all are answered")

@@ -132,7 +132,9 @@ private func handleRequest(
 ) -> MHD_Result {
     guard let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
     let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
-    // All of each piece is taken: 1.0.1 asks for another run at once as long as a part stays in its buffer.
+    // A piece is taken whole, or stays in the buffer of its connection, for which nothing more is read then (Libmicrohttpd
+    // page, 21).
+    if !piece.isEmpty, with(context, pointer, { $0.postpones(piece.count, of: $1) }) { return .YES }
     uploadCount.pointee = 0
     return with(context, pointer) { $0.advance($1, method: method, version: version, piece: piece) } ? .YES : .NO
 }

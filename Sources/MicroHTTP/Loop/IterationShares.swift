@@ -19,14 +19,30 @@ struct IterationShares {
         lastInstant = nil
     }
 
-    /// Notes that the loop is about to work for a client, and no longer for the one before.
+    /// Notes that the loop is about to begin a request of a client, or to read a piece of one, and no longer works for the one
+    /// before.
     ///
     /// - Returns: whether the client has not had its share; otherwise the loop works for no client.
     mutating func begins(_ client: String, at now: LoopInstant) -> Bool {
-        if let current, let lastInstant { spent[current, default: .zero] += lastInstant.duration(to: now) }
-        lastInstant = now
+        turn(to: nil, at: now)
         let hasTime = spent[client, default: .zero] < Self.time
         current = hasTime ? client : nil
         return hasTime
+    }
+
+    /// Notes that the loop works for a client, which reads a head, and no longer for the one before.
+    mutating func works(for client: String, at now: @autoclosure () -> LoopInstant) {
+        if current != client { turn(to: client, at: now()) }
+    }
+
+    /// Takes the time that so many bytes need from the share of a client: 0.5 ns each, and no more than the kernel takes at
+    /// once of an answer (Libmicrohttpd page, 28).
+    mutating func sends(_ bytesCount: Int, to client: String) {
+        spent[client, default: .zero] += .nanoseconds(min(bytesCount, 512 << 10) / 2)
+    }
+
+    private mutating func turn(to client: String?, at now: LoopInstant) {
+        if let current, let lastInstant { spent[current, default: .zero] += lastInstant.duration(to: now) }
+        (current, lastInstant) = (client, now)
     }
 }

@@ -92,8 +92,28 @@ package final class MemoryBudget: Sendable {
         }
     }
 
+    /// The bytes that a client sends as the body of a request, which are counted as long as this object lives.
+    final class Reservation: Sendable {
+        private let budget: MemoryBudget
+        private let client: String
+        private let count = Atomic(0)
+
+        var bytes: Int { count.load(ordering: .relaxed) }
+
+        /// Makes a reservation of no bytes.
+        init(_ budget: MemoryBudget, for client: String) { (self.budget, self.client) = (budget, client) }
+
+        deinit { if bytes > 0 { budget.release(bytes, for: client) } }
+
+        /// Counts more bytes; returns the fault, and counts none, where they are too many.
+        func grow(to bytes: Int) -> TransportFault? {
+            if let fault = budget.reserve(bytes - self.bytes, for: client) { return fault }
+            count.store(bytes, ordering: .relaxed)
+            return nil
+        }
+    }
+
     /// The count of unread bytes, which ends with this object.
-    ///
     final class Holding: Sendable {
         private let budget: MemoryBudget
         /// The bytes themselves, so that no others can be at their address.

@@ -67,8 +67,8 @@ final class ClientConnection {
     var body: [UInt8] = []
     /// How many bytes of its body have come, also of one that is discarded.
     var bodyBytes = 0
-    /// How many bytes of the memory budget the body has.
-    var reservedCount = 0
+    /// The bytes of the memory budget that the body has; nil for a short one.
+    var reservation: MemoryBudget.Reservation?
     /// The options of the current request if it waits and the loop could not park its connection yet.
     var parkingOptions: ResponseOptions?
     /// Whether no request follows the current one: the client asks for that, or the answer says so.
@@ -152,11 +152,13 @@ extension ClientConnection {
         let count = body.count + piece.count
         let bytesMax = context.configuration.bodyBytesMax
         guard count <= bytesMax else { return .bodyTooLarge(bytesMax: bytesMax) }
-        if count > MemoryBudget.smallBytesMax, count > reservedCount {
+        let reserved = reservation?.bytes ?? 0
+        if count > MemoryBudget.smallBytesMax, count > reserved {
             // The array grows by doubling, and so does what is reserved for it.
-            let more = min(max(2 * reservedCount, 256 << 10, count), bytesMax) - reservedCount
-            if let fault = context.memory.reserve(more, for: requestClient) { return fault }
-            reservedCount += more
+            let bytes = min(max(2 * reserved, 256 << 10, count), bytesMax)
+            let reservation = reservation ?? MemoryBudget.Reservation(context.memory, for: requestClient)
+            self.reservation = reservation
+            if let fault = reservation.grow(to: bytes) { return fault }
         }
         if body.isEmpty {
             // The server does not reserve all of a declared length, because a client may declare more than it sends.
@@ -167,10 +169,8 @@ extension ClientConnection {
     }
 
     /// Drops the body, and gives back what is reserved for it.
-    func releaseBody(in context: LoopContext) {
+    func releaseBody() {
         body = []
-        guard reservedCount > 0 else { return }
-        context.memory.release(reservedCount, for: requestClient)
-        reservedCount = 0
+        reservation = nil
     }
 }

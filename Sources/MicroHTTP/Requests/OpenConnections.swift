@@ -93,7 +93,7 @@ final class OpenConnections {
     /// libmicrohttpd takes no answer within a body, and a client that sends on after its connection is closed could lose
     /// the answer.
     func refuseBody(of connection: ClientConnection, _ fault: TransportFault) {
-        connection.releaseBody(in: context)
+        connection.releaseBody()
         connection.phase = .discarding(bytesLeft: context.configuration.drainBytesMax)
         connection.mustDiscard = true
         send(fault, on: connection)

@@ -34,6 +34,24 @@ final class PostponedRequests {
         }
     }
 
+    /// Notes that the loop reads the head of a request, which takes of the client's share and of that of no other.
+    func readsHead(of client: String) {
+        if context.clients.count > 1 { shares.works(for: client, at: .now) }
+    }
+
+    /// Whether a piece of a body, or a long answer, waits for a later iteration; otherwise the loop works for its client from
+    /// now on.
+    func postponesPart(of client: String) -> Bool {
+        guard context.clients.count > 1, !shares.begins(client, at: .now) else { return false }
+        isAny = true
+        return true
+    }
+
+    /// Notes that libmicrohttpd has a long answer to send, which it may do in the next iteration, unseen.
+    func sends(_ bytesCount: Int, to client: String) {
+        if context.clients.count > 1 { shares.sends(bytesCount, to: client) }
+    }
+
     /// Whether a complete request waits for a later iteration; otherwise the loop works for its client from now on.
     ///
     /// A client that is alone has no share.

@@ -6,6 +6,7 @@ import HTTPMessages
 extension RequestReceiver {
     /// Copies the target of a request, which libmicrohttpd decodes in place afterwards.
     func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
+        postponed.readsHead(of: connection.client)
         connection.target.removeAll(keepingCapacity: true)
         if connection.receivingSince == nil { connection.receivingSince = context.time() }
         guard let target else { return }
@@ -70,6 +71,21 @@ extension RequestReceiver {
         case .declared(let count): connection.consumedCount? += microhttpd_head_size(connection.handle) + count
         case .chunked: connection.consumedCount = nil
         }
+    }
+
+    /// Whether a piece of the body, of so many bytes, waits for a later iteration, because its client has had its share of
+    /// this one.
+    ///
+    /// The last piece is always taken: 0.9.75 calls again for a piece that stays only when more of the body arrives.
+    func postpones(_ count: Int, of connection: ClientConnection) -> Bool {
+        let isLast =
+            switch (connection.phase, connection.head?.framing) {
+            case (.discarding(let left), _): count >= left
+            case (_, .declared(let declared)?): connection.bodyBytes + count >= declared
+            case (_, .chunked?): false
+            default: true
+            }
+        return !isLast && postponed.postponesPart(of: connection.client)
     }
 
     /// Takes a piece of the body; returns false where libmicrohttpd closes the connection.

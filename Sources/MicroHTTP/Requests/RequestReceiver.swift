@@ -18,7 +18,7 @@ final class RequestReceiver {
     let headBuffer = UnsafeMutableBufferPointer<CChar>.allocate(capacity: 32 << 10)
     /// Whether libmicrohttpd reads strictly.
     let isStrict = LibraryVersion.current.isStrict
-    private let postponed: PostponedRequests
+    let postponed: PostponedRequests
     private var lastNumber: UInt64
     private let numberStride: UInt64
 
@@ -55,6 +55,7 @@ final class RequestReceiver {
         context.statistics.connections += 1
         let peer = Peer(of: handle)
         context.clients.add(peer.client)
+        postponed.readsHead(of: peer.client)
         let proxies = context.configuration.trustedProxies
         let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
         let isOver =
@@ -103,7 +104,7 @@ final class RequestReceiver {
         case .held(let exchange):
             if let response = exchange.takeAnswer() {
                 pending.remove(connection)
-                return queue(context.encode(response), on: connection)
+                return answer(connection, with: context.encode(response))
             }
             if parkHeld(connection, exchange) { return false }
             if let until = connection.heldUntil, until > context.time() { return true }
@@ -113,7 +114,7 @@ final class RequestReceiver {
             guard let request = connection.deferred.take() else { return false }
             return handle(request, exchange, of: context.handlers.generation(), on: connection)
         case .answered(let response):
-            return queue(response, on: connection)
+            return answer(connection, with: response)
         case .discarding, .suspended, .queued, .parked:
             // The body that is discarded has ended. In the other phases libmicrohttpd does not call; if it did, its state and
             // ours would differ.
@@ -146,10 +147,12 @@ final class RequestReceiver {
         connection.isInFlight = false
         connection.counted = nil
         connection.deferred = nil
+        // A short target leaves its memory to the next one.
+        if connection.target.capacity > 256 { connection.target = [] }
         connection.parkingOptions = nil
         connection.head = nil
         connection.holding = nil
-        connection.releaseBody(in: context)
+        connection.releaseBody()
     }
 
     /// Answers a complete request from the head cache, or hands it to the handlers.
@@ -165,7 +168,9 @@ final class RequestReceiver {
             return queue(answer, on: connection)
         }
         let body = Swift.exchange(&connection.body, with: [])
-        let request = Request(head.head, body: body, client: connection.requestClient)
+        var request = Request(head.head, body: body, client: connection.requestClient)
+        // Whoever works on the body has it counted, also when the client has gone.
+        request.reservation = connection.reservation.take()
         let exchange = Exchange(id: nextNumber(), client: connection.requestClient, sink: mailbox)
         return handle(request, exchange, of: generation, on: connection)
     }
@@ -261,12 +266,23 @@ final class RequestReceiver {
         queue(context.encode(response), on: connection)
     }
 
+    /// Answers a request that a handler has worked on, a long answer within the client's share of an iteration: many may
+    /// have waited for one value, which is encoded once.
+    private func answer(_ connection: ClientConnection, with response: WireResponse) -> Bool {
+        guard response.isLong, postponed.postponesPart(of: connection.client) else {
+            return queue(response, on: connection)
+        }
+        connection.phase = .answered(response)
+        return true
+    }
+
     /// Gives the answer to libmicrohttpd, inside the access handler.
     private func queue(_ response: WireResponse, on connection: ClientConnection) -> Bool {
         context.noteProgress()
         if response.endsConnection || context.stage.isStopping { connection.isLastRequest = true }
         guard response.queue(on: connection.handle, isClosing: connection.isLastRequest) else { return false }
         connection.phase = .queued
+        if response.isLong { postponed.sends(response.bodyCount, to: connection.client) }
         connection.holding = response.hold(in: context.memory)
         if let counted = connection.counted.take() { context.count(counted, response.statusCode) }
         return true

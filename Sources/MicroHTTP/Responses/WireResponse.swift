@@ -22,6 +22,9 @@ final class WireResponse {
     private static let copiedBytesMax = 16 << 10
 
     var statusCode: Int { response.status.code }
+    var bodyCount: Int { response.body.count }
+    /// Whether the body is too long to be copied for each connection.
+    var isLong: Bool { bodyCount > Self.copiedBytesMax }
     /// Whether each connection ends after the answer.
     var endsConnection: Bool { response.connection == .close }
 
