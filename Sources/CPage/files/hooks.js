@@ -54,5 +54,5 @@ function card(hook, context) {
                     context.address("live", { commit: refusedAt }, null))]])),
         pause === null ? copyable("Pause it", command("pause")) : copyable("Resume it", command("resume")),
         failure && copyable("Skip this commit", command("skip")),
-        refusedAt !== null && copyable("Send it again", command("resend")))
+        refusedAt !== null && [copyable("Send it again", command("resend")), copyable("Dismiss it", command("dismiss"))])
 }

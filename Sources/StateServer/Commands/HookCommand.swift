@@ -9,7 +9,7 @@ struct HookCommand: AsyncParsableCommand {
         commandName: "hook", abstract: "Make, list or change the hooks of a server, also while it is running.",
         subcommands: [
             HookCreate.self, HookList.self, HookPause.self, HookResume.self, HookSkip.self, HookResend.self,
-            HookRotate.self, HookDelete.self,
+            HookDismiss.self, HookRotate.self, HookDelete.self,
         ])
 }
 
@@ -172,10 +172,12 @@ struct HookSkip: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let (id, settings) = (hook.id, reading.settings)
-        let failing = try settings.hookProgressFile().read().hooks.first { $0.id == id }?.failing
+        let progress = try settings.hookProgressFile().read().hooks.first { $0.id == id }
+        // One that fails at its own cursor fails to read the commits behind it.
+        let failing = progress?.failing
         var skipped: String?
         try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
-            guard let failing, failing.cursor != entry.skipped else {
+            guard let failing, failing.cursor != entry.skipped, failing.cursor != progress?.cursor else {
                 throw SettingsFault(description: "the hook \(id) has no failing delivery; there is nothing to skip")
             }
             entry.skipped = failing.cursor
@@ -187,30 +189,78 @@ struct HookSkip: SettingsCommand {
 
 struct HookResend: SettingsCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resend", abstract: "Send a commit again whose answer was refused, and those behind it.",
-        discussion: "They have the same IDs as before: actions that are committed are not committed again.")
+        commandName: "resend", abstract: "Send a commit again whose answer was refused, and all commits after it.",
+        discussion: """
+            They have the IDs of before: for idempotency_seconds, a day by default, actions that are committed are not \
+            committed again.
+            """)
 
     @OptionGroup var place: TokenFileOptions
     @OptionGroup var hook: NamedHook
 
-    @Option(help: "The cursor of the first commit; by default that of the newest refused answer.")
+    @Option(help: "The cursor of the first commit; by default that of the first refused answer.")
     var from: String?
 
     var options: SettingsOptions { place.options }
 
     func run(_ reading: SettingsReading) async throws {
         let (id, settings) = (hook.id, reading.settings)
-        let refused = try settings.hookProgressFile().read().hooks.first { $0.id == id }?.refusedAt
-        try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
-            guard let cursor = from ?? refused else {
-                throw SettingsFault(description: "no answer to the hook \(id) was refused; name a commit with --from")
-            }
-            guard Cursor(text: cursor) != nil else {
-                throw SettingsFault(description: "\(cursor) is not the cursor of a commit, such as akem2szdfs5zt65l.12")
-            }
-            entry.resend = .init(from: cursor, time: RFC3339.text(milliseconds: Timestamp.now().milliseconds))
-            print("sends again from: \(cursor)")
+        let progress = try settings.hookProgressFile().read().hooks.first { $0.id == id }
+        let now = Timestamp.now()
+        let first = try from ?? firstRefused(of: progress, settings, at: now)
+        guard let cursor = Cursor(text: first) else {
+            throw SettingsFault(description: "\(first) is not the cursor of a commit, such as akem2szdfs5zt65l.12")
         }
+        guard let history = try JournalPlace(settings.data, settings)?.history(), cursor.epoch == history.epoch,
+            cursor.version > (try history.oldest()), cursor.version <= history.latest
+        else { throw SettingsFault(description: "the journal has no commit \(first), or keeps it no longer") }
+        try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
+            entry.resend = .init(from: first, time: RFC3339.text(milliseconds: now.milliseconds))
+            if let skipped = entry.skipped.flatMap({ Cursor(text: $0) }), skipped.version >= cursor.version {
+                entry.skipped = nil
+            }
+        }
+        print("sends again from: \(first)")
+    }
+
+    private func firstRefused(
+        of progress: HookProgress?, _ settings: Settings, at now: Timestamp
+    ) throws(SettingsFault) -> String {
+        guard let refusals = progress?.refusals else {
+            throw SettingsFault(description: "no answer to the hook \(hook.id) was refused; name a commit with --from")
+        }
+        let milliseconds = RFC3339.milliseconds(refusals.since) ?? 0
+        guard Timestamp(milliseconds: milliseconds).advanced(by: .seconds(settings.idempotencySeconds)) > now else {
+            throw SettingsFault(
+                description: """
+                    the answer to \(refusals.first) was refused at \(refusals.since), and the server knows for \
+                    \(settings.idempotencySeconds) s what it has committed: the actions of later answers would be \
+                    committed again. --from \(refusals.first) sends them all the same; `hook dismiss` ends the list
+                    """)
+        }
+        return refusals.first
+    }
+}
+
+struct HookDismiss: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dismiss", abstract: "Take the refused answers of a hook from the list; nothing is sent again.")
+
+    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var hook: NamedHook
+
+    var options: SettingsOptions { place.options }
+
+    func run(_ reading: SettingsReading) async throws {
+        let (id, settings) = (hook.id, reading.settings)
+        let refusals = try settings.hookProgressFile().read().hooks.first { $0.id == id }?.refusals
+        try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
+            guard let refusals, refusals.newest != entry.dismissed else {
+                throw SettingsFault(description: "no answer to the hook \(id) was refused; there is nothing to dismiss")
+            }
+            entry.dismissed = refusals.newest
+        }
+        print("dismissed: \(id)")
     }
 }
 
@@ -295,11 +345,10 @@ extension HookFile.Entry {
                 "failing at \(failing.cursor): \(failing.reason), \(failing.attempts) attempts since \(failing.since), next at \(failing.next)"
             )
         }
-        if let progress, let refused = progress.refused {
-            let count = progress.refusedCount ?? 1
+        if let refusals = progress?.refusals, refusals.newest != dismissed {
             words.append(
-                (count == 1 ? "1 answer" : "\(count) answers") + " refused"
-                    + (progress.refusedAt.map { ", the newest at \($0)" } ?? "") + ": \(refused)")
+                (refusals.count == 1 ? "1 answer" : "\(refusals.count) answers, the first at \(refusals.first),")
+                    + " refused, the newest at \(refusals.newest): \(refusals.reason)")
         }
         words.append(behind(progress, latest).map { $0 == 0 ? "up to date" : "\($0) behind" } ?? "not begun")
         return words.joined(separator: "; ")

@@ -70,10 +70,13 @@ struct TokenCreate: SettingsCommand {
         let entry = TokenFile.Entry(token, subject: subject, grant)
         // A token needs no domain. Where that cannot be made, the start of the server says why.
         let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
-        var warnings = catalogue.map { grant.warnings(in: $0) } ?? []
+        let ofGrant = catalogue.map { grant.warnings(in: $0) } ?? []
+        var warnings: [String] = []
         let file = try settings.changedTokenFile()
         let readers = settings.readers(of: file)
+        // In etcd a change is tried again when another one was faster.
         try file.change { entries in
+            warnings = ofGrant
             if entries == nil, settings.access == .auto, settings.jwtKeys == "none" {
                 warnings.append(
                     readers.isNone
@@ -138,6 +141,7 @@ struct TokenRevoke: SettingsCommand {
         var revoked: [TokenFile.Entry] = []
         do throws(SettingsFault) {
             try file.change { (entries) throws(SettingsFault) in
+                warnings = []
                 let isRevoked = { (entry: TokenFile.Entry) in
                     id.map { $0 == entry.id } ?? (named.map { ExactText($0) } == ExactText(entry.subject))
                 }

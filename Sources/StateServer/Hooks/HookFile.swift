@@ -25,6 +25,8 @@ struct HookFile: Sendable {
         var skipped: String?
         /// The commit from which an operator has it send again.
         var resend: Resend?
+        /// The cursor of the newest refused answer when an operator has dismissed them.
+        var dismissed: String?
 
         /// An order to send a commit again, and those behind it.
         struct Resend: Sendable, Codable, Equatable {

@@ -16,16 +16,24 @@ struct HookProgress: Sendable, Codable, Equatable {
         var reason: String
     }
 
+    /// Answers whose actions were not committed.
+    struct Refusals: Sendable, Codable, Equatable {
+        var count: Int
+        /// The cursor of the first commit that was answered so, and when it was; in RFC 3339.
+        var first: String
+        var since: String
+        /// The cursor of the newest one.
+        var newest: String
+        /// Why the newest one was refused, as a sentence.
+        var reason: String
+    }
+
     var id: String
     /// The cursor through which every commit is delivered, or does not concern the hook.
     var cursor: String
     var failing: Failing?
-    /// Why the actions of an answer were not committed, the newest; nil if all were.
-    var refused: String?
-    /// The cursor of the commit that was answered so.
-    var refusedAt: String?
-    /// How many answers were refused.
-    var refusedCount: Int?
+    /// The answers whose actions were not committed, until an operator has them sent again or dismisses them.
+    var refusals: Refusals?
     /// The time of the newest ``HookFile/Entry/Resend`` that was carried out.
     var resent: String?
 

@@ -36,7 +36,7 @@ struct HookRun: Sendable {
 
     init(_ entry: HookFile.Entry, _ view: HookView, _ progress: HookProgress) {
         (self.entry, self.view, self.progress) = (entry, view, progress)
-        resend()
+        dismiss()
     }
 
     /// The cursor through which everything is delivered; nil if the file has another text there.
@@ -56,18 +56,34 @@ struct HookRun: Sendable {
         if entry.paused != nil || isOther { attempt = nil }
         if isOther { (commits, commitsEnd, delivery) = ([], 0, nil) }
         if let delivery, entry.skipped == delivery.cursor.description { finish(delivery) }
-        resend()
+        dismiss()
     }
 
-    /// Goes back to a commit from which an operator has it send again, once.
-    private mutating func resend() {
-        guard let resend = entry.resend, resend.time != progress.resent, let from = Cursor(text: resend.from) else {
-            return
-        }
+    private mutating func dismiss() {
+        if let newest = progress.refusals?.newest, newest == entry.dismissed { progress.refusals = nil }
+    }
+
+    /// Goes back to a commit from which an operator has it send again, once for each order.
+    ///
+    /// An order for a commit that is not kept, or that the hook has not come to, changes nothing: no commit is passed over.
+    ///
+    /// - Parameter oldest: the oldest version after which every commit is kept.
+    /// - Returns: whether there was an order.
+    mutating func resend(keptAfter oldest: Version) -> Bool {
+        guard let order = entry.resend, order.time != progress.resent else { return false }
+        progress.resent = order.time
+        guard let from = Cursor(text: order.from), let cursor, from.epoch == cursor.epoch,
+            from.version > oldest, from.version <= cursor.version
+        else { return true }
         (commits, commitsEnd, delivery, attempt, notBefore) = ([], 0, nil, nil, nil)
-        (progress.failing, progress.refused, progress.refusedAt, progress.refusedCount) = (nil, nil, nil, nil)
-        progress.resent = resend.time
-        move(to: Cursor(from.epoch, max(1, from.version) - 1))
+        progress.failing = nil
+        if let first = progress.refusals.flatMap({ Cursor(text: $0.first) }),
+            first.epoch != from.epoch || first.version >= from.version
+        {
+            progress.refusals = nil
+        }
+        move(to: Cursor(from.epoch, from.version - 1))
+        return true
     }
 
     // MARK: The next delivery
@@ -103,7 +119,15 @@ struct HookRun: Sendable {
     // No dot: the signature has one behind the ID.
     private func id(of cursor: Cursor) -> String { "\(entry.id)_\(cursor.epoch)_\(cursor.version)" }
 
-    private mutating func move(to cursor: Cursor) { progress.cursor = cursor.description }
+    private mutating func move(to cursor: Cursor) {
+        progress.cursor = cursor.description
+        // What failed here, or was skipped meanwhile, is behind it.
+        if let failed = progress.failing.flatMap({ Cursor(text: $0.cursor) }),
+            failed.epoch != cursor.epoch || failed.version <= cursor.version
+        {
+            progress.failing = nil
+        }
+    }
 
     // MARK: Attempts
 
@@ -124,9 +148,12 @@ struct HookRun: Sendable {
     }
 
     /// Notes that the actions of an answer were not committed.
-    mutating func note(refused: String, at cursor: Cursor) {
-        (progress.refused, progress.refusedAt) = (refused, cursor.description)
-        progress.refusedCount = (progress.refusedCount ?? 0) + 1
+    mutating func note(refused: String, at cursor: Cursor, date: Timestamp) {
+        let known = progress.refusals
+        progress.refusals = .init(
+            count: (known?.count ?? 0) + 1, first: known?.first ?? cursor.description,
+            since: known?.since ?? RFC3339.text(milliseconds: date.milliseconds), newest: cursor.description,
+            reason: refused)
     }
 
     /// Ends an attempt that has failed, or the reading of the next commits; the next one is made behind a pause.

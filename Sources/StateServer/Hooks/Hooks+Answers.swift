@@ -43,8 +43,10 @@ extension Hooks {
             site.store.enqueue(
                 PendingTransaction(transaction, client: run.entry.subject) { [self] outcome in
                     queue.async {
-                        // The delivery comes again, and is counted then.
-                        if outcome.isRetried { self.state.withLock { $0.budget.giveBack(count, of: root) } }
+                        // The delivery comes again and is counted then, or it was counted before.
+                        if outcome.isRetried || outcome.isReplay {
+                            self.state.withLock { $0.budget.giveBack(count, of: root) }
+                        }
                         self.end(id, number, delivery, outcome, site)
                     }
                 })
@@ -88,7 +90,7 @@ extension Hooks {
         }
         change(id) { run in
             run.finish(delivery)
-            if let refused { run.note(refused: refused, at: delivery.cursor) }
+            if let refused { run.note(refused: refused, at: delivery.cursor, date: schedule.time()) }
         }
         step(id, site)
     }

@@ -134,7 +134,9 @@ final class Hooks: Sendable {
             for (id, run) in state.runs {
                 if run.progress.failing != nil, run.entry.paused == nil { figures.failing.append(id) }
                 guard let latest, let cursor = run.cursor, cursor.epoch == latest.epoch else { continue }
-                figures.behind = max(figures.behind, Int(latest.version) - Int(cursor.version))
+                if cursor.version < latest.version {
+                    figures.behind = max(figures.behind, Int(latest.version - cursor.version))
+                }
             }
             figures.failing.sort()
             return figures
@@ -152,8 +154,8 @@ final class Hooks: Sendable {
                 pause: entry.paused, behind: progress.flatMap { entry.behind($0, latest) },
                 failure: progress?.failing.map {
                     .init(cursor: $0.cursor, attempts: $0.attempts, since: $0.since, next: $0.next, reason: $0.reason)
-                }, refused: progress?.refused, refusedAt: progress?.refusedAt,
-                refusedCount: progress?.refusedCount ?? 0)
+                }, refused: progress?.refusals?.reason, refusedAt: progress?.refusals?.newest,
+                refusedCount: progress?.refusals?.count ?? 0)
         }
     }
 
@@ -315,20 +317,22 @@ extension Hooks.State {
     /// Makes the hooks those of the file, while this server delivers.
     fileprivate mutating func update(_ site: Hooks.Site) {
         guard let written else { return }
-        let before = runs
+        let (before, bounds) = (runs, site.store.hub.bounds)
         runs = [:]
         for entry in entries {
             let view = site.contract.hookView(
                 entry.grant, subject: entry.subject, path: entry.pointer, types: entry.types)
-            if var run = before[entry.id] {
+            var run: HookRun
+            if let known = before[entry.id] {
+                run = known
                 if run.entry != entry { run.replace(by: entry, view) }
-                runs[entry.id] = run
             } else {
-                let bounds = site.store.hub.bounds
                 let begin = entry.since ?? Cursor(bounds.latest.epoch, bounds.oldest).description
                 let known = written.hooks.first { $0.id == entry.id } ?? HookProgress(id: entry.id, cursor: begin)
-                runs[entry.id] = HookRun(entry, view, known)
+                run = HookRun(entry, view, known)
             }
+            if run.resend(keptAfter: bounds.oldest) { mustWrite = true }
+            runs[entry.id] = run
         }
     }
 

@@ -223,5 +223,5 @@ extension Outcome {
         return receipt.representation?.reduce(0) { $0 + ($1.value?.count ?? 0) } ?? 0
     }
 
-    fileprivate var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
+    var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
 }

@@ -64,6 +64,9 @@ def test_a_refused_answer_is_named_and_the_next_commit_comes(workspace, answer, 
         receiver.wait_for(2)
         expect("actions of a hook refused" in server.log_text() and says in server.log_text(), server.log_text())
         expect_equal(client.get("/v1/state/counter/value").json, 1, "the counter")
+        receiver.hook("dismiss")
+        expect("refused" not in receiver.listed(), receiver.listed())
+        expect("nothing to dismiss" in receiver.hook("dismiss", code=78), "a second time")
 
 
 def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(workspace):
@@ -80,6 +83,9 @@ def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(wo
         [hook] = client.get("/v1/operations").json["hooks"]
         expect_equal((hook["refusedAt"], hook["refusedCount"]), (first["cursor"], 1), "the refusal over HTTP")
         expect("is not the cursor" in receiver.hook("resend", "--from", "x", code=78), "a cursor that is none")
+        for version in [0, 999]:
+            cursor = first["cursor"].partition(".")[0] + f".{version}"
+            expect("has no commit" in receiver.hook("resend", "--from", cursor, code=78), f"version {version}")
 
         receiver.hook("resend")
         wait_until(lambda: client.get("/v1").json["version"] == 4, "the first answer is committed")

@@ -95,30 +95,98 @@ struct HookRunTests {
         #expect(run.progress.failing == nil && run.isDue(at: now))
     }
 
-    @Test("a refusal stays until an operator has its commit sent again, which happens once for each order")
-    mutating func resend() throws {
+    /// Delivers the commits 1, 3 and 5, of which the answers to 1 and 3 are refused.
+    private mutating func deliverWithRefusals() {
         read([1, 3, 5], through: 5)
         while let delivery = run.delivery {
             _ = run.begin()
             run.finish(delivery)
-            if delivery.cursor.version < 5 { run.note(refused: "no", at: delivery.cursor) }
+            if delivery.cursor.version < 5 {
+                run.note(refused: "no", at: delivery.cursor, date: Timestamp(milliseconds: 0))
+            }
             advance()
         }
-        #expect(run.progress.refusedAt == Cursor(epoch, 3).description && run.progress.refusedCount == 2)
+    }
+
+    private mutating func order(_ from: Cursor, keptAfter oldest: Version = 0) {
+        entry.resend = .init(from: from.description, time: "order \(from)")
+        run.replace(by: entry, view)
+        let isOrder = run.resend(keptAfter: oldest)
+        #expect(isOrder)
+    }
+
+    @Test("a refusal stays until an operator has its commit sent again, which happens once for each order")
+    mutating func resend() throws {
+        deliverWithRefusals()
+        let refusals = try #require(run.progress.refusals)
+        #expect(refusals.count == 2 && refusals.first == Cursor(epoch, 1).description)
+        #expect(refusals.newest == Cursor(epoch, 3).description)
         let before = run.progress
-        entry.resend = .init(from: Cursor(epoch, 3).description, time: "2026-11-27T15:00:00Z")
 
-        run.replace(by: entry, view)
-
-        #expect(run.cursor == Cursor(epoch, 2) && run.progress.refused == nil && run.isDue(at: now))
-        read([3, 5], through: 5)
-        #expect(run.delivery?.cursor.version == 3)
+        // Behind the first refusal that stays listed.
+        order(Cursor(epoch, 3))
+        #expect(run.cursor == Cursor(epoch, 2) && run.progress.refusals == refusals)
+        order(Cursor(epoch, 1))
+        #expect(run.cursor == Cursor(epoch, 0) && run.progress.refusals == nil && run.isDue(at: now))
+        read([1, 3, 5], through: 5)
+        #expect(run.delivery?.cursor.version == 1)
         run.finish(try #require(run.delivery))
-        run.replace(by: entry, view)
-        #expect(run.cursor == Cursor(epoch, 3))
+        var isOrder = run.resend(keptAfter: 0)
+        #expect(!isOrder && run.cursor == Cursor(epoch, 1))
         // A server that starts has the order in the file, and the progress with or without it.
-        #expect(HookRun(entry, view, run.progress).cursor == Cursor(epoch, 3))
-        #expect(HookRun(entry, view, before).cursor == Cursor(epoch, 2))
+        var again = HookRun(entry, view, run.progress)
+        isOrder = again.resend(keptAfter: 0)
+        #expect(!isOrder && again.cursor == Cursor(epoch, 1))
+        again = HookRun(entry, view, before)
+        isOrder = again.resend(keptAfter: 0)
+        #expect(isOrder && again.cursor == Cursor(epoch, 0))
+    }
+
+    @Test("an order to send again passes over no commit")
+    mutating func resendOfNothing() throws {
+        deliverWithRefusals()
+        read([7, 9], through: 9)
+        let progress = run.progress
+
+        for (from, oldest) in [
+            (Cursor(epoch, 7), 0), (Cursor(epoch, .max), 0), (Cursor(.random(), 1), 0),
+            (Cursor(epoch, 1), 1), (Cursor(epoch, 0), 0),
+        ] as [(Cursor, Version)] {
+            order(from, keptAfter: oldest)
+            #expect(run.cursor == Cursor(epoch, 5) && run.delivery?.cursor.version == 7, "\(from)")
+            #expect(run.progress.refusals == progress.refusals)
+        }
+    }
+
+    @Test("refusals that an operator has dismissed are gone, and a later one is not")
+    mutating func dismiss() throws {
+        deliverWithRefusals()
+        entry.dismissed = run.progress.refusals?.newest
+
+        run.replace(by: entry, view)
+
+        #expect(run.progress.refusals == nil)
+        run.note(refused: "no", at: Cursor(epoch, 7), date: Timestamp(milliseconds: 0))
+        run.replace(by: entry, view)
+        #expect(run.progress.refusals?.count == 1)
+    }
+
+    @Test("a failure is over when the hook has gone on, by a skip before the start or a later read")
+    mutating func failureIsOver() throws {
+        // The reading fails, and then it does not.
+        _ = run.begin()
+        _ = fail()
+        #expect(run.progress.failing?.cursor == Cursor(epoch, 0).description)
+        read([], through: 2)
+        #expect(run.progress.failing == nil)
+
+        read([3], through: 4)
+        _ = run.begin()
+        _ = fail()
+        entry.skipped = Cursor(epoch, 3).description
+        run = HookRun(entry, view, run.progress)
+        read([3], through: 4)
+        #expect(run.cursor == Cursor(epoch, 4) && run.progress.failing == nil)
     }
 
     @Test("a commit that an operator skips is not sent again, under way or not, and no other is passed over")
