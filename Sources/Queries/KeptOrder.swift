@@ -44,9 +44,11 @@ private struct OrderedMembers: Sendable {
     init?(_ query: MemberQuery, _ texts: MemberTexts, _ order: @escaping MemberOrder) throws {
         (self.query, self.order) = (query, order)
         var evaluation = JSONPathEvaluation(root: .null, stepsMax: MemberQuery.stepsMax)
-        var areOrdered = false
+        var (hasTexts, areOrdered) = (false, true)
         try texts { text throws in
+            guard areOrdered else { return }
             let document = try JSONDocument(encoded: text)
+            hasTexts = true
             areOrdered = try MemberQuery.isObject(document)
             guard areOrdered else { return }
             var name = document.firstChild(document.root)
@@ -55,7 +57,7 @@ private struct OrderedMembers: Sendable {
                 name = document.after(name + 1)
             }
         }
-        guard areOrdered else { return nil }
+        guard hasTexts, areOrdered else { return nil }
         if query.isSorted { entries.sort { Self.isBefore($0, $1, query) } }
     }
 

@@ -164,12 +164,20 @@ extension MemberQuery: MembersQuery {
         }
         let start = after == nil ? 0 : try found.firstIndex(where: isBehindAnchor) ?? found.count
         let shown = found[window(behind: start, of: found.count)]
-        var writer = JSONWriter()
+        // In the order of the texts, so that each is parsed once.
+        var members = [[UInt8]](repeating: [], count: shown.count)
+        for index in shown.indices.sorted(by: { shown[$0].number < shown[$1].number }) {
+            var writer = JSONWriter()
+            let member = shown[index]
+            self.member(try name(member), try matched.document(member.text), member.place, to: &writer)
+            members[index - shown.startIndex] = writer.bytes
+        }
+        var writer = JSONWriter(capacity: members.reduce(64) { $0 + $1.count + 1 })
         writer.raw("{\"members\":[")
         var isFirst = true
-        for member in shown {
+        for member in members {
             writer.separator(&isFirst)
-            self.member(try name(member), try matched.document(member.text), member.place, to: &writer)
+            writer.raw(member)
         }
         let last = shown.endIndex < found.count ? shown.last : nil
         end(

@@ -23,6 +23,15 @@ struct KeptOrderTests {
         return .object(members)
     }
 
+    @Test("members are not kept if the order does not know the name of one, in whichever text", arguments: ["a", "e"])
+    func unknownName(name: String) throws {
+        let query = try MemberQuery(filter: nil, sort: nil, window: 0..<9, fields: nil, wantsCount: true)
+        let members = texts(#"{"a":1,"b":2,"c":3,"d":4,"e":5}"#)
+
+        #expect(try query.kept(of: members) { JSONTree.key($0) } != nil)
+        #expect(try query.kept(of: members) { $0 == name ? nil : JSONTree.key($0) } == nil)
+    }
+
     @Test("kept members have the answer of a query that looks at every member", arguments: 0..<40)
     func model(seed: Int) throws {
         var generator = SystemRandomNumberGenerator()

@@ -11,6 +11,16 @@ struct PatchTests {
         return patch
     }
 
+    @Test("an object that an encoder has written with a key twice has the first value", arguments: [2, 12])
+    func twice(count: Int) throws {
+        let members = (0..<count).map { "\"k\($0 % (count / 2))\":\($0)" }.joined(separator: ",")
+        let document = try JSONDocument(encoded: Array("{\(members)}".utf8))
+
+        let value = JSONValue.value(of: document, at: document.root)
+
+        #expect(value[pointer: "/k0"] == .integer(0))
+    }
+
     @Test(
         "a patch says only what differs",
         arguments: [

@@ -76,7 +76,8 @@ public struct JSONObject: Sendable {
     }
 
     private mutating func buildIndices() {
-        indices = Dictionary(uniqueKeysWithValues: members.enumerated().map { (Array($1.key.utf8), $0) })
+        // A value of an encoder that writes a key twice has it twice; the first one counts, as in a short object.
+        indices = Dictionary(members.enumerated().map { (Array($1.key.utf8), $0) }) { first, _ in first }
     }
 
     private func index(of key: String) -> Int? {

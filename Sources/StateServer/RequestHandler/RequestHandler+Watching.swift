@@ -32,11 +32,11 @@ extension RequestHandler: WatchReceiver {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
             answer(group, with: contract.response(to: request, reading))
         case (.changes(let request)?, .changes(let page, let since)) where !isLong(page, since: since, for: request):
-            answer(group, with: quickResponse(to: request, page, since: since))
+            answer(group, Result { try response(to: request, page, since: since) })
         case (.changes(let request)?, .changes(let page, let since)):
-            let shared = Shared<Response>()
+            let shared = Shared<Result<Response, any Error>>()
             slowly(group) { [self] group in
-                answer(group, with: shared.made { quickResponse(to: request, page, since: since) })
+                answer(group, shared.made { Result { try response(to: request, page, since: since) } })
             }
         case _:
             // A problem carries the name of its request, and an answer with the latest value depends on the selection.
@@ -50,6 +50,17 @@ extension RequestHandler: WatchReceiver {
             schedule.slow(.read, client) {
                 let open = group.filter { !$0.exchange.isOver }
                 if !open.isEmpty { work(open) }
+            }
+        }
+    }
+
+    /// Answers requests that share an answer; a problem has the ID of its own request.
+    private func answer(_ group: [WatchedRequest], _ made: Result<Response, any Error>) {
+        switch made {
+        case .success(let response): answer(group, with: response)
+        case .failure(let error):
+            for request in group {
+                answer(request.exchange, closing(failedReading(requestID(of: request.exchange), error)))
             }
         }
     }

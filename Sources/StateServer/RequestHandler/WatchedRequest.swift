@@ -107,11 +107,9 @@ extension WatchedRequest.Kind {
             switch request.source {
             case .value(var read):
                 // The stream has begun.
-                read.known = nil
+                (read.known, read.atLeast) = (nil, nil)
                 return .stream(.value(read.untimed), request.format)
-            case .changes(var changes):
-                changes.since = .now
-                return .stream(.changes(changes.untimed), request.format)
+            case .changes(let changes): return .stream(.changes(changes.untimed), request.format)
             }
         case .dispatch: return .dispatch
         }
@@ -130,6 +128,8 @@ extension ReadRequest {
 extension ChangesRequest {
     fileprivate var untimed: ChangesRequest {
         var request = self
+        // A delivery says behind which version its commits are.
+        request.since = .now
         request.wait?.duration = .zero
         request.debounce = nil
         return request

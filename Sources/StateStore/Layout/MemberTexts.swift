@@ -31,7 +31,8 @@ struct ObjectTexts {
     private mutating func handOut(to take: ([UInt8]) throws -> Void) throws {
         writer.byte(UInt8(ascii: "}"))
         try take(writer.bytes)
-        writer.bytes.removeAll(keepingCapacity: true)
+        // The taker may keep the text, and one with a large member leaves no large buffer behind.
+        writer = JSONWriter(capacity: Self.bytesMax + 1024)
         isFirst = true
     }
 }
