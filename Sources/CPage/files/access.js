@@ -11,8 +11,8 @@ export function ask(main, reason, done) {
         h("h2", {}, "This server asks for a token"),
         reason && h("p", { class: "error", role: "alert" }, reason),
         h("div", { class: "field" }, h("label", { for: "token" }, "Token"), field),
-        h("p", { class: "hint", id: "token-hint" }, "An operator of the server makes one with ",
-            h("code", {}, "storekeeper token create"),
+        h("p", { class: "hint", id: "token-hint" }, "An operator makes one on the server's machine, for example with ",
+            h("code", {}, "storekeeper token create --subject me --all"),
             ". This tab keeps it until it is closed, and shows what the token may see."),
         h("button", { class: "primary" }, "Open")))
     field.focus()

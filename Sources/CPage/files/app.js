@@ -29,6 +29,8 @@ const main = document.getElementById("main")
 const status = document.getElementById("status")
 const follower = new Follower()
 let current = null, shown = { view: null, fork: null }, model = null, turn = 0
+// What a subject has typed and not sent, which is there again when the page begins anew.
+let typed
 // The place of the state that was chosen last, to which the way back to the state leads.
 let place
 
@@ -80,8 +82,8 @@ const context = {
     },
     confirmed,
     // What has been done to a place, and the action that takes it back.
-    saved(kind, place, receipt, undo) {
-        const { base, fork } = context, version = count(receipt.version)
+    saved({ kind, base, fork }, place, receipt, undo) {
+        const version = count(receipt.version)
         if (!receipt.changed) return say("Nothing has changed.")
         const verb = { add: "Added", append: "Added", remove: "Removed" }[kind]
         say(verb ? `${verb} ${visible(cut(place, 80))} in ${fork ? "the fork, " : ""}version ${version}.`
@@ -139,6 +141,13 @@ async function confirmed(base = context.base) {
     return hasConfirmed
 }
 
+function signOut() {
+    // What is under way is not sent again with the token of another subject.
+    model.kept.forEach(form => form.close())
+    api.setToken(null)
+    begin()
+}
+
 function drawHeader() {
     const parts = document.getElementById("views")
     const hadFocus = parts.contains(document.activeElement)
@@ -152,7 +161,7 @@ function drawHeader() {
             link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
         button("Copy address", event => copy(location.href, event.currentTarget), { class: "small" }),
         button("?", () => help(), { class: "small", "aria-label": "Keys" }),
-        api.hasToken() && button("Sign out", () => { api.setToken(null); begin() }, { class: "small" }))
+        api.hasToken() && button(["Sign out ", foreign(model.subject, 24)], signOut, { class: "small" }))
     fill(document.getElementById("place"), h("strong", {}, foreign(model.identity.name ?? "Storekeeper", 80)),
         h("span", { class: "hint" }, location.host))
     document.title = `${current.title} · ${model.identity.name ?? "Storekeeper"}`
@@ -241,6 +250,11 @@ async function begin() {
     clear()
     try {
         model = await learn()
+        if (!typed || typed.subject !== model.subject) {
+            typed?.kept.forEach(form => form.close())
+            typed = { subject: model.subject, kept: new Map(), drafts: new Map() }
+        }
+        Object.assign(model, { kept: typed.kept, drafts: typed.drafts })
     } catch (error) {
         if (error.status === 401) return
         fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" }, error.message),
@@ -319,5 +333,5 @@ document.querySelector(".skip").addEventListener("click", event => {
 })
 addEventListener("hashchange", () => route())
 // The browser asks before what is typed and not saved goes with the page.
-addEventListener("beforeunload", event => { if (model?.kept?.size > 0) event.preventDefault() })
+addEventListener("beforeunload", event => { if (typed?.kept.size > 0) event.preventDefault() })
 begin()

@@ -97,7 +97,8 @@ function content(context, commit, signal) {
 
 async function undo(context, commit, control) {
     busy(true, control)
-    await inverse(context.base, commit).then(action => context.takeBack(action),
+    const { base } = context
+    await inverse(base, commit).then(action => context.takeBack(action, base),
         error => context.say(`Not undone: ${error.message}`))
     busy(false, control)
 }

@@ -8,6 +8,8 @@ import { picker } from "./picker.js"
 
 export async function open(main, parameters, context) {
     const catalogue = await context.catalogue()
+    // What is typed and not dispatched, by store and type, for as long as the page is open.
+    const { drafts } = context.model
     let form = null, current = null, control = null
     const types = h("ul", { class: "types" }),
         finder = picker("Find an action", types, () => context.announce(plural(drawTypes(), "action")))
@@ -45,8 +47,10 @@ export async function open(main, parameters, context) {
         form = field(entry.payload, { label: "Payload", pointer: "/payload" })
         const isEmpty = Object.keys(entry.payload.properties ?? {}).length === 0
             && entry.payload.additionalProperties === undefined
-        if (next.payload) {
-            try { form.set(parse(next.payload)) } catch { /* A broken address gives an empty form. */ }
+        const draft = `${context.base} ${entry.type}`, given = next.payload ?? drafts.get(draft)
+        let isInAddress = next.payload !== undefined
+        if (given) {
+            try { form.set(parse(given)) } catch { /* A broken address gives an empty form. */ }
         }
         const raw = h("textarea", { class: "json mono", spellcheck: "false", "aria-label": "The action as JSON" })
         const rawPlace = h("details", { class: "raw",
@@ -55,6 +59,7 @@ export async function open(main, parameters, context) {
             h("div", { class: "buttons" }, button("Take it into the form", () => {
                 try {
                     form.set(parse(raw.value).payload)
+                    drafts.set(draft, form.text())
                     forget()
                 } catch (error) {
                     fill(outcome, h("p", { class: "error" }, `This is not JSON: ${error.message}`))
@@ -66,7 +71,19 @@ export async function open(main, parameters, context) {
         const element = h("form", { class: "detail action", novalidate: true,
             onsubmit: event => { event.preventDefault(); run(false) },
             // What was answered is of another text.
-            oninput: event => { if (!isBusy(submit) && !rawPlace.contains(event.target)) { forget(); fill(outcome) } },
+            oninput: event => {
+                if (rawPlace.contains(event.target)) return
+                drafts.set(draft, form.text())
+                if (isInAddress) {
+                    // The way back leads to what is typed, and not to what was sent.
+                    isInAddress = false
+                    context.remember("dispatch", { type: entry.type })
+                }
+                if (!isBusy(submit)) {
+                    forget()
+                    fill(outcome)
+                }
+            },
             onkeydown: event => { if (event.key === "Enter"
                 && event.ctrlKey) { event.preventDefault(); run(false) } } },
             link("← Actions", context.address("dispatch"), { class: "back" }),
@@ -99,12 +116,14 @@ export async function open(main, parameters, context) {
             if (!isDry) events.addEventListener("gone", keep)
             if (!isDry && isGone()) keep()
             const text = body(), payload = form.text()
-            context.remember("dispatch", { type: entry.type, payload: payload.length < 4000 ? payload : undefined })
+            isInAddress = payload.length < 4000
+            context.remember("dispatch", { type: entry.type, payload: isInAddress ? payload : undefined })
             const address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
             try {
                 const found = isDry ? (await request(address,
                     { method: "POST", body: text, signal: mine.signal })).value
                     : await post(context.base, text, { headers: { Prefer: "wait=5" }, signal: mine.signal })
+                if (!isDry && drafts.get(draft) === payload) drafts.delete(draft)
                 fill(outcome, isDry ? dryRun(found) : receipt(found), h("h3", {}, "To copy"),
                     copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`))
             } catch (error) {

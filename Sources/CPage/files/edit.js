@@ -124,6 +124,8 @@ function inverse(can, kind, pointer, { seen, saved, around }) {
 // the action that takes it back, or with nothing where the form is given up.
 export function editor(context, { kind, pointer, seen, around, done, member = "", initial, isAlone = false }) {
     let control
+    // A form that is sent belongs to the store in which it was begun, also when another one is in sight.
+    const { base, fork } = context
     const isNew = kind === "add" || kind === "append"
     const key = kind === "add" && h("input", { type: "text", autocomplete: "off", spellcheck: "false",
         value: member })
@@ -131,7 +133,7 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
     const seconds = kind !== "remove" && kind !== "append" && context.can.expire
         && h("input", { type: "text", inputmode: "decimal", autocomplete: "off" })
     const news = h("div", { role: "status" }), outcome = h("div", { class: "outcome", role: "status" })
-    const verb = verbs[kind] + (context.fork ? " in the fork" : "")
+    const verb = verbs[kind] + (fork ? " in the fork" : "")
     const buttons = [button("Preview", () => run(true)), h("button", { class: "primary" }, verb),
         !isAlone && button("Cancel", () => form.done())]
     const entrance = () => key || value?.control || buttons[0]
@@ -177,12 +179,12 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
         busy(true, ...buttons.slice(0, 2))
         fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Saving…"))
         try {
-            const address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
+            const address = `${base}/actions${isDry ? "?dry-run" : ""}`
             const found = isDry ? (await request(address, { method: "POST", body: text, signal: mine.signal })).value
-                : await context.dispatch(text, { signal: mine.signal })
+                : await context.dispatch(text, { base, signal: mine.signal })
             if (isDry) fill(outcome, h("h4", {}, found.changed ? "It would change" : "It would change nothing"),
-                found.changed && patchView(context.base, found.patch, null, pointer => foreign(pointer || "the whole state")),
-                copyable("This action", curl(`${context.base}/actions`, ` --json ${quote(text)}`)))
+                found.changed && patchView(base, found.patch, null, pointer => foreign(pointer || "the whole state")),
+                copyable("This action", curl(`${base}/actions`, ` --json ${quote(text)}`)))
             else if (found) return form.done(kind === "append" ? child(pointer, seen.length) : place(), found,
                 inverse(context.can, kind, place(), { seen, saved, around }))
             else fill(outcome)
@@ -197,7 +199,7 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
         }
     }
 
-    const look = () => get(`${context.base}/state${path(pointer)}`, { largest: VALUE_BYTES_MAX }).then(found => {
+    const look = () => get(`${base}/state${path(pointer)}`, { largest: VALUE_BYTES_MAX }).then(found => {
         if (!found.isTooLarge) told(found.value)
     }, error => {
         if (error.status === 404) told(undefined)
@@ -231,7 +233,7 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
     // The author of the last change, once the history has named one.
     function changer() {
         const name = h("span", {}, "Another client")
-        lastChange(context.base, pointer)
+        lastChange(base, pointer)
             .then(({ by }) => { if (by !== undefined) fill(name, foreign(by, 60)) }).catch(() => { /* It stays so. */ })
         return name
     }
@@ -245,6 +247,6 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
         entrance().focus()
     }
 
-    const form = { kind, pointer, element, told, done, focus: () => entrance().focus(), close: () => control?.abort() }
+    const form = { kind, pointer, base, fork, element, told, done, focus: () => entrance().focus(), close: () => control?.abort() }
     return form
 }

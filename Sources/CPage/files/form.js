@@ -1,7 +1,7 @@
 // A form for a value of a JSON Schema. What is typed becomes JSON text, so that digits stay as they are and the server
 // is the one that judges; each field knows the pointer by which the server would name it.
 import { button, fill, h, name } from "./dom.js"
-import { escape, isTree, parse, stringify, visible } from "./json.js"
+import { escape, isEqual, isTree, parse, stringify, visible } from "./json.js"
 
 const isNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
 
@@ -154,6 +154,7 @@ function rows(options, itemSchema, isMap) {
                 items = items.filter(other => other !== item)
                 element.remove()
                 number()
+                place.dispatchEvent(new Event("input", { bubbles: true }))
                 adding.focus()
             }, { class: "small", "aria-label": `Remove ${isMap ? "this member" : "this element"}` }))
         items.push(item)
@@ -200,7 +201,16 @@ function variants(options) {
         forms.map(({ title }, index) => h("option", { value: index }, title || `form ${index + 1}`)))
     return {
         element: h("div", { class: "field" }, control, place), pointer, control,
-        text: () => current.field.text(), set: value => current.field.set(value),
+        text: () => current.field.text(),
+        // The first form that has the value as it is, or else the first one of all.
+        set(value) {
+            const index = forms.findIndex(({ field }) => {
+                field.set(value)
+                try { return isEqual(parse(field.text()), value) } catch { return false }
+            })
+            current = forms[control.value = Math.max(0, index)]
+            fill(place, current.field.element)
+        },
             refuse: (to, sentence) => current.field.refuse(to, sentence),
     }
 }

@@ -17,6 +17,12 @@ const isRaw = value => JSON.isRawJSON ? JSON.isRawJSON(value) : false
 export const isTree = value => value !== null && typeof value === "object" && !isRaw(value)
 export const stringify = value => JSON.stringify(value)
 
+
+// Whether two values are equal, in whatever order their members are.
+export const isEqual = (one, other) => stringify(ordered(one)) === stringify(ordered(other))
+const ordered = value => Array.isArray(value) ? value.map(ordered) : !isTree(value) ? value
+    : Object.fromEntries(Object.keys(value).sort().map(key => [key, ordered(value[key])]))
+
 export const escape = token => String(token).replaceAll("~", "~0").replaceAll("/", "~1")
 export const tokens = pointer => pointer === "" ? [] : pointer.slice(1).split("/").map(unescape)
 export const child = (pointer, key) => `${pointer}/${escape(key)}`

@@ -1,9 +1,9 @@
 // The chosen place of the state: its value, how it can be changed, and who changed it last.
 import { curl, epochOf, request, versionOf } from "./api.js"
-import { busy, button, copyable, fact, fill, foreign, h, link, quote } from "./dom.js"
+import { busy, button, copyable, fact, fill, foreign, h, link, quote, when } from "./dom.js"
 import { noAuthor, typesOf } from "./commit.js"
 import { canEdit, editor } from "./edit.js"
-import { brief, bytes, count, isTree, parent, path, pretty, stringify } from "./json.js"
+import { brief, bytes, count, cut, isTree, parent, path, pretty, stringify } from "./json.js"
 import { lastChange } from "./history.js"
 import { restoreForm } from "./restore.js"
 import { isTabular } from "./table.js"
@@ -25,7 +25,7 @@ export function placePanel(context, { head, choose, leave }) {
     const back = () => button("← State", () => leave(), { class: "back small" })
     const facts = h("dl", { class: "facts" }), lines = h("div", {})
     // The forms with something typed that is not saved, by their stores and places, for as long as the page is open.
-    const kept = context.model.kept ??= new Map()
+    const { kept } = context.model
     const keyOf = pointer => `${context.base} ${pointer}`
     let tree, pointer = null, part, editing = null, turn = 0, hasChanged = false, cursorLine
 
@@ -55,7 +55,7 @@ export function placePanel(context, { head, choose, leave }) {
         editing = form
         form.done = (changed, receipt, undo) => {
             kept.delete(form.key)
-            if (receipt) context.saved(form.kind, changed, receipt, undo)
+            if (receipt) context.saved(form, changed, receipt, undo)
             if (editing !== form) return
             editing = null
             if (receipt && form.kind === "remove") choose(parent(form.pointer))
@@ -67,7 +67,7 @@ export function placePanel(context, { head, choose, leave }) {
     // Leaves the form; one with something typed stays with its place.
     function park() {
         if (editing && context.model?.kept.get(editing.key) === editing) {
-            context.say(`Not saved yet: what you have typed at ${editing.pointer || "the whole state"} stays there.`, 20)
+            context.say(`Not saved yet: what you have typed at ${cut(editing.pointer, 80) || "the whole state"} stays there.`, 20)
         } else editing?.close()
         editing = null
     }
@@ -178,12 +178,11 @@ export function placePanel(context, { head, choose, leave }) {
     }
 
     function answer(commit) {
-        const time = new Date(commit.time)
         return h("p", {}, "Last changed by ", commit.by !== undefined
             && [h("strong", {}, foreign(commit.by)), " with "],
             link(commit.action === null ? "a commit whose action this token may not see"
                 : foreign(typesOf(commit).slice(0, 3).join(", ")), context.address("live", { commit: commit.cursor })),
-            `, version ${count(commit.version)}, `, h("time", { datetime: commit.time }, time.toLocaleString("en-GB")),
+            `, version ${count(commit.version)}, `, when(commit.time),
                 commit.cause && ", as a follow-up", commit.by === undefined ? `; ${noAuthor(context)}.` : ".")
     }
 

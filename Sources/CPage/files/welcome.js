@@ -8,7 +8,7 @@ export function welcome(context) {
     const example = '{"type":"document/set","payload":{"path":"/greeting","value":"hello"}}'
     const form = can.set && editor(context, { kind: "add", pointer: "", member: "greeting", initial: "hello", seen: {},
         isAlone: true, done(path, receipt, undo) {
-            context.saved("add", path, receipt, undo)
+            context.saved(form, path, receipt, undo)
             context.go("state", { path })
         } })
     return h("section", { class: "welcome" },

@@ -52,7 +52,7 @@ def test_the_token_is_kept_for_the_tab_only(tokens, open_tab):
     beside = open_tab(tokens["server"], beside=tab).open()
     beside.expect_text("This server asks for a token")
     expect(tokens["all"] not in tab.page.content() + tab.page.url, "the token stands in the page")
-    tab.button("Sign out").click()
+    tab.button("Sign out ops").click()
     tab.expect_text("This server asks for a token")
     tab.page.reload()
     tab.expect_text("This server asks for a token")

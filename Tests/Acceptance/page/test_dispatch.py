@@ -54,6 +54,23 @@ def test_a_number_that_is_none_is_refused_at_its_field_inside_a_frame(server, op
     tab.expect_text("Committed as version 1")
 
 
+def test_what_is_typed_stays_with_its_action_until_it_is_dispatched(server, open_tab):
+    tab = open_tab().open("dispatch", type="tasks/add")
+    tab.field("id whole number").fill("7")
+    tab.field("title text").fill("milk")
+    tab.link("State").click()
+    tab.expect_text("counter")
+    tab.link("Dispatch").click()
+    tab.link("counter/add").click()
+    tab.link("tasks/add").click()
+    expect_equal(tab.field("title text").input_value(), "milk", "the title")
+    tab.button("Dispatch").click()
+    tab.expect_text("Committed as version 1")
+    tab.link("counter/add").click()
+    tab.link("tasks/add").click()
+    expect_equal(tab.field("title text").input_value(), "", "the title of the next action")
+
+
 def test_a_preview_shows_the_patch_and_commits_nothing(server, open_tab):
     with server.client() as client:
         client.commit(action("tasks/add", {"id": 1, "title": "milk"}))
@@ -142,3 +159,12 @@ def test_a_form_has_enums_lists_maps_and_members_that_may_be_left_out(server, op
     )
     expect_equal(refusals(tab), {"n": "is odd", "Value": "is even"}, "the refusals")
     expect("note" in tab.text(), "the member that was left out has no field")
+    # Left and come back to, the form is as it was, also what was removed last and what is of a second kind.
+    names.get_by_role("button", name="Remove this element").nth(0).click()
+    tab.link("State").click()
+    tab.expect_text("counter")
+    tab.link("Dispatch").click()
+    tab.link("all/kinds").click()
+    tab.button("Dispatch").click()
+    tab.expect_text("Refused")
+    expect_equal(sent[1:], [sent[0].replace('["a","c"]', '["c"]')], "the body sent again")

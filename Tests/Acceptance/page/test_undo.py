@@ -5,7 +5,7 @@ import json
 import pytest
 
 from harness.actions import action
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 
 DOCUMENT = {"ann": {"age": 30, "big": 12345678901234567890}, "list": ["a", {"b": 1}, "c"], "name": "x"}
 
@@ -111,6 +111,45 @@ def test_a_fork_says_that_it_is_not_the_present_wherever_it_is_changed(document,
     tab.link("Dispatch").click()
     tab.link("document/remove").click()
     expect_equal(tab.button("Dispatch in the fork").count(), 1, "buttons")
+
+
+def test_a_save_and_an_undo_are_of_the_fork_in_which_they_were_begun_also_when_it_is_left(document, open_tab):
+    tab = see_without_a_name(document, open_tab)
+    tab.link("Its state").click()
+    fork = tab.find(".fork bdi").inner_text()
+    base = f"/v1/forks/{fork}"
+    held = []
+
+    def leave_and_go_on():
+        wait_until(lambda: held or tab.page.wait_for_timeout(20), "the request is held")
+        tab.link("leave").click()
+        tab.page.wait_for_function("document.querySelector('.fork') === null")
+        for route in held:
+            route.continue_()
+        held.clear()
+        tab.page.unroute_all()
+
+    tab.find(".line", has_text="name").last.click()
+    tab.button("Edit").click()
+    tab.find("form.edit textarea").fill("y")
+    tab.page.route(f"**{base}/actions", lambda route: held.append(route))
+    tab.button("Save in the fork").click()
+    leave_and_go_on()
+    tab.expect_text("Saved in the fork as version 2.", "#notice")
+    tab.button("Undo").click()
+    tab.expect_text("Undone", "#notice")
+    expect_equal((state(document)["name"], state(document, base)["name"]), ("y", "x"), "present and fork")
+
+    with document.client() as client:
+        for actions in ["/v1/actions", f"{base}/actions"]:
+            cursor = client.post(action("document/set", {"path": "/name", "value": "same"}), actions).json["cursor"]
+    tab.open("live", commit=cursor, **{"in": fork})
+    tab.expect_text("What it changed")
+    tab.page.route(f"**{base}/state/**", lambda route: held.append(route))
+    tab.button("Undo this commit").click()
+    leave_and_go_on()
+    wait_until(lambda: state(document, base)["name"] == "x" or tab.page.wait_for_timeout(20), "it is undone in the fork")
+    expect_equal(state(document)["name"], "same", "the name in the present")
 
 
 def test_a_fork_that_has_become_the_present_is_left(document, open_tab):
