@@ -219,7 +219,7 @@ static inline void microhttpd_prepare_stream(int socket) {
 // bounded. Without the option the answers are correct but delay others, so the result is not checked.
 static inline void microhttpd_bound_unsent(int socket) {
     enum { TCP_NOTSENT_LOWAT_OPTION = 25 };
-    int bytes = 512 << 10;
+    int bytes = 128 << 10;
     setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT_OPTION, &bytes, sizeof bytes);
 }
 

@@ -35,10 +35,9 @@ struct IterationShares {
         if current != client { turn(to: client, at: now()) }
     }
 
-    /// Takes the time that so many bytes need from the share of a client: 0.5 ns each, and no more than the kernel takes at
-    /// once of an answer (Libmicrohttpd page, 28).
+    /// Takes the time that so many bytes need from the share of a client: 0.5 ns each, and at most a whole share.
     mutating func sends(_ bytesCount: Int, to client: String) {
-        spent[client, default: .zero] += .nanoseconds(min(bytesCount, 512 << 10) / 2)
+        spent[client, default: .zero] += min(.nanoseconds(bytesCount / 2), Self.time)
     }
 
     private mutating func turn(to client: String?, at now: LoopInstant) {
