@@ -17,7 +17,6 @@ const isRaw = value => JSON.isRawJSON ? JSON.isRawJSON(value) : false
 export const isTree = value => value !== null && typeof value === "object" && !isRaw(value)
 export const stringify = value => JSON.stringify(value)
 
-
 // Whether two values are equal, in whatever order their members are.
 export const isEqual = (one, other) => stringify(ordered(one)) === stringify(ordered(other))
 const ordered = value => Array.isArray(value) ? value.map(ordered) : !isTree(value) ? value

@@ -30,7 +30,7 @@ struct IterationShares {
         return hasTime
     }
 
-    /// Notes that the loop works for a client, which reads a head, and no longer for the one before.
+    /// Notes that the loop works for a client, whose bytes it reads, and no longer for the one before.
     mutating func works(for client: String, at now: @autoclosure () -> LoopInstant) {
         if current != client { turn(to: client, at: now()) }
     }

@@ -34,8 +34,8 @@ final class PostponedRequests {
         }
     }
 
-    /// Notes that the loop reads the head of a request, which takes of the client's share and of that of no other.
-    func readsHead(of client: String) {
+    /// Notes that the loop reads what a client sends, which takes of the client's share and of that of no other.
+    func reads(for client: String) {
         if context.clients.count > 1 { shares.works(for: client, at: .now) }
     }
 

@@ -6,7 +6,7 @@ import HTTPMessages
 extension RequestReceiver {
     /// Copies the target of a request, which libmicrohttpd decodes in place afterwards.
     func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
-        postponed.readsHead(of: connection.client)
+        postponed.reads(for: connection.client)
         connection.target.removeAll(keepingCapacity: true)
         if connection.receivingSince == nil { connection.receivingSince = context.time() }
         guard let target else { return }
@@ -76,16 +76,18 @@ extension RequestReceiver {
     /// Whether a piece of the body, of so many bytes, waits for a later iteration, because its client has had its share of
     /// this one.
     ///
-    /// The last piece is always taken: 0.9.75 calls again for a piece that stays only when more of the body arrives.
+    /// The last piece is always taken: 0.9.75 calls again for a piece that stays only when more of the body arrives. A piece
+    /// of a chunked body may be the last one, and 1.0.1 drops it when the client has finished sending.
     func postpones(_ count: Int, of connection: ClientConnection) -> Bool {
         let isLast =
             switch (connection.phase, connection.head?.framing) {
             case (.discarding(let left), _): count >= left
             case (_, .declared(let declared)?): connection.bodyBytes + count >= declared
-            case (_, .chunked?): false
             default: true
             }
-        return !isLast && postponed.postponesPart(of: connection.client)
+        guard isLast else { return postponed.postponesPart(of: connection.client) }
+        postponed.reads(for: connection.client)
+        return false
     }
 
     /// Takes a piece of the body; returns false where libmicrohttpd closes the connection.

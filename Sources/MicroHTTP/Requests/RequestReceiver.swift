@@ -55,7 +55,7 @@ final class RequestReceiver {
         context.statistics.connections += 1
         let peer = Peer(of: handle)
         context.clients.add(peer.client)
-        postponed.readsHead(of: peer.client)
+        postponed.reads(for: peer.client)
         let proxies = context.configuration.trustedProxies
         let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
         let isOver =
