@@ -233,8 +233,8 @@ struct HookResend: SettingsCommand {
         guard Timestamp(milliseconds: milliseconds).advanced(by: .seconds(settings.idempotencySeconds)) > now else {
             throw SettingsFault(
                 description: """
-                    the answer to \(refusals.first) was refused at \(refusals.since), and the server knows for \
-                    \(settings.idempotencySeconds) s what it has committed: the actions of later answers would be \
+                    the commit \(refusals.first) is of \(refusals.since), and the server knows for \
+                    \(settings.idempotencySeconds) s what it has committed: the actions of later answers could be \
                     committed again. --from \(refusals.first) sends them all the same; `hook dismiss` ends the list
                     """)
         }

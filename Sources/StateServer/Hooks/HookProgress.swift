@@ -19,7 +19,8 @@ struct HookProgress: Sendable, Codable, Equatable {
     /// Answers whose actions were not committed.
     struct Refusals: Sendable, Codable, Equatable {
         var count: Int
-        /// The cursor of the first commit that was answered so, and when it was; in RFC 3339.
+        /// The cursor of the first commit that was answered so, and the time of that commit, in RFC 3339; not that of the
+        /// answer, which is another one when the commit is sent again, while later answers stay as old as they are.
         var first: String
         var since: String
         /// The cursor of the newest one.

@@ -147,12 +147,12 @@ struct HookRun: Sendable {
         move(to: delivery.cursor)
     }
 
-    /// Notes that the actions of an answer were not committed.
-    mutating func note(refused: String, at cursor: Cursor, date: Timestamp) {
+    /// Notes that the actions of the answer to a commit were not committed.
+    mutating func note(refused: String, of commit: Commit, at cursor: Cursor) {
         let known = progress.refusals
         progress.refusals = .init(
             count: (known?.count ?? 0) + 1, first: known?.first ?? cursor.description,
-            since: known?.since ?? RFC3339.text(milliseconds: date.milliseconds), newest: cursor.description,
+            since: known?.since ?? RFC3339.text(milliseconds: commit.time.milliseconds), newest: cursor.description,
             reason: refused)
     }
 

@@ -90,7 +90,9 @@ extension Hooks {
         }
         change(id) { run in
             run.finish(delivery)
-            if let refused { run.note(refused: refused, at: delivery.cursor, date: schedule.time()) }
+            if let refused, case .commit(let commit) = delivery.content {
+                run.note(refused: refused, of: commit, at: delivery.cursor)
+            }
         }
         step(id, site)
     }

@@ -7,6 +7,7 @@ import pytest
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal, wait_until
 from harness.hooks import Receiver
+from harness.shims import Clocks
 from harness.tokens import bearer, make_token
 
 DISPATCHES = ["--read", "*", "--dispatch", "counter/*"]
@@ -100,6 +101,26 @@ def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(wo
         client.commit(add(1))
         time.sleep(1)
         expect_equal((len(receiver.taken), client.get("/v1").json["version"]), (6, 5), "nothing is sent a fourth time")
+
+
+def test_a_commit_that_is_refused_again_is_sent_again_only_by_its_cursor_when_it_is_old(workspace):
+    rename = {"type": "tasks/rename", "payload": {"id": 7, "title": "named"}}
+    receiver, server = answering(workspace, rename, options=["--read", "*", "--dispatch", "tasks/rename"])
+    server.stop()
+    receiver.kill()
+    clocks = Clocks(workspace, server)
+    clocks.move(-2 * 86_400)
+    server.start()
+    with server.client() as client:
+        cursor = client.commit(action("tasks/add", {"id": 1, "title": "t"}))["cursor"]
+        # A receiver takes no delivery of another day.
+        clocks.move(0)
+        receiver.start()
+        for times in (1, 2):
+            wait_until(lambda: server.metric(client, "hook_refusals_total") == times, f"refusal {times}", 30)
+            wait_until(lambda: "1 answer refused" in receiver.listed(), "the list has it")
+            expect("could be committed again" in receiver.hook("resend", code=78), "it is younger than its commit")
+            expect_equal(receiver.hook("resend", "--from", cursor), f"sends again from: {cursor}\n", "an order by cursor")
 
 
 def test_an_answer_may_schedule_what_the_hook_may_dispatch_while_there_is_the_hook(workspace):

@@ -24,8 +24,8 @@ struct HookRunTests {
 
     private func commit(_ version: Version) -> Commit {
         Commit(
-            version: version, time: Timestamp(milliseconds: 0), id: "a\(version)", types: ["counter/add"], action: [],
-            patch: [])
+            version: version, time: Timestamp(milliseconds: Int64(version) * 1000), id: "a\(version)",
+            types: ["counter/add"], action: [], patch: [])
     }
 
     private mutating func read(_ versions: [Version], through end: Version) {
@@ -95,15 +95,17 @@ struct HookRunTests {
         #expect(run.progress.failing == nil && run.isDue(at: now))
     }
 
+    private mutating func refuse(_ version: Version) {
+        run.note(refused: "no", of: commit(version), at: Cursor(epoch, version))
+    }
+
     /// Delivers the commits 1, 3 and 5, of which the answers to 1 and 3 are refused.
     private mutating func deliverWithRefusals() {
         read([1, 3, 5], through: 5)
         while let delivery = run.delivery {
             _ = run.begin()
             run.finish(delivery)
-            if delivery.cursor.version < 5 {
-                run.note(refused: "no", at: delivery.cursor, date: Timestamp(milliseconds: 0))
-            }
+            if delivery.cursor.version < 5 { refuse(delivery.cursor.version) }
             advance()
         }
     }
@@ -142,6 +144,17 @@ struct HookRunTests {
         #expect(isOrder && again.cursor == Cursor(epoch, 0))
     }
 
+    @Test("a commit that is refused again is as old as before")
+    mutating func refusedAgain() throws {
+        deliverWithRefusals()
+        order(Cursor(epoch, 1))
+        #expect(run.progress.refusals == nil)
+
+        deliverWithRefusals()
+
+        #expect(run.progress.refusals?.since == "1970-01-01T00:00:01.000Z")
+    }
+
     @Test("an order to send again passes over no commit")
     mutating func resendOfNothing() throws {
         deliverWithRefusals()
@@ -166,7 +179,7 @@ struct HookRunTests {
         run.replace(by: entry, view)
 
         #expect(run.progress.refusals == nil)
-        run.note(refused: "no", at: Cursor(epoch, 7), date: Timestamp(milliseconds: 0))
+        refuse(7)
         run.replace(by: entry, view)
         #expect(run.progress.refusals?.count == 1)
     }
