@@ -216,9 +216,12 @@ struct HookResend: SettingsCommand {
         else { throw SettingsFault(description: "the journal has no commit \(first), or keeps it no longer") }
         try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
             entry.resend = .init(from: first, time: RFC3339.text(milliseconds: now.milliseconds))
-            if let skipped = entry.skipped.flatMap({ Cursor(text: $0) }), skipped.version >= cursor.version {
-                entry.skipped = nil
+            func isSentAgain(_ other: String?) -> Bool {
+                other.flatMap { Cursor(text: $0) }.map { $0.version >= cursor.version } ?? false
             }
+            if isSentAgain(entry.skipped) { entry.skipped = nil }
+            // What is refused again is not dismissed.
+            if isSentAgain(entry.dismissed) { entry.dismissed = nil }
         }
         print("sends again from: \(first)")
     }

@@ -123,6 +123,21 @@ def test_a_commit_that_is_refused_again_is_sent_again_only_by_its_cursor_when_it
             expect_equal(receiver.hook("resend", "--from", cursor), f"sends again from: {cursor}\n", "an order by cursor")
 
 
+def test_a_dismissed_answer_that_is_sent_again_and_refused_again_is_listed_again(workspace):
+    rename = {"type": "tasks/rename", "payload": {"id": 7, "title": "named"}}
+    receiver, server = answering(workspace, rename, options=["--read", "*", "--dispatch", "tasks/rename"])
+    with server.client() as client:
+        cursor = client.commit(action("tasks/add", {"id": 1, "title": "t"}))["cursor"]
+        wait_until(lambda: "1 answer refused" in receiver.listed(), "the list has it")
+        receiver.hook("dismiss")
+        expect("refused" not in receiver.listed(), receiver.listed())
+        receiver.hook("resend", "--from", cursor)
+        wait_until(lambda: server.metric(client, "hook_refusals_total") == 2, "it is refused again")
+        wait_until(lambda: "1 answer refused" in receiver.listed(), "the list has it again")
+        receiver.hook("dismiss")
+        expect("refused" not in receiver.listed(), receiver.listed())
+
+
 def test_an_answer_may_schedule_what_the_hook_may_dispatch_while_there_is_the_hook(workspace):
     later = {"type": "counter/add", "payload": {"amount": 1}, "schedule": {"after": 2}}
     receiver, server = answering(workspace, later)
