@@ -226,7 +226,8 @@ package enum Outcome: Sendable {
     case keyReused(key: String)
     /// The mailbox or the ledger of idempotency keys is full.
     case full(Resource)
-    /// The journal did not take the commit, and will not have it. The state is unchanged.
+    /// The journal did not take the commit, and will not have it; or a scheduled action waits for a later turn. The state is
+    /// unchanged.
     case notRecorded
     /// The journal failed while it took the commit, which may be in it after a restart. The state is unchanged.
     ///

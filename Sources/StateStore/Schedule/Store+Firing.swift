@@ -22,7 +22,8 @@ struct Firing: Sendable {
 /// The actions that are dispatched at once, in the order of their times.
 final class FiringBatch: Sendable {
     private let failed = Atomic(false)
-    /// Whether the journal or the mailbox has not taken one of them.
+    /// Whether the journal or the mailbox has not taken one of them, or one is not due in its turn, by a clock that has gone
+    /// back; the store tries again.
     var hasFailed: Bool { failed.load(ordering: .relaxed) }
 
     func fail() { failed.store(true, ordering: .relaxed) }
@@ -102,8 +103,8 @@ extension Store {
                     let rejection = Rejection("internal-error", "the state that it makes cannot be encoded")
                     refuse(action, rejection, in: batch)
                 case .nothingCommitted:
-                    // The clock may have gone back, and another process may have dispatched it.
-                    guard latest.schedule.has(action), action.due <= now() else { return ended(action, isDone: true) }
+                    // Another process may have dispatched it.
+                    guard latest.schedule.has(action) else { return ended(action, isDone: true) }
                     refuse(action, Rejection("nothing-committed", "it made nothing to commit"), in: batch)
                 case .wouldCommit, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining:
                     ended(action, isDone: false)

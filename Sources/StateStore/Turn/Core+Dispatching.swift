@@ -72,6 +72,22 @@ extension Core {
 }
 
 extension Core {
+    /// The outcome of a scheduled action that is dispatched by no turn any more, or by a later one; nil for one that is due.
+    func outcome(
+        of action: ScheduledAction, in batch: FiringBatch?, _ schedule: ActionSchedule, at time: Timestamp
+    ) -> Outcome? {
+        // Where the journal has not taken an earlier one, the later ones wait for it.
+        if batch?.hasFailed ?? false { return .notRecorded }
+        // It is dispatched once, and not before its time.
+        guard schedule.has(action) else { return .nothingCommitted }
+        guard action.due > time else { return nil }
+        // The clock has gone back since the action was found due; the later ones wait with it.
+        batch?.fail()
+        return .notRecorded
+    }
+}
+
+extension Core {
     /// The recorded JSON: the actions that have reached the reducers, with their IDs and metadata.
     ///
     /// An action of a client is recorded as it was sent, without white space. One that a command has made, or that a middleware

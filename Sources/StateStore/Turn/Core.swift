@@ -169,11 +169,10 @@ struct Core<State: StateType>: Sendable {
         {
             return outcome
         }
-        // Where the journal has not taken an earlier one, the later ones wait for it.
-        if pending.transaction.batch?.hasFailed ?? false { return .notRecorded }
-        // It is dispatched once, and not before its time.
-        if let due = pending.transaction.due, due.due > time || !scratch.latest.schedule.has(due) {
-            return .nothingCommitted
+        if let due = pending.transaction.due,
+            let outcome = outcome(of: due, in: pending.transaction.batch, scratch.latest.schedule, at: time)
+        {
+            return outcome
         }
         do {
             if pending.transaction.isConditional {

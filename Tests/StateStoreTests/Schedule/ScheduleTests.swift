@@ -206,6 +206,31 @@ struct ScheduleTests {
         #expect(store.version == 2)
     }
 
+    @Test("an action whose turn has a clock that has gone back waits, also where it is due again when the turn lands")
+    func clockGoesBack() throws {
+        let isBack = Atomic(false)
+        let journal = HookedJournal { [wall] _ in
+            if isBack.load(ordering: .relaxed) { wall.now = Timestamp(milliseconds: 1000) }
+        }
+        let store = try Store.ticker(wall, journal: journal)
+        store.beginFiring()
+        _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1))
+
+        store.onQueue {
+            wall.now = Timestamp(milliseconds: 1000)
+            store.dispatchDue()
+            wall.now = Timestamp(milliseconds: 999)
+            isBack.store(true, ordering: .relaxed)
+            // Its commit makes the turn wait for the journal.
+            store.submit(PendingTransaction(.of(Ticker.Note(text: "b"))) { _ in })
+        }
+        while store.firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { store.queue.sync {} }
+        store.turn(wall, to: 1000)
+
+        #expect(store.state.notes == ["b", "a"])
+        #expect(store.version == 3)
+    }
+
     @Test("two stores on one journal commit each action once, whichever dispatches it")
     func twoWriters() throws {
         let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: Ticker.State()))
