@@ -35,7 +35,7 @@ final class Hooks: Sendable {
         /// The hooks by their names, while this server delivers.
         var runs: [String: HookRun] = [:]
         var budget = HookBudget()
-        /// The content of the progress file; nil while this server does not deliver.
+        /// The content of the progress file, as far as it is known; nil while this server does not deliver.
         var written: HookProgressFile.Content?
         /// Whether a delivery has ended since the file was written.
         var mustWrite = false
@@ -122,8 +122,8 @@ final class Hooks: Sendable {
         isStopped.store(true, ordering: .releasing)
         pool.withLock { $0 }?.stop()
         queue.sync {}
-        let content = state.withLock { $0.contentToWrite() }
-        writing.sync { if let content { write(content) } }
+        // Behind those under way, which may fail.
+        writing.sync { if let content = state.withLock({ $0.contentToWrite() }) { write(content) } }
     }
 
     var figures: Figures {
@@ -305,9 +305,9 @@ final class Hooks: Sendable {
     private func write(_ content: HookProgressFile.Content) {
         do throws(SettingsFault) {
             try progressFile.write(content, isShared: ClusterAddress.isMeant(by: settings.data))
+            state.withLock { if $0.written != nil { $0.written = content } }
         } catch {
-            // It is written again with the next delivery; what is not written is delivered again by the next start.
-            state.withLock { $0.mustWrite = true }
+            // It is written again some looks later; what is not written is delivered again by the next start.
             logger.error("progress of hooks not written", metadata: ["reason": .string(error.description)])
         }
     }
@@ -342,8 +342,6 @@ extension Hooks.State {
         mustWrite = false
         let content = HookProgressFile.Content(
             hooks: entries.compactMap { runs[$0.id]?.progress }, roots: budget.lasting)
-        guard content != written else { return nil }
-        self.written = content
-        return content
+        return content == written ? nil : content
     }
 }

@@ -1,5 +1,6 @@
 """What a hook is sent: each commit that it sees, in order, signed, through every failure."""
 
+import json
 import os
 import random
 import re
@@ -286,6 +287,29 @@ def test_a_hook_begins_behind_its_creation_and_goes_on_behind_a_stop(workspace):
         time.sleep(0.5)
         expect_equal([commit["version"] for commit in receiver.commits], [2, 3], "the versions")
         expect_equal(len(receiver.taken), 2, "how many deliveries there were")
+
+
+@pytest.mark.parametrize("end", ["stop", "go on"])
+def test_progress_that_could_not_be_written_is_written_without_another_delivery(workspace, end):
+    data = workspace.path("data")
+    receiver = Receiver(workspace, data, "--read", "*")
+    server = workspace.server(data)
+    progress = os.path.join(data, "hooks-progress.json")
+    with server.client() as client:
+        client.commit(add(1))
+        wait_until(lambda: "up to date" in receiver.listed(), "the progress is written")
+        # A directory in the place of the file is a write that fails.
+        os.remove(progress)
+        os.mkdir(progress)
+        cursor = client.commit(add(1))["cursor"]
+        receiver.wait_for(2)
+        wait_until(lambda: "progress of hooks not written" in server.log_text(), "the write fails")
+    os.rmdir(progress)
+    if end == "stop":
+        server.stop()
+    wait_until(lambda: os.path.exists(progress), "the file is there", 30)
+    with open(progress) as file:
+        expect_equal([hook["cursor"] for hook in json.load(file)["hooks"]], [cursor], "how far the hook has come")
 
 
 def test_a_receiver_whose_certificate_nobody_vouches_for_gets_nothing(workspace):
