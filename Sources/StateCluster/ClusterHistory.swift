@@ -52,6 +52,12 @@ package final class ClusterHistory: RecordedHistory {
         latest = last.tip?.version ?? 0
     }
 
+    /// Whether there is a history at an address.
+    package static func isThere(_ address: ClusterAddress) throws -> Bool {
+        try ClusterMeta.read(
+            EtcdClient(address, label: "history", timeout: .seconds(10)), ClusterKeys(name: address.name)) != nil
+    }
+
     /// The domain of the history at an address, if the history names it.
     ///
     /// It asks etcd for two seconds at most.

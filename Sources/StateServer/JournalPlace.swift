@@ -35,10 +35,15 @@ enum JournalPlace: Sendable, CustomStringConvertible {
     }
 
     /// Whether a history is there; a damaged one is, too.
+    ///
+    /// - Throws: where etcd does not say.
     var hasHistory: Bool {
-        switch self {
-        case .directory(let path): (try? JournalReader.check(path)) != nil
-        case .cluster(let address): (try? ClusterHistory(address)) != nil
+        get throws {
+            switch self {
+            // There is no other reason to throw.
+            case .directory(let path): (try? JournalReader.check(path)) != nil
+            case .cluster(let address): try ClusterHistory.isThere(address)
+            }
         }
     }
 

@@ -52,8 +52,9 @@ struct HookCreate: SettingsCommand {
         let settings = reading.settings
         let grant = Grant(read: read, dispatch: dispatch, others: true)
         let types = types.flatMap { $0.split(separator: ",").map(String.init) }
-        // Without a journal the hook begins where the history does.
-        let history = try? JournalPlace(settings.data, settings)?.history()
+        // Without a history the hook begins where that will; behind one that cannot be read it would get all of it.
+        let journal = try JournalPlace(settings.data, settings)
+        let history = try journal?.hasHistory == true ? journal?.history() : nil
         let entry = HookFile.Entry(
             url: url, types: types, path: path, grant,
             since: history.map { Cursor($0.epoch, $0.latest).description })
@@ -90,6 +91,7 @@ struct HookList: SettingsCommand {
         let entries = try settings.hookFile().read()
         guard !entries.isEmpty else { return Failure.say("There are no hooks.") }
         let progress = try settings.hookProgressFile().read().hooks
+        // The list is shown also where the history is not there, or cannot be read.
         let history = try? JournalPlace(settings.data, settings)?.history()
         let latest = history.map { Cursor($0.epoch, $0.latest) }
         let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()

@@ -374,6 +374,13 @@ def test_a_command_with_a_fault_makes_no_hook(workspace):
         expect(says in text, f"{options}: {text}")
     expect("need a journal" in hook(workspace, "none", "list", code=78), "hooks without a journal")
     expect("there is no hook h1" in hook(workspace, data, "pause", "h1", code=78), "a hook that is not there")
+    os.mkdir(workspace.path("damaged"))
+    with open(os.path.join(workspace.path("damaged"), "journal.sqlite"), "w") as file:
+        file.write("this is not a database, whatever its name says. " * 200)
+    options = ["--url", "https://example.org/", "--read", "*"]
+    says = hook(workspace, workspace.path("damaged"), "create", *options, code=1)
+    expect("journal.sqlite" in says, "a journal that cannot be read:", says)
+    expect(not os.path.exists(os.path.join(workspace.path("damaged"), "hooks.json")), "there is a file of hooks")
     printed = hook(workspace, data, "create", "--url", "http://example.org/", "--read", "*", "--insecure")
     expect(re.fullmatch(r"h[0-9a-f]{10}\nwhsec_[A-Za-z0-9+/]{43}=\n", printed), printed)
     expect_equal(os.stat(os.path.join(data, "hooks.json")).st_mode & 0o777, 0o600, "who may read the secrets")
