@@ -67,6 +67,8 @@ struct HookProgressFile: Sendable {
     struct Root: Sendable, Codable, Equatable {
         var id: String
         var actions: Int
+        /// The version of the commit, if a hook has answered it itself.
+        var version: Version?
     }
 
     static let name = "file of the hooks' progress"
@@ -110,7 +112,13 @@ struct HookProgressFile: Sendable {
 
 /// How many actions the answers of hooks have dispatched because of a commit, so that a hook that wakes itself ends.
 struct HookBudget: Sendable {
-    private var counts: [ExactText: Int] = [:]
+    private struct Count {
+        var actions = 0
+        /// The version of the newest commit with the ID that has begun a cascade and was answered itself.
+        var version: Version?
+    }
+
+    private var counts: [ExactText: Count] = [:]
     /// The commits whose count has risen, the newest last.
     private var order: [ExactText] = []
     private static let rootsMax = 1000
@@ -118,15 +126,21 @@ struct HookBudget: Sendable {
     private static let passingMax = 10
 
     init(_ roots: [HookProgressFile.Root] = []) {
-        for root in roots { _ = spend(root.actions, of: root.id, max: .max) }
+        for root in roots { _ = spend(root.actions, of: root.id, begunAt: root.version, max: .max) }
     }
 
     /// Counts actions, unless they are more than are left.
-    mutating func spend(_ actions: Int, of root: String, max: Int) -> Bool {
+    ///
+    /// A client may use an ID again: then the newer commit has a count of its own, from the first answer to it on.
+    ///
+    /// - Parameter version: that of the root, if the actions answer the root itself.
+    mutating func spend(_ actions: Int, of root: String, begunAt version: Version? = nil, max: Int) -> Bool {
         let root = ExactText(root)
-        let spent = counts[root] ?? 0
-        guard actions <= max - spent else { return false }
-        counts[root] = spent + actions
+        var count = counts[root] ?? Count()
+        if let version, count.version.map({ $0 < version }) ?? true { count = Count(version: version) }
+        guard actions <= max - count.actions else { return false }
+        count.actions += actions
+        counts[root] = count
         order.removeAll { $0 == root }
         order.append(root)
         if order.count > Self.rootsMax { counts[order.removeFirst()] = nil }
@@ -136,13 +150,16 @@ struct HookBudget: Sendable {
     /// Takes back what was spent on actions that were not committed.
     mutating func giveBack(_ actions: Int, of root: String) {
         let root = ExactText(root)
-        if let spent = counts[root] { counts[root] = max(0, spent - actions) }
+        if let spent = counts[root]?.actions { counts[root]?.actions = max(0, spent - actions) }
     }
 
     /// The cascades that a server goes on to count behind a restart.
     var lasting: [HookProgressFile.Root] {
         order.compactMap { root in
-            counts[root].flatMap { $0 > Self.passingMax ? .init(id: root.text, actions: $0) : nil }
+            counts[root].flatMap { count in
+                count.actions > Self.passingMax
+                    ? .init(id: root.text, actions: count.actions, version: count.version) : nil
+            }
         }
     }
 }

@@ -32,7 +32,10 @@ extension Hooks {
                     inAnswer: answer, of: run.view, to: commit, delivery: delivery.id)
             else { return finish(id, delivery, site) }
             let (root, count) = (commit.root ?? commit.id, transaction.items.count)
-            let hasLeft = state.withLock { $0.budget.spend(count, of: root, max: settings.cascadeDepthMax) }
+            let begun = commit.root == nil ? commit.version : nil
+            let hasLeft = state.withLock {
+                $0.budget.spend(count, of: root, begunAt: begun, max: settings.cascadeDepthMax)
+            }
             guard hasLeft else {
                 return finish(
                     id, delivery, site,

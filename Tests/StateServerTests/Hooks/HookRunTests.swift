@@ -358,4 +358,21 @@ struct HookFileTests {
         let spent = [(2, "a"), (1, "a"), (1, "a"), (1, "b"), (1, "c")].map { budget.spend($0, of: $1, max: 20) }
         #expect(spent == [false, true, false, false, true])
     }
+
+    @Test("an ID that is used again begins a cascade with a budget of its own, and a repeated delivery does not")
+    func budgetOfAnID() {
+        var budget = HookBudget()
+        func spend(_ actions: Int, begunAt version: Version? = nil) -> Bool {
+            budget.spend(actions, of: "a", begunAt: version, max: 20)
+        }
+
+        let first = [spend(15, begunAt: 1), spend(5), spend(1), spend(1, begunAt: 1)]
+        let second = [spend(15, begunAt: 7), spend(5, begunAt: 1), spend(1)]
+        budget = HookBudget(budget.lasting)
+        let later = [spend(1, begunAt: 7), spend(20, begunAt: 8), spend(1)]
+
+        #expect(first == [true, true, false, false])
+        #expect(second == [true, true, false])
+        #expect(later == [false, true, false])
+    }
 }
