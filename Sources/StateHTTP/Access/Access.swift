@@ -17,7 +17,7 @@ package final class Access: Sendable {
     private let mayFork: Bool
     let seesOthers: Bool
     /// The parts of the state that the client may see; nil for the whole state.
-    private let parts: PointerSet?
+    let parts: PointerSet?
     /// The names of the views, in the whole store, that the client may see; nil for all.
     private let views: Set<ExactText>?
     private let seenTypes: TypeSet

@@ -103,7 +103,7 @@ extension Contract {
     }
 
     private func difference(_ request: ChangesRequest, at pointer: JSONPointer, _ page: ChangesPage) -> Response {
-        var difference = KeyedDifference(catalogue.collections)
+        var difference = KeyedDifference(catalogue.collections, seen: request.store.access.parts)
         // The store has encoded every recorded patch, so the patch parses.
         for commit in page.commits { try? difference.add(patch: commit.patch) }
         var writer = JSONWriter()
@@ -184,9 +184,9 @@ extension Contract {
             writer.key("patch", &isFirst)
             writer.raw(visible.patch)
         } else {
-            var difference = KeyedDifference(catalogue.collections)
-            // The store has encoded every recorded patch, so the patch parses. A derived store that is visible is so as a whole.
-            try? difference.add(patch: store.isWhole ? visible.patch : commit.patch)
+            var difference = KeyedDifference(catalogue.collections, seen: store.access.parts)
+            // The store has encoded every recorded patch, so the patch parses.
+            try? difference.add(patch: commit.patch)
             writer.key("keyed", &isFirst)
             difference.write(at: store.pointer, of: store.scope, to: &writer)
         }

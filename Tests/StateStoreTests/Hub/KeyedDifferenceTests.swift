@@ -8,11 +8,11 @@ struct KeyedDifferenceTests {
     private static let place = "/items"
 
     /// The keyed difference of some patches, as the whole store writes it.
-    private func text(of patches: [String]) throws -> String {
+    private func text(of patches: [String], seen: [JSONPointer]? = nil) throws -> String {
         let collection = StateStore.Collection(entities: JSONPointer(stringLiteral: Self.place), ids: "/ids") {
             Array($0.utf8)
         }
-        var difference = KeyedDifference([collection])
+        var difference = KeyedDifference([collection], seen: seen.map { PointerSet($0) })
         for patch in patches { try difference.add(patch: Array(patch.utf8)) }
         var writer = JSONWriter()
         difference.write(
@@ -42,6 +42,27 @@ struct KeyedDifferenceTests {
         ])
     func sums(patches: [String], expected: String) throws {
         #expect(try text(of: patches) == expected)
+    }
+
+    private static let renewAround = #"[{"op":"replace","path":"","value":{"items":{"1":{"x":1},"2":{}},"other":0}}]"#
+
+    @Test(
+        "an entity of which the client sees nothing is in no list, and neither is a table",
+        arguments: [
+            (["/other"], [add, change, remove, renew, renewAround], "{}"),
+            (["/items/2"], [add, change, remove], "{}"),
+            (["/items/1"], [add], #"{"/items":{"added":[1]}}"#),
+            (["/items/1"], [remove], #"{"/items":{"removed":[1]}}"#),
+            (["/items/2"], [renew], #"{"/items":{"initial":[2]}}"#),
+            (["/items/3", "/other"], [renewAround], #"{"/items":{"initial":[]}}"#),
+            (["/items"], [renewAround], #"{"/items":{"initial":[1,2]}}"#),
+            (["/items/1/x"], [add], #"{"/items":{"changed":[1]}}"#),
+            (["/items/1/x"], [change], #"{"/items":{"changed":[1]}}"#),
+            (["/items/1/x", "/items/2/x"], [renewAround], #"{"/items":{"initial":[1]}}"#),
+            (["/items/1/y"], [change], "{}"),
+        ] as [([JSONPointer], [String], String)])
+    func grants(seen: [JSONPointer], patches: [String], expected: String) throws {
+        #expect(try text(of: patches, seen: seen) == expected)
     }
 
     @Test("a new table without entities is listed as initial")

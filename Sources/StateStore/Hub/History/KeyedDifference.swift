@@ -41,11 +41,16 @@ package struct KeyedDifference: Sendable {
     }
 
     private let collections: [Collection]
+    private let seen: PointerSet?
     private var tables: [Int: Table] = [:]
 
     /// Makes an empty difference of tables.
-    package init(_ collections: [Collection]) {
+    ///
+    /// - Parameter seen: the parts of the whole state that the client may see; nil for all. An entity of which it sees nothing
+    ///   is in no list.
+    package init(_ collections: [Collection], seen: PointerSet? = nil) {
         self.collections = collections
+        self.seen = seen
     }
 
     /// Adds the patch of a commit.
@@ -61,26 +66,40 @@ package struct KeyedDifference: Sendable {
                 let pointer = JSONPointer(text: path)
             else { continue }
             for index in collections.indices where collections[index].entities.overlaps(pointer) {
-                note(name, pointer.tokens, operation["value"], in: index)
+                note(name, pointer, operation["value"], in: index)
             }
         }
     }
 
-    private mutating func note(_ name: String, _ tokens: [String], _ value: JSONValue?, in index: Int) {
-        let tableTokens = collections[index].entities.tokens
-        guard tokens.count > tableTokens.count else {
+    private mutating func note(_ name: String, _ pointer: JSONPointer, _ value: JSONValue?, in index: Int) {
+        let (entities, tokens) = (collections[index].entities, pointer.tokens)
+        guard tokens.count > entities.tokens.count else {
             // The patch replaces the whole table, or a value that contains it.
+            guard seen?.overlaps(entities) ?? true else { return }
             var table = Table(isNew: true)
-            let rest = JSONPointer(Array(tableTokens.dropFirst(tokens.count)))
+            let rest = JSONPointer(Array(entities.tokens.dropFirst(tokens.count)))
             if case .object(let members)? = value?[pointer: rest] {
-                for (key, _) in members.members { table.meet(JSONKey(key), .initial) }
+                let isSeen = seen?.covers(entities) ?? true
+                for (key, entity) in members.members where isSeen || sees(entity, at: entities.appending(key)) {
+                    table.meet(JSONKey(key), .initial)
+                }
             }
             tables[index] = table
             return
         }
-        let isWhole = tokens.count == tableTokens.count + 1
+        guard seen?.overlaps(pointer) ?? true else { return }
+        // The part of an entity that the client sees may have been there before, and may be missing now.
+        let isWhole = tokens.count == entities.tokens.count + 1 && seen?.covers(pointer) ?? true
         let outcome: Outcome = !isWhole ? .changed : name == "add" ? .added : name == "remove" ? .removed : .changed
-        tables[index, default: Table()].meet(JSONKey(tokens[tableTokens.count]), outcome)
+        tables[index, default: Table()].meet(JSONKey(tokens[entities.tokens.count]), outcome)
+    }
+
+    /// Whether the client sees some of the entity that is at a pointer.
+    private func sees(_ entity: JSONValue, at pointer: JSONPointer) -> Bool {
+        guard let seen, !seen.covers(pointer) else { return true }
+        return seen.overlapping(pointer).contains { part in
+            entity[pointer: JSONPointer(Array(part.tokens.dropFirst(pointer.tokens.count)))] != nil
+        }
     }
 
     /// Appends a JSON object: for each table with a difference its pointer, with lists of IDs.
