@@ -8,6 +8,7 @@ struct TextIdentityTests {
     /// outside.
     static let keyed: [(file: String, because: String)] = [
         ("HTTPMessages/Response.swift", "codes of the server's problems"),
+        ("MicroHTTP/Exchange.swift", "addresses of objects"),
         ("MicroHTTP/Loop/ClientCounts.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/Loop/ClientTurns.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/Loop/IterationShares.swift", "addresses, and shares, which are ASCII"),
@@ -32,8 +33,10 @@ struct TextIdentityTests {
         ("StateServer/Hooks/Hooks.swift", "names that the server has made"),
         ("StateServer/Metrics/MetricsExporter.swift", "names of metrics"),
         ("StateServer/Metrics/ServerMetrics.swift", "names of metrics and codes of problems"),
+        ("StateServer/RequestHandler/RequestHandler+Watching.swift", "addresses, and shares, which are ASCII"),
         ("StateServer/RequestHandler/RequestHandler.swift", "allowed origins, found by value(named:)"),
         ("StateServer/RequestHandler/SlowWork.swift", "addresses, and shares, which are ASCII"),
+        ("StateServer/RequestHandler/WatchedRequest.swift", "requests, whose texts are ASCII or exact"),
         ("StateServer/Settings/Setting.swift", "names of settings"),
         ("StateServer/Settings/Settings+Reading.swift", "names of settings"),
         ("StateStore/Domain/Catalogue.swift", "declared names, found by value(named:)"),
@@ -79,7 +82,10 @@ struct TextIdentityTests {
             .filter { !$0.hasPrefix("//") }
     }
 
-    static func isKeyed(_ line: String) -> Bool { line.contains("[String: ") || line.contains("Set<String>") }
+    static func isKeyed(_ line: String) -> Bool {
+        line.contains("[String: ") || line.contains("Set<String>")
+            || line.contains("Dictionary(grouping:") && !line.contains("JSONKey(")
+    }
 
     static func isComparison(_ line: String) -> Bool {
         let name = "(subject|by|iss|issuer|aud|audience|kid|keyID|host|clientID|firstID|ownID)"
@@ -109,6 +115,8 @@ struct TextIdentityTests {
         "the searches find what they look for",
         arguments: [
             ("private var records: [String: KeyRecord] = [:]", true), ("var views: Set<String>?", true),
+            ("Dictionary(grouping: parts) { $0.tokens[depth] }", true),
+            ("Dictionary(grouping: parts) { JSONKey($0.tokens[depth]) }", false),
             ("if subject == self.subject {", true), ("guard id == keyID else", true),
             ("if let by, by != commit.by { return false }", true), ("claims.iss == issuer", true),
             ("issuer == nil", false), ("ExactText(optional: by) == ExactText(optional: subject)", false),

@@ -1,5 +1,6 @@
 import HTTPMessages
 import HTTPTypes
+import StateJSON
 import StateStore
 import Testing
 
@@ -65,6 +66,18 @@ struct DocumentsTests {
         make(3)
 
         #expect((0..<4).map { kept.known(of: store($0)) != nil } == [false, false, true, true])
+    }
+
+    @Test("parts whose names equal each other as Swift strings do are two members of the schema")
+    func equalNames() {
+        let catalogue = contract.catalogue
+        let access = Access(Grant(read: ["/labels/K", "/labels/\u{212A}"]), subject: "a", in: catalogue)
+
+        let schema = DomainSchemas(catalogue).state(of: catalogue.whole, in: access)
+
+        let labels = schema["properties"]["labels"]["properties"].members
+        #expect(labels["K"] != nil && labels["\u{212A}"] != nil)
+        #expect(labels.members.count == 2)
     }
 
     @Test("types are found by names and patterns as a look at each of them finds them", arguments: 0..<20)

@@ -169,8 +169,9 @@ extension VisibleStore {
     ) throws {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
-        let members = Dictionary(grouping: parts) { $0.tokens[depth] }
-        for (name, parts) in members.sorted(by: { $0.key < $1.key }) {
+        let members = Dictionary(grouping: parts) { JSONKey($0.tokens[depth]) }
+        let sorted = members.sorted { $0.key.text.utf8.lexicographicallyPrecedes($1.key.text.utf8) }
+        for (name, parts) in sorted {
             if parts.count == 1, parts[0].tokens.count == depth + 1 {
                 guard let value = try snapshot.selected(.pointer(parts[0]), countMax: .max).bytes else { continue }
                 write(name, to: &writer, &isFirst)
@@ -183,9 +184,9 @@ extension VisibleStore {
         writer.byte(UInt8(ascii: "}"))
     }
 
-    private func write(_ name: String, to writer: inout JSONWriter, _ isFirst: inout Bool) {
+    private func write(_ name: JSONKey, to writer: inout JSONWriter, _ isFirst: inout Bool) {
         writer.separator(&isFirst)
-        writer.string(name)
+        writer.string(name.text)
         writer.byte(UInt8(ascii: ":"))
     }
 }

@@ -48,13 +48,16 @@ struct DomainSchemas: Sendable {
     private static func cut(_ schema: JSONValue, to parts: [ArraySlice<String>]) -> JSONValue {
         guard !parts.contains([]) else { return schema }
         guard schema["type"] == "object" else { return [:] }
-        var names: [String] = []
-        for case let name? in parts.map(\.first) where !names.contains(name) { names.append(name) }
+        var names: [JSONKey] = []
+        for name in parts.compactMap({ JSONKey(optional: $0.first) }) where !names.contains(name) { names.append(name) }
         let members = names.map { name in
-            let below = parts.filter { $0.first == name }.map { $0.dropFirst() }
-            return (name, cut(schema["properties"].members[name] ?? schema["additionalProperties"], to: below))
+            let below = parts.filter { JSONKey(optional: $0.first) == name }.map { $0.dropFirst() }
+            let member = schema["properties"].members[name.text] ?? schema["additionalProperties"]
+            return (name.text, cut(member, to: below))
         }
-        let required = schema["required"].elements.filter { names.map(JSONValue.string).contains($0) }
+        let required = schema["required"].elements.filter { element in
+            names.contains { element == .string($0.text) }
+        }
         return .of(
             ("type", "object"), ("properties", .of(members)), ("additionalProperties", false),
             ("required", .array(required)))

@@ -89,7 +89,7 @@ extension Contract {
             guard !named.isEmpty else {
                 throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
             }
-            for name in Set(named).sorted() {
+            for name in Set(named.map { ExactText($0) }).map(\.text).sorted() {
                 let found = store.typesSeen(by: name)
                 guard !found.isEmpty else { throw unknownType(name, at: nil, store) }
                 types.formUnion(found.map { ExactText($0) })

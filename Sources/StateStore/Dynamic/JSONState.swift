@@ -93,7 +93,7 @@ extension JSONTree {
 
 extension JSONValue {
     fileprivate func firstPlace(outside parts: [JSONPointer], at place: JSONPointer) -> JSONPointer? {
-        if parts.contains(where: { $0.tokens == place.tokens }) { return nil }
+        if parts.contains(place) { return nil }
         guard parts.contains(where: { $0.overlaps(place) }), case .object(let object) = self else { return place }
         for (key, value) in object.members {
             if let found = value.firstPlace(outside: parts, at: place.appending(key)) { return found }

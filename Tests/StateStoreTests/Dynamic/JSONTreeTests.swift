@@ -161,6 +161,15 @@ struct JSONTreeTests {
         default: return ("add", place, Self.value(depth: 2, using: &generator))
         }
     }
+
+    @Test("a slice whose name equals a part's as Swift strings do is no part where its bytes differ")
+    func otherBytes() {
+        let recorded = JSONTree(["K": 1, "\u{212A}": 2])
+
+        #expect(throws: JSONFault.self) {
+            try JSONDomain.fit(recorded, to: ["/K"], initial: JSONTree(["K": 0]), dropping: [])
+        }
+    }
 }
 
 extension JSONValue {
