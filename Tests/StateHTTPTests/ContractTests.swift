@@ -192,6 +192,36 @@ struct ContractTests {
         #expect(!String(decoding: response.body, as: UTF8.self).contains("secret"))
     }
 
+    @Test(
+        "the cause of a follow-up is shown to a client that may see every action, and to no other one",
+        arguments: [(["*"], true), (["/counter", "actions:counter/*"], false)])
+    func causes(read: [String], isShown: Bool) throws {
+        let contract = try contract()
+        let access = Access(
+            Grant(read: read, dispatch: ["counter/*"], others: true), subject: "a", in: contract.catalogue)
+        let options = DispatchOptions(
+            form: .one, store: VisibleStore(scope: contract.catalogue.whole, access: access), style: .compact,
+            returning: nil, wait: nil, tagGuard: nil, key: nil, purpose: .commit, trace: nil)
+        let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
+        var cascade = CascadeReport.complete
+        cascade.caused = [
+            CascadeReport.Caused(version: 7, id: "b", cause: "hidden", types: ["counter/add"], isChange: true)
+        ]
+        cascade.refused = [CascadeReport.Refused(type: "counter/add", cause: "hidden", code: "c", detail: "d")]
+
+        let response = contract.response(
+            to: request,
+            outcome: .committed(Receipt(Cursor(Self.epoch, 5), ownID: nil, isChange: true, isReplay: false)),
+            cascade: cascade, latest: Self.latest, name: RequestName(Request(target: "/").head, number: 1))
+
+        let answer = try json(response)
+        let cause = isShown ? JSONValue.string("hidden") : JSONValue?.none
+        #expect(answer[pointer: "/caused/0/id"] == .string("b"))
+        #expect(answer[pointer: "/caused/0/cause"] == cause)
+        #expect(answer[pointer: "/refused/0/code"] == .string("c"))
+        #expect(answer[pointer: "/refused/0/cause"] == cause)
+    }
+
     @Test("an unknown outcome names the client's ID and says neither that the action was committed nor that it was not")
     func unknownOutcome() throws {
         let problem = Problem.outcomeUnknown(id: "mine")

@@ -214,6 +214,8 @@ extension Contract {
         writer.bool(cascade.isComplete)
         writer.key("caused", &isFirst)
         let isOwn = { (type: String) in store.isWhole && store.access.isUnlimited || store.sees(type: type) }
+        // The commit that caused another one may have a hidden action.
+        let isCauseSeen = store.access.seesEveryAction
         writer.array(cascade.caused.filter { $0.types.allSatisfy(isOwn) }) { commit, writer in
             var isFirst = true
             writer.byte(UInt8(ascii: "{"))
@@ -221,14 +223,14 @@ extension Contract {
             writer.key("version", &isFirst)
             writer.integer(commit.version)
             writer.member("id", commit.id, &isFirst)
-            writer.member("cause", commit.cause, &isFirst)
+            if isCauseSeen { writer.member("cause", commit.cause, &isFirst) }
             writer.key("types", &isFirst)
             writer.array(commit.types) { $1.string($0) }
             writer.key("changed", &isFirst)
             writer.bool(commit.isChange)
             writer.byte(UInt8(ascii: "}"))
         }
-        if cascade.causedCount > cascade.caused.count, store.access.seesEveryAction {
+        if cascade.causedCount > cascade.caused.count, isCauseSeen {
             writer.key("causedCount", &isFirst)
             writer.integer(cascade.causedCount)
         }
@@ -239,7 +241,7 @@ extension Contract {
             var isFirst = true
             writer.byte(UInt8(ascii: "{"))
             writer.member("type", refused.type, &isFirst)
-            writer.member("cause", refused.cause, &isFirst)
+            if isCauseSeen { writer.member("cause", refused.cause, &isFirst) }
             writer.member("code", refused.code, &isFirst)
             writer.member("detail", refused.detail, &isFirst)
             writer.byte(UInt8(ascii: "}"))
