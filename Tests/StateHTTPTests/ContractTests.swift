@@ -222,6 +222,35 @@ struct ContractTests {
         #expect(answer[pointer: "/refused/0/cause"] == cause)
     }
 
+    @Test(
+        "what a cache keeps of a stream depends on the credential, except where all clients see it",
+        arguments: [true, false])
+    func privateStream(isPublic: Bool) throws {
+        let contract = try contract()
+        var read = DurableRead(
+            content: .commits, start: StreamOffset(Cursor(Self.epoch, 1)).text, knownCompressed: [], isPublic: isPublic)
+        let page = ChangesPage(commits: [], next: 5, isMore: true, latest: Self.latest)
+        func response(_ bytesCount: Int, _ coding: ContentCoding? = nil) -> Response {
+            let request = ChangesRequest(
+                since: .oldest, limit: 10, filter: ChangesFilter(),
+                store: VisibleStore(scope: contract.catalogue.whole, access: Access()), form: .patches,
+                onLost: .problem, durable: read, style: .compact, coding: coding, requestID: RequestID("r1"))
+            return contract.response(
+                to: request, read, page, at: StreamTime(Timestamp(milliseconds: 0), random: 0),
+                messages: { [UInt8](repeating: 0x20, count: bytesCount) })
+        }
+
+        let (plain, compressed) = (response(2), response(10_000, .gzip))
+        read.known = .tags([read.tag(to: StreamOffset(Cursor(Self.epoch, 5)).text)])
+        let known = response(2)
+
+        let cacheControl = (isPublic ? "public" : "private") + ", max-age=86400, immutable"
+        for response in [plain, compressed, known] { #expect(response.fields[.cacheControl] == cacheControl) }
+        #expect(known.status == .notModified)
+        for response in [plain, known] { #expect(response.fields[.vary] == (isPublic ? nil : "Authorization")) }
+        #expect(compressed.fields[.vary] == (isPublic ? "" : "Authorization, ") + "Accept-Encoding")
+    }
+
     @Test("an unknown outcome names the client's ID and says neither that the action was committed nor that it was not")
     func unknownOutcome() throws {
         let problem = Problem.outcomeUnknown(id: "mine")

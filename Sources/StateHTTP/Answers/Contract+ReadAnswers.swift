@@ -97,7 +97,12 @@ extension Contract {
         var response = response
         response.body = body
         response.fields[.contentEncoding] = coding.rawValue
-        response.fields[.vary] = "Accept-Encoding"
+        response.fields.vary(by: "Accept-Encoding")
         return response
     }
+}
+
+extension HTTPFields {
+    /// Adds the name of a field of the request on which the answer depends.
+    mutating func vary(by name: String) { self[.vary] = (self[values: .vary] + [name]).joined(separator: ", ") }
 }

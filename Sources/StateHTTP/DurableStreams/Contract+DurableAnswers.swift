@@ -76,6 +76,8 @@ extension Contract {
     ) rethrows -> Response {
         var fields = fields
         fields[.cacheControl] = caching.text(isPublic: read.isPublic)
+        // The offsets of a page do not tell clients apart that see other parts of it.
+        if !read.isPublic, caching != .none { fields[.vary] = "Authorization" }
         let tag = read.tag(to: next)
         // A tag names what lies between two offsets; at the end, the answer to `now` is another one each time.
         if read.start != "now" { fields[.eTag] = "\"\(tag)\"" }
@@ -85,7 +87,7 @@ extension Contract {
             let wanted = coding.map { tag + $0.tagSuffix }
             if let form = forms.first(where: { $0 == wanted }) ?? forms.min() {
                 fields[.eTag] = "\"\(form)\""
-                fields[.vary] = "Accept-Encoding"
+                fields.vary(by: "Accept-Encoding")
             }
             return Response(status: .notModified, fields: fields)
         }
