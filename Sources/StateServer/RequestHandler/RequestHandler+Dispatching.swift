@@ -178,7 +178,9 @@ extension RequestHandler {
         let found =
             version.map { hub.commit(version: $0) }
             ?? subjects.lazy.compactMap { self.hub.commit(id: id, by: $0) }.first
-        let known = found.flatMap { visible.finding(id, $0) != nil || version != nil ? $0 : nil }
+        // Everybody knows of each version. A hidden commit by another ID is as one that is not there.
+        let isKnown = { @Sendable (commit: Commit) in version != nil || visible.finding(id, commit) != nil }
+        let known = found.flatMap { isKnown($0) ? $0 : nil }
         let response = { @Sendable [contract] (commit: Commit?) in
             contract.response(toOutcomeOf: id, commit, visible, latest: latest, style: style, requestID: requestID)
         }
@@ -187,13 +189,13 @@ extension RequestHandler {
         return reading(exchange, requestID) { [self] in
             let found = try version.map { try journal.commit(version: $0) } ?? commit(id, by: subjects, in: journal)
             // The journal has a commit before the hub publishes it; an unpublished commit is not visible.
-            let visible = found.flatMap { $0.version <= latest.version ? $0 : nil }
-            if visible == nil, journal.isOutcomeOpen {
+            let known = found.flatMap { $0.version <= latest.version && isKnown($0) ? $0 : nil }
+            if known == nil, journal.isOutcomeOpen {
                 // The probe settles what has failed, so that a client that asks again gets to know it.
                 journal.probe()
                 if journal.isOutcomeOpen { return respond(.outcomeUnknown(id: id), requestID) }
             }
-            return response(visible)
+            return response(known)
         }
     }
 }

@@ -13,6 +13,7 @@ from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.refusals import Case, judge_problem
 from harness.schedules import DOCUMENT, changes, judge
 from harness.shims import Clocks, Disk
+from harness.tokens import bearer, make_token
 
 
 class Ledger:
@@ -173,6 +174,28 @@ def retry(client, ledger, identifier, history):
         if identifier in history:
             expect_equal(receipt["version"], history.index(identifier) + 1, f"DOUBLED: the retry of {identifier}")
         ledger.committed[identifier] = receipt["version"]
+
+
+def test_while_an_outcome_is_unknown_a_hidden_action_answers_as_one_that_is_nowhere(workspace):
+    server = workspace.server()
+    server.stop()
+    root = bearer(make_token(workspace, server.data, "root", "--all"))
+    limited = bearer(make_token(workspace, server.data, "limited", "--read", "/counter", "--others"))
+    disk = Disk(workspace, server)
+    server.start()
+    with server.client() as client:
+        client.commit(add(1, id="hidden"), **root)
+        for number in range(20):
+            disk.fail("sync", after=number)
+            answer = client.post(add(1, id=f"open-{number}"), **root)
+            if answer.status == 503 and answer.json["code"] == "outcome-unknown":
+                break
+            disk.heal()
+            wait_until(lambda: client.get("/readyz").status == 200, "/readyz is 200 after the disk is well again", 5)
+        hidden, nowhere = (client.get(f"/v1/actions/{name}", **limited) for name in ("hidden", "nowhere"))
+        expect_equal((nowhere.status, nowhere.json["code"]), (503, "outcome-unknown"), "the answer for what is nowhere")
+        expect_equal((hidden.status, hidden.json["code"]), (503, "outcome-unknown"), "the answer for what is hidden")
+        disk.heal()
 
 
 def test_the_judge_of_answers_sees_what_is_lost_doubled_or_wrong():
