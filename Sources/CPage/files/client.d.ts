@@ -30,7 +30,7 @@ export interface ConnectOptions {
     token?: string | (() => string | Promise<string>)
     /** Called when the server begins or ceases to answer what follows it; the store goes on by itself. */
     onConnection?: (isThere: boolean, error?: unknown) => void
-    /** Reads the JSON of an answer, for example with numbers that keep all their digits; otherwise `JSON.parse` does. */
+    /** Reads the JSON of an answer, for example with BigInts, which keep all digits; otherwise `JSON.parse` does. */
     parse?: (text: string) => unknown
 }
 

@@ -278,15 +278,15 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
                 try {
                     const answer = await read(source, { headers: tag ? { "If-None-Match": tag } : {}, seconds: 0 })
                     // Of several servers, the one that answers can be behind the one that was asked before.
-                    isStale = seen !== "now" && isBefore(answer.cursor, seen)
-                    if (isStale) {
+                    if (seen !== "now" && isBefore(answer.cursor, seen)) {
                         await sleep(0.1)
-                    } else {
-                        ({ cursor, tag } = answer)
-                        const isOld = isKnown && (answer.status === 304 || isSame(value, answer.value))
-                        isKnown = true
-                        if (!isOld) set(answer.value)
+                        return true
                     }
+                    const isOld = isKnown && (answer.status === 304 || isSame(value, answer.value));
+                    ({ cursor, tag } = answer)
+                    isKnown = true
+                    isStale = false
+                    if (!isOld) set(answer.value)
                 } catch (error) {
                     if (error.isPassing !== false) throw error
                     watched.fail(error)
@@ -521,4 +521,8 @@ function patched(value, [token, ...rest], operation, fresh) {
 }
 
 /** Whether two values have the same JSON; where only the order of members differs, they count as different. */
-const isSame = (value, other) => JSON.stringify(value) === JSON.stringify(other)
+const isSame = (value, other) => textOf(value) === textOf(other)
+
+/** JSON has no BigInt, which `parse` can make: its text has a mark that no string has. */
+const textOf = (value) => JSON.stringify(value, (_, each) => typeof each === "bigint" ? `${mark} ${each}` : each)
+const mark = newKey()

@@ -224,6 +224,25 @@ texts.subscribe("/large", (value) => print("value", value))
         wait_until(lambda: printed(script, "value")[-1:] == [[str(number)]], "all digits of the value")
 
 
+def test_a_client_whose_numbers_are_BigInts_has_each_value_that_is_read_again(workspace):
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/list", "value": [0]}))
+        script = start(workspace, server.port, """
+const parse = (text) => JSON.parse(text, (_, value) => typeof value === "number" ? BigInt(value) : value)
+const large = connect(url, { parse, onConnection: (isThere) => print("large", isThere) })
+large.subscribe("/list/0", (value) => print("value", `${value}`))
+large.query("/list").subscribe(({ members }) => print("query", `${members[0].value}`))
+""")
+        for number in range(3):
+            for name in ("value", "query"):
+                wait_until(lambda: printed(script, name)[-1:] == [[str(number)]], f"the {name} {number}")
+            client.commit(action("document/add", {"path": "/list/0", "value": number + 1}))
+    for name in ("value", "query"):
+        wait_until(lambda: printed(script, name) == [[str(number)] for number in range(4)], f"each {name}")
+    expect_equal(printed(script, "large"), [[True]], "what is told of the connection")
+
+
 def test_what_a_token_may_not_see_is_undefined(workspace):
     data = workspace.path("data")
     make_token(workspace, data, "all", "--all")
