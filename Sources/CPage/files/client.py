@@ -15,11 +15,13 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import os
 import random
 import re
 import secrets
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, final
@@ -32,7 +34,8 @@ class Problem(Exception):
     """A refusal, with the members of the server's problem document. Its status is 0 where there was no answer."""
 
     def __init__(self, status: int, document: Mapping[str, Any], retry_after: float = 0) -> None:
-        super().__init__(document.get("detail", ""))
+        # What a copy is made of, also in another process.
+        super().__init__(status, document, retry_after)
         self.status = status
         #: The fault, for programs; `no-answer` and `status-<n>` are the client's own.
         self.code: str = document["code"]
@@ -144,11 +147,20 @@ class Store:
         self._base = f"{parts.scheme}://{parts.netloc}{self._path}"
         self._token = token
         self._closed = threading.Event()
-        #: Guards the members below; it is notified when the first of `_queue` leaves.
-        self._changed = threading.Condition()
         self._idle: list[http.client.HTTPConnection] = []
         self._busy: set[http.client.HTTPConnection] = set()
+        self._begin()
+        _stores.add(self)
+
+    def _begin(self) -> None:
+        """Begins in a process: a fork has no threads of its parent, and must leave its connections alone."""
+        for connection in [*self._idle, *self._busy]:
+            connection.close()
+        self._idle.clear()
+        self._busy.clear()
         self._queue: deque[object] = deque()
+        #: Guards the three above; it is notified when the first of `_queue` leaves.
+        self._changed = threading.Condition()
 
     def __enter__(self) -> Store:
         return self
@@ -402,6 +414,18 @@ class Store:
 
     def _no_answer(self) -> Problem:
         return Problem(0, {"code": "no-answer", "detail": f"{self._base} does not answer"})
+
+
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _begin_fork() -> None:
+    for store in _stores:
+        store._begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_fork)
 
 
 class Live:

@@ -292,6 +292,60 @@ show("sent", [[time for time, _ in sent], len({key for _, key in sent})])
     expect(least <= times[1] - times[0] < least + 2, f"the second attempt came after {times[1] - times[0]} s")
 
 
+def test_a_problem_is_the_same_in_another_process(workspace):
+    lines = named(ended(start(workspace, 1, """
+import pickle
+problem = Problem(409, {"code": "tasks.duplicate", "detail": "there", "errors": [{"pointer": "/a"}]}, 2.5)
+again = pickle.loads(pickle.dumps(problem))
+show("same", [vars(again) == vars(problem), str(again), again.retry_after])
+""")))
+    expect_equal(lines["same"], [True, "tasks.duplicate: there", 2.5], "the copy")
+
+
+FORK = """
+import http.server, os
+held, released = threading.Event(), threading.Event()
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        self.send_response(200)
+        body = json.dumps(self.client_address[1]).encode()
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if not held.is_set():
+            held.set()
+            released.wait()
+        self.do_GET()
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = True
+aside(server.serve_forever)
+store = connect(f"http://127.0.0.1:{server.server_address[1]}")
+other = aside(lambda: show("dispatched", store.dispatch("held")))
+held.wait()
+before = store.state()
+child = os.fork()
+if child == 0:
+    show("child", [store.state() != before, store.dispatch("free") > 0])
+    store.close()
+    os._exit(0)
+os.waitpid(child, 0)
+show("parent", store.state() == before)
+released.set()
+other.join()
+server.shutdown()
+"""
+
+
+def test_a_fork_has_connections_and_a_queue_of_its_own(workspace):
+    lines = named(ended(start(workspace, 1, FORK)))
+    expect_equal(lines["child"], [True, True], "a new connection, and an action that waits for no thread of the parent")
+    expect_equal((lines["parent"], "dispatched" in lines), (True, True), "the connections of the parent are as before")
+
+
 LOSES_THE_FIRST_ANSWER = """
 send, keys = store._send, []
 def lose_first(method, path, headers, body, seconds):
