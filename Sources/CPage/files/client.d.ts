@@ -188,20 +188,34 @@ export interface ChangesOptions {
     /** Only commits that change this part of the state. */
     path?: string
     /** Only commits with an action of one of these types; a `*` at the end stands for any ending. */
-    types?: (keyof Actions | `${string}*`)[]
+    types?: ActionType | ActionType[]
     /** Only commits of this subject. */
     by?: string
     signal?: AbortSignal
 }
 
-/** What became of an action. */
-export interface Receipt {
+type ActionType = keyof Actions | `${string}*`
+
+/** What became of an action: it has a commit, unless a middleware has swallowed it. */
+export type Receipt = Committed | Swallowed
+
+export interface Swallowed {
+    committed: false
+    changed: false
+    cursor?: undefined
+    version?: undefined
+    id?: undefined
+    name?: undefined
+    due?: undefined
+    scheduled?: undefined
+}
+
+export interface Committed {
+    committed?: undefined
     cursor: string
     version: number
     id: string
     changed: boolean
-    /** Whether there is a commit: a middleware can swallow an action. */
-    committed?: false
     /** The name and the time of what was scheduled. */
     name?: string
     due?: string
@@ -230,7 +244,8 @@ export interface Commit {
 export interface Reset {
     reset: true
     reason: "cursor-lost" | "cursor-expired"
-    state: State
+    /** What the token sees of it. */
+    state: Exclude<State, undefined>
     cursor: string
 }
 
@@ -238,7 +253,7 @@ export interface Reset {
 export type Known<Path extends string> =
     | ([Value<Path>] extends [never] ? never : Path)
     // What an editor offers.
-    | "" | `/${keyof State & string}` | `view:${keyof Views & string}`
+    | "" | `/${keyof NonNullable<State> & string}` | `view:${keyof Views & string}`
 
 /** The type of the value at a path; `unknown` below what is declared. */
 export type Value<Path extends string> = Path extends `view:${infer Name}`

@@ -422,7 +422,7 @@ const queryOf = ({ path, types, by }) => Object.entries({ path, types, by })
 function commonFilter([first, ...others]) {
     return others.reduce((common, { path, types, by }) => ({
         path: common.path !== undefined && path !== undefined ? commonPath(common.path, path) : undefined,
-        types: common.types && types && [...new Set([...common.types, ...types])],
+        types: common.types && types && [...new Set([common.types, types].flat())],
         by: common.by === by ? by : undefined,
     }), first)
 }

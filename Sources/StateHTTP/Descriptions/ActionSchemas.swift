@@ -58,9 +58,11 @@ struct DomainSchemas: Sendable {
         let required = schema["required"].elements.filter { element in
             names.contains { element == .string($0.text) }
         }
-        return .of(
+        let object = JSONValue.of(
             ("type", "object"), ("properties", .of(members)), ("additionalProperties", false),
             ("required", .array(required)))
+        // A client that sees parts of a value is not given the whole of it.
+        return .of(("anyOf", .array([object, .of(("type", "undefined"))])))
     }
 
     private static func object(of parts: [(tokens: ArraySlice<String>, schema: JSONValue)]) -> JSONValue {

@@ -46,7 +46,7 @@ struct TypeDeclarations {
     private func type(ofKind kind: String, _ schema: JSONValue) -> String {
         switch kind {
         case "integer", "number": "number"
-        case "string", "boolean", "null": kind
+        case "string", "boolean", "null", "undefined": kind
         case "array": "Array<\(type(of: schema["items"]))>"
         case "object": object(schema)
         default: "unknown"

@@ -307,6 +307,21 @@ await Promise.all(all)
         expect_equal(client.get("/v1/state/counter/value").json, 1001000, "the counter")
 
 
+def test_types_can_be_one_text_also_beside_other_loops(workspace):
+    lines = ended(start(workspace, 1, """
+globalThis.fetch = async (target) => {
+    const { searchParams } = new URL(target)
+    if (searchParams.get("wait") === "25") {
+        print("types", searchParams.get("types"))
+        store.close()
+    }
+    return new Response('{"changes":[],"next":"e.0","more":false}')
+}
+for (const types of ["counter/add", ["tasks/add", "tasks/move"]]) void store.changes({ types }).next()
+"""))
+    expect_equal([line[1:] for line in lines if line[0] == "types"], [["counter/add,tasks/add,tasks/move"]], "the filter")
+
+
 def test_a_name_that_a_url_would_fold_asks_no_other_route(workspace):
     server = workspace.server()
     lines = named(ended(start(workspace, server.port, CATCH + """

@@ -37,7 +37,7 @@ TYPES = """
 import { connect, Problem, type Commit } from "storekeeper"
 const store = connect("http://localhost:8080"), value: unknown = await store.state("/counter/value")
 const { version } = await store.dispatch("counter/add", { amount: 1 }, { id: "a" })
-for await (const item of store.changes()) if (!item.reset) { const commit: Commit = item; commit.version + version; break }
+for await (const item of store.changes()) if (!item.reset) { const commit: Commit = item; commit.version + (version ?? 0); break }
 for await (const open of store.view("open", { owner: "ann" })) console.log(open, value, Problem)
 """
 WRONG = ['store.dispatch()', 'store.state(1)', 'const text: string = await store.state("/a")', "store.close(1)"]

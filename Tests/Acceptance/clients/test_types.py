@@ -42,7 +42,10 @@ for await (const item of store.changes({ since: "oldest", path: "/tasks", types:
     if (item.reset) item.state.counter.value.toFixed()
     else item.patch.map(({ op, path }) => op + path)
 }
-const { version } = await store.dispatch("tasks/add", { id: 1, title: "a" }, { id: "mine", key: "k", expect: [{ path: "", value: 1 }] })
+for await (const item of store.changes({ types: "tasks/*" })) item.cursor.length
+const receipt = await store.dispatch("tasks/add", { id: 1, title: "a" }, { id: "mine", key: "k", expect: [{ path: "", value: 1 }] })
+if (receipt.committed === undefined) receipt.version.toFixed() + receipt.cursor.length + receipt.id.length
+const { version }: { version?: number } = receipt
 await store.dispatch("tasks/complete", { id: 1, done: null })
 await store.dispatch("session/succeed")
 await store.dispatch("counter/reset", {}, { meta: { trace: version } })
@@ -89,6 +92,8 @@ store.subscribe("/nothing", () => {})
 store.latest("/nothing")
 for await (const value of store.values("/counter")) value.toFixed()
 for await (const item of store.changes()) item.patch.length
+const wrong: number = (await store.dispatch("session/succeed")).version
+store.changes({ types: "tasks/ad" })
 store.changes({ types: ["tasks/ad"] })
 store.changes({ from: "oldest" })
 connect("http://localhost:8080", { tokens: "t" })
@@ -165,8 +170,12 @@ def test_a_token_has_the_types_of_the_actions_and_views_that_it_sees(workspace, 
 await store.dispatch("tasks/remove", { id: 1 })
 const user: string | undefined = await store.state("/session/user")
 const ids: (string | number)[] = await store.state("/tasks/ids")
+const tasks: { ids: unknown } = await store.state("/tasks")
+const whole: { tasks: { ids: unknown } } | undefined = await store.state()
+for await (const item of store.changes()) if (item.reset) item.state.tasks.ids
 """
     hidden = [
+        'const whole: object = await store.state()', 'store.subscribe("", (value) => value.tasks)', '(await store.state("/session")).user',
         'await store.dispatch("counter/reset")', 'await store.state("view:count")', 'await store.state("/counter")',
         'await store.state("/session/phase")', 'const user: string = await store.state("/session/user")',
     ]
