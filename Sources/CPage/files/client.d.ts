@@ -26,7 +26,10 @@ export declare class Problem extends Error {
 export declare function connect(url: string | URL, options?: ConnectOptions): Store
 
 export interface ConnectOptions {
-    /** The token, or what makes one for each request. */
+    /**
+     * The token, or what makes one for each request. It is asked again after a 401, as when the token was replaced
+     * meanwhile; what it throws ends the call, or the subscriptions.
+     */
     token?: string | (() => string | Promise<string>)
     /** Called when the server begins or ceases to answer what follows it; the store goes on by itself. */
     onConnection?: (isThere: boolean, error?: unknown) => void
@@ -157,7 +160,7 @@ type MemberOf<Whole> = unknown extends Whole ? unknown
 
 export interface RequestOptions {
     signal?: AbortSignal
-    /** For how long after the call a request without an answer is sent again: 120. */
+    /** For how long after the call a request without an answer is sent again: 120. An answer that has begun may go on. */
     seconds?: number
 }
 

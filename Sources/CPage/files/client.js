@@ -27,18 +27,26 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
     const running = new Set(), listeners = new Set(), watches = new Map()
     /** `seen` is the cursor up to which the listeners have been given the commits. */
     let isClosed = false, isFollowing = false, isThere, poll, seen = "now", dispatched = Promise.resolve()
+    /** What `token` or `parse` has thrown last: it ends the request that has called it. */
+    let thrown = {}
+    const isFinal = (error) => error === thrown.error || error.isPassing === false
 
     // Requests
 
-    /** Runs `work` with a signal that aborts after so many seconds, with another signal, and at `close`. */
+    /** Runs `work` with a signal that aborts so many seconds after the last `again`, with another one, and at `close`. */
     async function within(seconds, outer, work) {
         const controller = new AbortController(), abort = () => controller.abort(outer?.reason)
-        const timer = seconds && setTimeout(() => controller.abort(), 1000 * seconds)
+        let timer
+        const again = () => {
+            clearTimeout(timer)
+            timer = seconds && setTimeout(() => controller.abort(), 1000 * seconds)
+        }
+        again()
         running.add(controller)
         outer?.addEventListener("abort", abort)
         if (isClosed || outer?.aborted) abort()
         try {
-            return await work(controller.signal)
+            return await work(controller.signal, again)
         } finally {
             clearTimeout(timer)
             running.delete(controller)
@@ -56,33 +64,78 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
 
     /** Sends a request until it has an answer, or for so many seconds; 0 is one attempt. */
     async function request(path, { method = "GET", headers, body, signal, seconds = 120 } = {}) {
-        const fields = new Headers(headers), end = Date.now() + 1000 * seconds
-        const longest = Math.min(method === "GET" ? 60 : 20, seconds || Infinity)
+        const given = new Headers(headers), end = Date.now() + 1000 * seconds
+        // For the head of an answer, and for each silence in its body; a long body of a request takes its time.
+        const longest = Math.min(method === "GET" ? 60 : 20 + (body?.length ?? 0) / 65536, seconds || Infinity)
+        let refused
         unfolded(path)
         for (let failures = 0; ; failures++) {
-            let error
+            let error, credential
             try {
-                return await within(longest, signal, async (signal) => {
-                    const credential = typeof token === "function" ? await token() : token
-                    if (credential) fields.set("Authorization", `Bearer ${credential}`)
-                    const options = { method, headers: fields, body, signal, cache: "no-store" }
-                    const answer = await fetch(base + path, options), text = await answer.text()
-                    const { status, headers, ok } = answer
-                    if (ok || status === 304) return { status, headers, json: text ? parse(text) : undefined }
-                    throw new Problem(status, problemIn(text, status), Number(headers.get("Retry-After")) || 0)
+                return await within(longest, signal, async (signal, again) => {
+                    const fields = new Headers(given)
+                    credential = await authorize(fields, signal)
+                    if (refused && refused.credential === credential) throw refused.error
+                    const answer = await fetch(base + path, { method, headers: fields, body, signal, cache: "no-store" })
+                    const text = await contentOf(answer, again), { status, headers, ok } = answer
+                    if (!ok && status !== 304) {
+                        throw new Problem(status, problemIn(text, status), Number(headers.get("Retry-After")) || 0)
+                    }
+                    const hasJSON = text || status === 200 && method !== "HEAD"
+                    return { status, headers, json: hasJSON ? jsonOf(text) : undefined }
                 })
             } catch (caught) {
                 error = caught
             }
-            if (isClosed || signal?.aborted || error instanceof SyntaxError || error.isPassing === false) throw error
+            if (isClosed || signal?.aborted || error === thrown.error) throw error
+            if (error.status === 401 && typeof token === "function" && !refused) {
+                // The token can have been replaced while the request was waiting.
+                refused = { credential, error }
+                continue
+            }
+            if (error.isPassing === false) throw error
             const pause = pauseAfter(failures, error)
             if (Date.now() + 1000 * pause > end) throw error instanceof Problem ? error : noAnswer(error)
             await sleep(pause, signal)
         }
     }
 
-    const noAnswer = (cause) =>
-        new Problem(0, { code: "no-answer", detail: `${base} does not answer` }, 0, cause)
+    /** Sets the credential, and returns it; a function that makes none in time does not outlast the signal. */
+    const authorize = (fields, signal) => new Promise((resume, fail) => {
+        const set = async () => {
+            const credential = typeof token === "function" ? await token() : token
+            if (credential) fields.set("Authorization", `Bearer ${credential}`)
+            return credential
+        }
+        signal.addEventListener("abort", () => fail(signal.reason))
+        if (signal.aborted) fail(signal.reason)
+        else set().then(resume, (error) => { thrown = { error }; fail(error) })
+    })
+
+    async function contentOf({ body }, again) {
+        const reader = body?.getReader(), decoder = new TextDecoder()
+        for (let text = ""; reader; ) {
+            again()
+            const { done, value } = await reader.read()
+            if (done) return text + decoder.decode()
+            text += decoder.decode(value, { stream: true })
+        }
+        return ""
+    }
+
+    /** The value of an answer. One that is not JSON is of a proxy, and does not say what the server has done. */
+    function jsonOf(text) {
+        try {
+            return parse(text)
+        } catch (error) {
+            if (plain(text) === undefined) throw noAnswer(error, `the answer of ${base} is not JSON`)
+            thrown = { error }
+            throw error
+        }
+    }
+
+    const noAnswer = (cause, detail = `${base} does not answer`) =>
+        new Problem(0, { code: "no-answer", detail }, 0, cause)
 
     const dispatch = (type, payload, { id, meta, expect, schedule, ...options } = {}) =>
         commit({ type, payload, id, meta, expect, schedule }, options)
@@ -101,8 +154,9 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
         let isTurn = false, leave
         dispatched = new Promise((resume) => { leave = () => before.then(resume) })
         try {
-            // A timer takes at most 24 days.
-            await waken((resume) => before.then(() => { isTurn = true; resume() }), signal, Math.min(seconds, 2e6))
+            // A timer takes at most 24 days, and 0 would be none.
+            const longest = Math.max(0.001, Math.min(seconds, 2e6))
+            await waken((resume) => before.then(() => { isTurn = true; resume() }), signal, longest)
             if (!isTurn && !isClosed && !signal?.aborted) throw noAnswer()
             const options = { method: "POST", headers, body, signal, seconds: Math.max(0, end - Date.now()) / 1000 }
             return (await request("/actions", options)).json
@@ -118,7 +172,7 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
             const { status, headers, json } = await request(route, options)
             return { status, value: at(json, rest), cursor: headers.get("State-Cursor"), tag: headers.get("ETag") }
         } catch (problem) {
-            if (!["no-such-path", "no-such-view"].includes(problem.code)) throw problem
+            if (!["no-such-path", "no-such-view"].includes(problem?.code)) throw problem
             return { status: 404, value: undefined, cursor: problem.document.cursor, tag: null }
         }
     }
@@ -166,7 +220,7 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
                 failures = 0
             } catch (error) {
                 if (signal.aborted || isClosed) continue
-                if (error.isPassing === false) for (const listener of [...listeners]) listener.fail(error)
+                if (isFinal(error)) for (const listener of [...listeners]) listener.fail(error)
                 tell(false, error)
                 await sleep(pauseAfter(failures++, error))
             }
@@ -288,7 +342,7 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
                     isStale = false
                     if (!isOld) set(answer.value)
                 } catch (error) {
-                    if (error.isPassing !== false) throw error
+                    if (!isFinal(error)) throw error
                     watched.fail(error)
                 }
                 return isStale
@@ -392,17 +446,24 @@ function call(f, ...values) {
 }
 
 /** What the server asks for, and at random up to ten seconds more: the clients of a server do not come back at once. */
-const pauseAfter = (failures, error) => (error.retryAfter ?? 0) + Math.random() * Math.min(10, 0.5 * 2 ** failures)
+const pauseAfter = (failures, error) => (error?.retryAfter ?? 0) + Math.random() * Math.min(10, 0.5 * 2 ** failures)
 
 /** Node 18 has no `crypto` in modules. */
 const random = () => globalThis.crypto?.getRandomValues(new Uint32Array(1))[0] ?? Math.floor(Math.random() * 2 ** 32)
 const newKey = () => [random(), random(), random(), random()].map((number) => number.toString(36)).join("-")
 
-function problemIn(text, status) {
+/** The value of JSON; undefined for another text, such as the page of a proxy. */
+function plain(text) {
     try {
-        const document = JSON.parse(text)
-        if (document.code) return document
-    } catch { /* It is the page of a proxy. */ }
+        return JSON.parse(text)
+    } catch {
+        return undefined
+    }
+}
+
+function problemIn(text, status) {
+    const document = plain(text)
+    if (document?.code) return document
     return { code: `status-${status}`, detail: `the answer is ${status} without a problem document` }
 }
 

@@ -97,7 +97,7 @@ class Receipt(TypedDict, total=False):
     cursor, version   the cursor and the version of the commit
     id                the ID of the one action, or the cursor
     changed           whether the state is another one
-    committed         False where a middleware has swallowed the action; missing otherwise
+    committed         False, with `changed` alone, where a middleware has swallowed the action; missing otherwise
     name, due         the name and the time of a scheduled action
     scheduled         the `name` and `due` of each scheduled action of an array
     """
@@ -130,7 +130,8 @@ class Answer(NamedTuple):
 def connect(url: str, *, token: str | Callable[[], str] | None = None) -> Store:
     """Makes a store for a server's URL, or for one below it, such as `http://localhost:8080/v1/stores/tasks`.
 
-    `token` is the token, or a function that makes one for each request. Nothing is sent yet.
+    `token` is the token, or a function that makes one for each request. It is called again after a 401, as when the
+    token was replaced meanwhile; its errors are raised. Nothing is sent yet.
     """
     return Store(url, token)
 
@@ -346,16 +347,26 @@ class Store:
         """Sends a request until it has an answer that is not passing, or until `end`; at least once."""
         if re.search(r"/(\.|%2e){1,2}(?![^/?#])", path.split("?")[0], re.IGNORECASE):
             raise ValueError(f"{path} has a segment . or .., which proxies remove")
-        failures = 0
+        failures, refused = 0, None
+        # A long body takes its time to be sent.
+        longest = 60 if method == "GET" else 20 + len(body or b"") / 65536
         while True:
+            token = self._token() if callable(self._token) else self._token
+            if refused and refused[0] == token:
+                raise refused[1]
+            fields = {**headers, "Authorization": f"Bearer {token}"} if token else headers
             try:
-                left = end - time.monotonic()
-                answer = self._send(method, path, headers, body, max(0.05, min(60 if method == "GET" else 20, left)))
+                answer = self._send(method, path, fields, body, max(0.05, min(longest, end - time.monotonic())))
                 if answer.status < 300 or answer.status == 304:
-                    return Answer(answer.status, answer.headers, json.loads(answer.json) if answer.json else None)
+                    has_json = answer.json or answer.status == 200 and method != "HEAD"
+                    return Answer(answer.status, answer.headers, self._value(answer.json) if has_json else None)
                 raise _problem(answer)
             except (OSError, http.client.HTTPException, Problem) as caught:
                 error: Exception = caught
+            if isinstance(error, Problem) and error.status == 401 and callable(self._token) and not refused:
+                # The token can have been replaced while the request was waiting.
+                refused = token, error
+                continue
             if isinstance(error, Problem) and not error.is_passing:
                 raise error
             # Up to ten seconds more at random: the clients of a server do not come back at once.
@@ -369,9 +380,6 @@ class Store:
     ) -> Answer:
         """One attempt; `json` of the answer is its text."""
         fields = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
-        token = self._token() if callable(self._token) else self._token
-        if token:
-            fields["Authorization"] = f"Bearer {token}"
         while True:
             connection, is_used = self._connection(seconds)
             is_whole = False
@@ -412,8 +420,15 @@ class Store:
             connection.sock.settimeout(seconds)
         return connection, is_used
 
-    def _no_answer(self) -> Problem:
-        return Problem(0, {"code": "no-answer", "detail": f"{self._base} does not answer"})
+    def _value(self, text: bytes) -> Any:
+        """The value of an answer. One that is not JSON is of a proxy, and does not say what the server has done."""
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise self._no_answer(f"the answer of {self._base} is not JSON") from error
+
+    def _no_answer(self, detail: str | None = None) -> Problem:
+        return Problem(0, {"code": "no-answer", "detail": detail or f"{self._base} does not answer"})
 
 
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()

@@ -10,7 +10,7 @@ from harness.actions import action, add, bulk
 from harness.expectations import expect, expect_equal, wait_until
 from harness.javascript import ended, printed, start
 from harness.programs import free_port
-from harness.tokens import make_token, token_names
+from harness.tokens import bearer, make_token, token_names
 
 CATCH = """
 const caught = async (name, work) => print(name, await work().then((value) => ({ value }), told))
@@ -102,6 +102,76 @@ await caught("bad", () => connect(url, { token: () => "other" }).state("/counter
     expect_equal(lines["bad"]["code"], "unauthorized", "what comes of another token")
 
 
+@pytest.mark.parametrize("tokens, code, sent", [("ab", None, "ab"), ("aa", "unauthorized", "a"), ("acb", "unauthorized", "ac")])
+def test_a_function_is_asked_once_more_for_a_token_that_is_refused(workspace, tokens, code, sent):
+    lines = named(ended(start(workspace, 1, CATCH + """
+const sent = [], left = [...given]
+globalThis.fetch = async (_, { headers }) => {
+    sent.push(headers.get("Authorization").at(-1))
+    return sent.at(-1) === "b" ? new Response('"seen"') : new Response('{"code":"unauthorized"}', { status: 401 })
+}
+await caught("state", () => connect(url, { token: () => left.shift() }).state())
+print("sent", sent.join(""))
+""", given=tokens)))
+    expect_equal((lines["state"].get("code"), lines["state"].get("value")), (code, None if code else "seen"), "the end")
+    expect_equal(lines["sent"], sent, "the tokens that were sent")
+
+
+def test_a_token_that_is_replaced_before_it_is_revoked_ends_nothing(workspace):
+    data = workspace.path("data")
+    tokens = [make_token(workspace, data, name, "--all") for name in ("old", "new")]
+    server = workspace.server(data=data)
+    script = start(workspace, server.port, """
+let current = given[0]
+process.once("SIGUSR1", () => { current = given[1]; print("replaced") })
+const mine = connect(url, { token: () => current, onConnection: (isThere) => print("mine", isThere) })
+const plainFetch = fetch
+globalThis.fetch = (target, options) => {
+    if (target.includes("wait=25")) print("waits")
+    return plainFetch(target, options)
+}
+mine.subscribe("/counter/value", (value) => print("value", value))
+for await (const { version } of mine.changes()) print("commit", version)
+""", given=tokens)
+    with server.client() as client:
+        wait_until(lambda: printed(script, "waits"), "a request with the old token waits")
+        script.process.send_signal(10)
+        wait_until(lambda: printed(script, "replaced"), "the token is replaced")
+        command = [workspace.binary, "token", "revoke", token_names(data)["old"], "--data", data]
+        subprocess.run(command, check=True, capture_output=True)
+        client.commit(add(1), **bearer(tokens[1]))
+    wait_until(lambda: printed(script, "commit") == [[1]] and printed(script, "value") == [[0], [1]], "the commit")
+    expect_equal(printed(script, "mine"), [[True]], "what is told of the connection")
+
+
+def test_an_error_of_a_function_of_the_program_ends_what_has_called_it(workspace):
+    lines = named(ended(start(workspace, 1, CATCH + """
+let requests = 0
+globalThis.fetch = async () => { requests += 1; return new Response("{}") }
+const fail = () => { throw new RangeError("of the program") }
+for (const [name, options] of [["token", { token: async () => fail() }], ["header", { token: () => "\\u2028" }], ["parse", { parse: fail }]]) {
+    const mine = connect(url, options)
+    await caught(`${name} state`, () => mine.state())
+    await caught(`${name} dispatch`, () => mine.dispatch("counter/reset"))
+    await caught(`${name} changes`, () => mine.changes().next())
+    await caught(`${name} subscribe`, () => new Promise((_, failed) => mine.subscribe("", print, failed)))
+}
+print("requests", requests)
+const late = connect(url, { token: () => new Promise(() => {}) })
+await caught("late", () => late.state("", { seconds: 0.1 }))
+const waiting = caught("closed", () => late.state())
+late.close()
+await waiting
+""")))
+    expect_equal(lines.pop("requests"), 4, "the requests, all of them with a function that reads")
+    expect_equal(lines.pop("late")["code"], "no-answer", "a token that does not come")
+    expect_equal(lines.pop("closed")["name"], "AbortError", "a token that has not come when the store is closed")
+    names = {name: line["name"] for name, line in lines.items()}
+    expect_equal(
+        names, {f"{each} {use}": "TypeError" if each == "header" else "RangeError"
+                for each in ("token", "header", "parse") for use in ("state", "dispatch", "changes", "subscribe")}, "the errors")
+
+
 def test_a_server_that_is_gone_and_comes_back_is_awaited(workspace):
     server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
     script = start(workspace, port, FOLLOW_ALL + """
@@ -137,6 +207,36 @@ await caught("state", () => store.state("/counter", { seconds: 0.5 }))
 """), seconds=10))
     for name in ("dispatch", "state"):
         expect_equal((lines[name]["name"], lines[name]["code"]), ("Problem", "no-answer"), name)
+
+
+def test_a_limit_is_for_the_head_of_an_answer_and_for_each_piece_of_it(workspace):
+    lines = named(ended(start(workspace, 1, CATCH + """
+const { setTimeout } = globalThis
+globalThis.setTimeout = (work, milliseconds) => {
+    limits.push(milliseconds / 1000)
+    return setTimeout(work, milliseconds)
+}
+let limits = [], pieces, last
+globalThis.fetch = async (_, { signal }) => new Response(new ReadableStream({
+    start(body) { signal.addEventListener("abort", () => body.error(signal.reason)) },
+    pull(body) { pieces.length > 0 ? body.enqueue(new TextEncoder().encode(pieces.shift())) : last(body) },
+}))
+pieces = ["[1,", "2", "]"]
+last = (body) => body.close()
+await caught("whole", () => store.state())
+print("whole limits", limits)
+pieces = ["[1,"]
+last = () => {}
+await caught("silent", () => store.state("", { seconds: 0.01 }))
+limits = []
+pieces = ["{}"]
+last = (body) => body.close()
+await store.request("/actions", { method: "POST", body: "x".repeat(4 << 20), seconds: Infinity })
+print("long", limits[0])
+""")))
+    expect_equal((lines["whole"], lines["silent"]["code"]), ({"value": [1, 2]}, "no-answer"), "the answers")
+    expect_equal(lines["whole limits"], [60] * 5, "a limit for the head, one for each of three pieces, and one for the end")
+    expect_equal(lines["long"], 84, "the limit of a request with 4 MiB")
 
 
 def test_another_history_is_told_with_its_state(workspace):
@@ -307,6 +407,17 @@ await Promise.all(all)
         expect_equal(client.get("/v1/state/counter/value").json, 1001000, "the counter")
 
 
+def test_an_action_without_time_does_not_wait_for_the_one_before(workspace):
+    lines = named(ended(start(workspace, 1, CATCH + """
+globalThis.fetch = (_, { signal }) => new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason)))
+const before = caught("before", () => store.dispatch("counter/reset"))
+await caught("behind", () => store.dispatch("counter/reset", {}, { seconds: 0 }))
+store.close()
+await before
+""")))
+    expect_equal((lines["behind"]["code"], lines["before"]["name"]), ("no-answer", "AbortError"), "the ends")
+
+
 def test_types_can_be_one_text_also_beside_other_loops(workspace):
     lines = ended(start(workspace, 1, """
 globalThis.fetch = async (target) => {
@@ -320,6 +431,25 @@ globalThis.fetch = async (target) => {
 for (const types of ["counter/add", ["tasks/add", "tasks/move"]]) void store.changes({ types }).next()
 """))
     expect_equal([line[1:] for line in lines if line[0] == "types"], [["counter/add,tasks/add,tasks/move"]], "the filter")
+
+
+@pytest.mark.parametrize("text", ["<html>", "", "{"])
+def test_an_answer_that_is_not_JSON_is_of_a_proxy(workspace, text):
+    lines = named(ended(start(workspace, 1, CATCH + """
+const keys = []
+globalThis.fetch = async (_, { headers }) => {
+    keys.push(headers.get("Idempotency-Key"))
+    return new Response(keys.length > 1 ? '{"version":7}' : given.text)
+}
+await caught("dispatch", async () => (await store.dispatch("counter/reset")).version)
+print("keys", [keys.length, new Set(keys).size])
+keys.length = 0
+await caught("once", () => store.state("", { seconds: 0 }))
+await caught("HEAD", () => store.request("/state", { method: "HEAD" }).then(({ status }) => status))
+""", given={"text": text})))
+    expect_equal((lines["dispatch"], lines["keys"]), ({"value": 7}, [2, 1]), "the second attempt")
+    expect_equal(lines["once"]["code"], "no-answer", "one attempt")
+    expect_equal(lines["HEAD"], {"value": 200}, "an answer without content")
 
 
 def test_a_name_that_a_url_would_fold_asks_no_other_route(workspace):

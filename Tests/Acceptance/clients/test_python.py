@@ -292,6 +292,68 @@ show("sent", [[time for time, _ in sent], len({key for _, key in sent})])
     expect(least <= times[1] - times[0] < least + 2, f"the second attempt came after {times[1] - times[0]} s")
 
 
+ANSWERS = """
+import http.client, storekeeper
+sent = []
+def answers(answer):
+    def send(method, path, headers, body, seconds):
+        sent.append((headers, seconds))
+        status, text = answer(headers, body)
+        return storekeeper.Answer(status, http.client.HTTPMessage(), text.encode())
+    storekeeper.Store._send = lambda _, *request: send(*request)
+"""
+
+
+@pytest.mark.parametrize("tokens, code, sent", [("ab", None, "ab"), ("aa", "unauthorized", "a"), ("acb", "unauthorized", "ac")])
+def test_a_function_is_asked_once_more_for_a_token_that_is_refused(workspace, tokens, code, sent):
+    lines = named(ended(start(workspace, 1, ANSWERS + """
+answers(lambda headers, _: (200, '"seen"') if headers["Authorization"] == "Bearer b" else (401, '{"code":"unauthorized"}'))
+left = list(given)
+mine = connect(url, token=lambda: left.pop(0))
+caught("state", mine.state)
+show("sent", "".join(headers["Authorization"][-1] for headers, _ in sent))
+""", given=tokens)))
+    expect_equal((lines["state"].get("code"), lines["state"].get("value")), (code, None if code else "seen"), "the end")
+    expect_equal(lines["sent"], sent, "the tokens that were sent")
+
+
+def test_an_error_of_the_token_function_is_raised(workspace):
+    lines = named(ended(start(workspace, 1, """
+mine = connect(url, token=lambda: open("missing").read())
+caught("state", mine.state)
+caught("dispatch", lambda: mine.dispatch("counter/reset"))
+caught("changes", lambda: next(mine.changes()))
+caught("subscribe", lambda: next(mine.subscribe("/counter")))
+""")))
+    expect_equal(set(lines), {"state", "dispatch", "changes", "subscribe"}, "the uses")
+    expect_equal([line["error"] for line in lines.values()], ["FileNotFoundError"] * 4, "the errors")
+
+
+@pytest.mark.parametrize("text", ["<html>", "", "{"])
+def test_an_answer_that_is_not_JSON_is_of_a_proxy(workspace, text):
+    lines = named(ended(start(workspace, 1, ANSWERS + """
+answers(lambda *_: (200, given if len(sent) == 1 else '{"version":7}'))
+caught("dispatch", lambda: store.dispatch("counter/reset")["version"])
+show("keys", [len(sent), len({headers["Idempotency-Key"] for headers, _ in sent})])
+answers(lambda *_: (200, given))
+caught("once", lambda: store.state(seconds=0))
+if not given: caught("HEAD", lambda: store.request("/state", method="HEAD").status)
+""", given=text)))
+    expect_equal((lines["dispatch"], lines["keys"]), ({"value": 7}, [2, 1]), "the second attempt")
+    expect_equal(lines["once"]["code"], "no-answer", "one attempt")
+    if not text:
+        expect_equal(lines["HEAD"], {"value": 200}, "an answer without content")
+
+
+def test_a_long_body_has_its_time_to_be_sent(workspace):
+    lines = named(ended(start(workspace, 1, ANSWERS + """
+answers(lambda *_: (200, "{}"))
+for megabytes in (0, 4): store.request("/actions", method="POST", body=bytes(megabytes << 20), seconds=1000)
+show("limits", [round(seconds) for _, seconds in sent])
+""")))
+    expect_equal(lines["limits"], [20, 84], "the limits")
+
+
 def test_a_problem_is_the_same_in_another_process(workspace):
     lines = named(ended(start(workspace, 1, """
 import pickle
