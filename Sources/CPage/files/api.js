@@ -116,9 +116,10 @@ export async function get(path, options = {}) {
     }
 }
 
-// The client that any page can import: it follows, and sends an action until it is known to be committed once. What this
-// module reads by itself is bounded in size.
-export const client = base => connect(location.origin + base, { token: () => token ?? undefined, parse,
+// The client that any page can import: it follows, and sends an action until it is known to be committed once. It keeps
+// the token of its beginning, so that nothing is sent again for another subject. What this module reads by itself is
+// bounded in size.
+export const client = base => connect(location.origin + base, { token: token ?? undefined, parse,
     // A refusal, such as a 401, is an answer.
     onConnection: (isThere, error) => tell(isThere || error.isPassing === false) })
 

@@ -76,9 +76,16 @@ const context = {
         location.hash = address("compare", {}, value.name)
         return value
     },
-    // Commits to the store in sight; undefined where the question of page_confirm was answered with no.
-    async dispatch(body, { base = context.base, ...options } = {}) {
-        return await confirmed(base) ? api.post(base, body, options) : undefined
+    // Commits to the store in sight; undefined where the question of page_confirm was answered with no. It ends with its
+    // signal, and when its subject signs out.
+    async dispatch(body, { base = context.base, signal, ...options } = {}) {
+        const control = new AbortController(), { signedIn } = typed
+        if (!await confirmed(base)) return
+        for (const each of [signedIn.signal, signal]) {
+            if (each?.aborted) control.abort()
+            each?.addEventListener("abort", () => control.abort())
+        }
+        return api.post(base, body, { ...options, signal: control.signal })
     },
     confirmed,
     // What has been done to a place, and the action that takes it back.
@@ -96,6 +103,7 @@ const context = {
             const { version } = await context.dispatch(undo, { base }) ?? {}
             if (version) say(`Undone with version ${count(version)}.`)
         } catch (error) {
+            if (error.name === "AbortError") return
             say(error.status === 412 ? "Not undone: the place has changed since." : `Not undone: ${error.message}`)
         }
     },
@@ -142,10 +150,19 @@ async function confirmed(base = context.base) {
 }
 
 function signOut() {
-    // What is under way is not sent again with the token of another subject.
-    model.kept.forEach(form => form.close())
+    end(typed)
+    typed.signedIn = new AbortController()
+    say("", 0)
     api.setToken(null)
     begin()
+}
+
+// What is under way is not sent again, and what a link has put into the form of an action is not for the next subject.
+function end({ kept, signedIn }) {
+    kept.forEach(form => form.close())
+    signedIn.abort()
+    const { view, parameters: { payload, in: fork, ...others } } = read()
+    if (payload !== undefined) history.replaceState(null, "", address(view, others, fork ?? null))
 }
 
 function drawHeader() {
@@ -251,8 +268,8 @@ async function begin() {
     try {
         model = await learn()
         if (!typed || typed.subject !== model.subject) {
-            typed?.kept.forEach(form => form.close())
-            typed = { subject: model.subject, kept: new Map(), drafts: new Map() }
+            if (typed) end(typed)
+            typed = { subject: model.subject, kept: new Map(), drafts: new Map(), signedIn: new AbortController() }
         }
         Object.assign(model, { kept: typed.kept, drafts: typed.drafts })
     } catch (error) {

@@ -1,5 +1,5 @@
 // An action by a form: tried first, sent once, refused at the field that is at fault.
-import { curl, events, isGone, post, request } from "./api.js"
+import { curl, events, isGone, request } from "./api.js"
 import { busy, button, copyable, fill, foreign, h, isBusy, link, quote } from "./dom.js"
 import { patchView } from "./diff.js"
 import { field } from "./form.js"
@@ -7,6 +7,8 @@ import { count, parse, plural, stringify, visible } from "./json.js"
 import { picker } from "./picker.js"
 
 export async function open(main, parameters, context) {
+    // A form belongs to the store in which it was begun, also when another one is in sight.
+    const { base, fork } = context
     const catalogue = await context.catalogue()
     // What is typed and not dispatched, by store and type, for as long as the page is open.
     const { drafts } = context.model
@@ -47,7 +49,7 @@ export async function open(main, parameters, context) {
         form = field(entry.payload, { label: "Payload", pointer: "/payload" })
         const isEmpty = Object.keys(entry.payload.properties ?? {}).length === 0
             && entry.payload.additionalProperties === undefined
-        const draft = `${context.base} ${entry.type}`, given = next.payload ?? drafts.get(draft)
+        const draft = `${base} ${entry.type}`, given = next.payload ?? drafts.get(draft)
         let isInAddress = next.payload !== undefined
         if (given) {
             try { form.set(parse(given)) } catch { /* A broken address gives an empty form. */ }
@@ -67,7 +69,7 @@ export async function open(main, parameters, context) {
             }, { class: "small" })))
         const outcome = h("div", { class: "outcome", role: "status" })
         const preview = button("Preview", () => run(true))
-        const submit = h("button", { class: "primary" }, context.fork ? "Dispatch in the fork" : "Dispatch")
+        const submit = h("button", { class: "primary" }, fork ? "Dispatch in the fork" : "Dispatch")
         const element = h("form", { class: "detail action", novalidate: true,
             onsubmit: event => { event.preventDefault(); run(false) },
             // What was answered is of another text.
@@ -75,7 +77,7 @@ export async function open(main, parameters, context) {
                 if (rawPlace.contains(event.target)) return
                 drafts.set(draft, form.text())
                 if (isInAddress) {
-                    // The way back leads to what is typed, and not to what was sent.
+                    // The way back leads to what is typed, and not to what a link has brought.
                     isInAddress = false
                     context.remember("dispatch", { type: entry.type })
                 }
@@ -88,7 +90,7 @@ export async function open(main, parameters, context) {
                 && event.ctrlKey) { event.preventDefault(); run(false) } } },
             link("← Actions", context.address("dispatch"), { class: "back" }),
             h("h2", {}, foreign(entry.type)),
-            context.fork && h("p", { class: "hint" }, "In a fork: the present is not touched."),
+            fork && h("p", { class: "hint" }, "In a fork: the present is not touched."),
             form.element, h("div", { class: "buttons" }, preview, submit), outcome, rawPlace)
         fill(side, element)
         // A keyboard goes on in the form; on a phone that would cover it.
@@ -104,7 +106,7 @@ export async function open(main, parameters, context) {
         function forget() { form.refuse(null, null) }
 
         async function run(isDry) {
-            if (isBusy(submit) || !isDry && !await context.confirmed()) return
+            if (isBusy(submit) || !isDry && !await context.confirmed(base)) return
             forget()
             control?.abort()
             const mine = control = new AbortController()
@@ -116,13 +118,11 @@ export async function open(main, parameters, context) {
             if (!isDry) events.addEventListener("gone", keep)
             if (!isDry && isGone()) keep()
             const text = body(), payload = form.text()
-            isInAddress = payload.length < 4000
-            context.remember("dispatch", { type: entry.type, payload: isInAddress ? payload : undefined })
-            const address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
+            const address = `${base}/actions${isDry ? "?dry-run" : ""}`
             try {
                 const found = isDry ? (await request(address,
                     { method: "POST", body: text, signal: mine.signal })).value
-                    : await post(context.base, text, { headers: { Prefer: "wait=5" }, signal: mine.signal })
+                    : await context.dispatch(text, { base, headers: { Prefer: "wait=5" }, signal: mine.signal })
                 if (!isDry && drafts.get(draft) === payload) drafts.delete(draft)
                 fill(outcome, isDry ? dryRun(found) : receipt(found), h("h3", {}, "To copy"),
                     copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`))
@@ -156,7 +156,7 @@ export async function open(main, parameters, context) {
 
         function dryRun(value) {
             return [h("h3", {}, value.changed ? "It would change" : "It would change nothing"),
-                value.changed && patchView(context.base, value.patch, null, place)]
+                value.changed && patchView(base, value.patch, null, place)]
         }
 
         function receipt(value) {
@@ -166,7 +166,7 @@ export async function open(main, parameters, context) {
             const to = ({ cursor, version }) => link(h("span", { class: "number" }, count(version)),
                 context.address("live", { commit: cursor }))
             return h("div", { class: "receipt" },
-                h("p", {}, h("strong", {}, "Committed"), context.fork && " in the fork", " as version ", to(value),
+                h("p", {}, h("strong", {}, "Committed"), fork && " in the fork", " as version ", to(value),
                     value.changed ? "." : "; the state is the same as before."),
                 value.caused?.length > 0
                     && [h("p", {}, `It caused ${plural(value.causedCount ?? value.caused.length, "commit")}:`),

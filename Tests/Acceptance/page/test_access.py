@@ -58,6 +58,64 @@ def test_the_token_is_kept_for_the_tab_only(tokens, open_tab):
     tab.expect_text("This server asks for a token")
 
 
+def test_what_is_typed_is_not_in_the_address_and_what_a_link_brings_is_not_for_the_next_subject(tokens, open_tab):
+    tab = sign_in(open_tab(tokens["server"]).open("dispatch", type="tasks/add"), tokens["all"])
+    title = tab.field("title text")
+    tab.field("id whole number").fill("1")
+    title.fill("secret")
+    for name, answer in [("Preview", "It would change"), ("Dispatch", "Committed as version 1")]:
+        tab.button(name).click()
+        tab.expect_text(answer)
+        expect("secret" not in tab.page.url, f"the address has what is typed: {tab.page.url}")
+    tab.open("dispatch", type="tasks/add", payload='{"id":2,"title":"linked"}')
+    wait_until(lambda: title.input_value() == "linked" or tab.page.wait_for_timeout(20), "the form of the link")
+
+    tab.button("Sign out ops").click()
+
+    sign_in(tab, tokens["slice"])
+    tab.expect_text("Sign out ci", "header")
+    expect_equal(title.input_value(), "", "the form of the next subject")
+
+
+def test_what_is_under_way_at_a_sign_out_is_not_sent_for_the_next_subject(workspace, open_tab):
+    data = workspace.path("document")
+    ann, ben = make_token(workspace, data, "ann", "--all"), make_token(workspace, data, "ben", "--all")
+    server = workspace.server(data=data, domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/a", "value": 1}), Authorization=f"Bearer {ann}")
+    tab = open_tab(server)
+    tab.page.clock.install()
+    sign_in(tab.open("state", path="/a"), ann)
+    tab.button("Edit").click()
+    tab.find("form.edit textarea").fill("2")
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 2.", "#notice")
+    sent, is_away = [], True
+
+    def answer(route):
+        if route.request.method == "GET":
+            return route.continue_()
+        sent.append(route.request.headers["authorization"])
+        return route.fulfill(status=503, json={"code": "not-durable", "detail": "the disk"}) if is_away else route.continue_()
+
+    tab.page.route("**/v1/actions", answer)
+    tab.button("Undo").click()
+    wait_until(lambda: sent or tab.page.wait_for_timeout(20), "the action is sent")
+
+    tab.button("Sign out ann").click()
+
+    sign_in(tab, ben)
+    tab.expect_text("Sign out ben", "header")
+    before, is_away = len(sent), False
+    # Longer than each pause before an action is sent again.
+    tab.page.clock.run_for(15_000)
+    tab.button("Edit").click()
+    tab.find("form.edit textarea").fill("3")
+    tab.button("Save").click()
+    tab.expect_text("Saved as version 3.", "#notice")
+    expect_equal(sent[before:], [f"Bearer {ben}"], "who has sent an action since")
+
+
 def test_with_a_grant_of_one_slice_the_page_shows_one_slice(tokens, open_tab):
     with tokens["server"].client() as client:
         fields = {"Authorization": f"Bearer {tokens['all']}"}

@@ -2,8 +2,8 @@
 
 import json
 
-from harness.actions import action
-from harness.expectations import expect, expect_equal
+from harness.actions import action, add
+from harness.expectations import expect, expect_equal, wait_until
 
 
 def refusals(tab):
@@ -69,6 +69,31 @@ def test_what_is_typed_stays_with_its_action_until_it_is_dispatched(server, open
     tab.link("counter/add").click()
     tab.link("tasks/add").click()
     expect_equal(tab.field("title text").input_value(), "", "the title of the next action")
+
+
+def test_an_action_is_of_the_store_of_its_form_also_where_the_way_back_has_led_to_another(workspace, open_tab):
+    server = workspace.server(page_confirm="on")
+    with server.client() as client:
+        client.commit(add(1))
+        fork = client.post(b"{}", "/v1/forks").json["name"]
+    tab = open_tab(server).open("dispatch", type="counter/add", **{"in": fork})
+    tab.expect_text("In a fork")
+    tab.open("dispatch", type="counter/add")
+    wait_until(lambda: tab.find(".fork").count() == 0 or tab.page.wait_for_timeout(20), "the fork is left")
+    tab.field("amount").fill("5")
+    tab.button("Dispatch").click()
+
+    tab.page.go_back()
+    tab.find(".fork").wait_for()
+    tab.button("Change it").click()
+
+    def counter(base):
+        with server.client() as client:
+            return client.get(f"{base}/state/counter/value").json
+
+    wait_until(lambda: counter("/v1") == 6 or tab.page.wait_for_timeout(20), "it is committed in the present")
+    expect_equal(counter(f"/v1/forks/{fork}"), 1, "the counter in the fork")
+    expect(f"in={fork}" in tab.page.url, f"the address of the other form is {tab.page.url}")
 
 
 def test_a_preview_shows_the_patch_and_commits_nothing(server, open_tab):
