@@ -130,6 +130,14 @@ const context = {
     say, announce,
 }
 
+// Whether the keys without Ctrl work.
+let hasKeys = true
+try { hasKeys = localStorage.getItem("keys") !== "off" } catch { /* Without storage they work after a reload. */ }
+function turnKeys(isOn) {
+    hasKeys = isOn
+    try { localStorage.setItem("keys", isOn ? "on" : "off") } catch { /* As above. */ }
+}
+
 // Where the installation wants it, the first dispatch to the present asks.
 let hasConfirmed = false
 try { hasConfirmed = sessionStorage.getItem("confirmed") === "yes" } catch { /* Without storage it asks after a reload. */ }
@@ -329,11 +337,11 @@ follower.addEventListener("lost", () => {
 
 async function help() {
     const { showHelp } = await load("help")
-    showHelp(named())
+    showHelp(named(), hasKeys, turnKeys)
 }
 
 document.addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !model || localStorage.getItem("keys") === "off") return
+    if (event.ctrlKey || event.metaKey || event.altKey || !model || !hasKeys) return
     if (event.target.closest("input, textarea, select, dialog")) return
     const shortcuts = named()
     const index = Number(event.key) - 1

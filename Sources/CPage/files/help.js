@@ -1,4 +1,4 @@
-// The keys, and the switch that turns the single ones off.
+// The keys, and the switch that turns the single ones off and on.
 import { button, fill, h } from "./dom.js"
 
 const keys = [
@@ -13,10 +13,10 @@ const keys = [
     ["Ctrl+Enter", "dispatch the form"],
 ]
 
-export function showHelp(views) {
+export function showHelp(views, hasKeys, turnKeys) {
     const dialog = document.getElementById("help")
-    const off = h("input", { type: "checkbox", id: "keys-on", checked: localStorage.getItem("keys") !== "off",
-        onchange: event => localStorage.setItem("keys", event.currentTarget.checked ? "on" : "off") })
+    const off = h("input", { type: "checkbox", id: "keys-on", checked: hasKeys,
+        onchange: event => turnKeys(event.currentTarget.checked) })
     fill(dialog, h("h2", { id: "help-title" }, "Keys"),
         h("dl", { class: "facts" }, [...views.map(({ title }, index) => [String(index + 1), title]),
             ...keys].map(([key, what]) =>

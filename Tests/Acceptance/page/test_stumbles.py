@@ -40,6 +40,24 @@ def test_an_action_is_chosen_and_refused_by_the_keyboard_alone(server, open_tab)
     page.wait_for_function("document.activeElement.textContent === 'State'")
 
 
+def test_a_browser_without_storage_has_keys_and_their_switch(server, open_tab):
+    tab = open_tab()
+    tab.page.add_init_script("""for (const name of ["localStorage", "sessionStorage"]) {
+        Object.defineProperty(window, name, { get() { throw new DOMException("not allowed", "SecurityError") } })
+    }""")
+    tab.open("live")
+    tab.expect_text("No commit yet")
+    tab.page.keyboard.press("2")
+    tab.expect_text("The present")
+    tab.page.keyboard.press("?")
+    tab.field("Keys without Ctrl work").uncheck()
+    tab.button("Close").click()
+
+    tab.page.keyboard.press("1")
+
+    expect_equal(tab.page.evaluate("location.hash.slice(0, 7)"), "#/state", "the view in the address")
+
+
 def test_since_when_a_value_is_what_it_is_takes_one_click(server, open_tab):
     with server.client() as client:
         for _ in range(9):
