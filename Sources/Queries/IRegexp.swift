@@ -6,13 +6,33 @@ internal import StateJSON
 /// RE2 takes more than the standard allows. What it takes in addition is refused here, so that every server of the standard
 /// gives the same answers.
 enum IRegexp {
-    /// The pattern of a value, or nil for a value that is not a text with an I-Regexp.
+    /// The fate of a text.
+    enum Result {
+        case pattern(Pattern)
+        /// The text is not of the standard, by which it then matches nothing.
+        case unreadable
+        /// The pattern needs more than ``sizeMax`` instructions.
+        case tooLarge
+    }
+
+    /// The most instructions of RE2 that the patterns of a filter have: some milliseconds to compile, and about 16 bytes each.
+    ///
+    /// A class such as `\p{L}` has a thousand, and `\p{L}{20}` has it twenty times.
+    static let sizeMax = 20_000
+    /// The memory in which a pattern of this size and its matches have room.
+    private static let memoryMax = 512 << 10
+
+    /// Compiles a pattern.
     ///
     /// - Parameter isWhole: whether the pattern has to match the whole text.
-    static func pattern(_ value: JSONValue, isWhole: Bool) -> Pattern? {
-        guard case .string(let text) = value, let translated = translated(text) else { return nil }
-        // Losing the error is right: by the standard such a pattern matches nothing.
-        return try? Pattern(isWhole ? "\\A(?:\(translated))\\z" : translated)
+    static func compiled(_ text: String, isWhole: Bool) -> Result {
+        guard let translated = translated(text) else { return .unreadable }
+        do throws(Pattern.Fault) {
+            let pattern = try Pattern(isWhole ? "\\A(?:\(translated))\\z" : translated, memoryMax: memoryMax)
+            return pattern.size <= sizeMax ? .pattern(pattern) : .tooLarge
+        } catch {
+            return error.isTooLarge ? .tooLarge : .unreadable
+        }
     }
 
     private static let escapable = Set("()*+-.?[\\]^{|}nrt".unicodeScalars)

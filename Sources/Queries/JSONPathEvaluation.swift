@@ -133,7 +133,7 @@ struct JSONPathEvaluation {
             return true
         case .not(let inner): return try !holds(inner, for: current)
         case .comparison(let left, let comparison, let right):
-            return Self.compare(try value(of: left, for: current), comparison, try value(of: right, for: current))
+            return try compare(try value(of: left, for: current), comparison, try value(of: right, for: current))
         case .exists(let path):
             if path.isSingular { return try value(at: path, for: current) != nil }
             return try !values(at: path.segments, from: path.isOfRoot ? root : current).isEmpty
@@ -166,31 +166,62 @@ struct JSONPathEvaluation {
         }
     }
 
-    /// How many steps it costs to compile a pattern, in the time that a step takes.
+    /// How many steps it costs to compile a small pattern, in the time that a step takes.
     private static let patternSteps = 500
 
     private mutating func matches(_ call: JSONPath.Call, for current: JSONValue) throws(QueryTooCostly) -> Bool {
         guard case .string(var text)? = try value(of: call.arguments[0], for: current) else { return false }
-        let pattern: Pattern?
-        if let known = call.pattern {
-            pattern = known
-        } else {
-            try spend(Self.patternSteps)
-            guard let value = try value(of: call.arguments[1], for: current) else { return false }
-            pattern = IRegexp.pattern(value, isWhole: call.function == .match)
-        }
+        guard let pattern = try pattern(of: call, for: current) else { return false }
         try spend(text.utf8.count / 64)
-        return pattern.map { pattern in text.withUTF8 { pattern.matches($0) } } ?? false
+        return text.withUTF8 { pattern.matches($0) }
     }
 
-    private static func compare(_ left: JSONValue?, _ comparison: JSONPath.Comparison, _ right: JSONValue?) -> Bool {
+    /// The pattern of a call: a literal one, or that of the data, which is compiled for each member.
+    private mutating func pattern(of call: JSONPath.Call, for current: JSONValue) throws(QueryTooCostly) -> Pattern? {
+        if let known = call.pattern { return known }
+        guard case .string(let text)? = try value(of: call.arguments[1], for: current) else { return nil }
+        try spend(Self.patternSteps + text.utf8.count)
+        switch IRegexp.compiled(text, isWhole: call.function == .match) {
+        case .pattern(let pattern):
+            try spend(pattern.size)
+            return pattern
+        case .tooLarge:
+            try spend(2 * IRegexp.sizeMax)
+            return nil
+        case .unreadable: return nil
+        }
+    }
+
+    private mutating func compare(
+        _ left: JSONValue?, _ comparison: JSONPath.Comparison, _ right: JSONValue?
+    ) throws(QueryTooCostly) -> Bool {
         switch comparison {
-        case .equal: left == right
-        case .notEqual: left != right
-        case .less: isLess(left, right)
-        case .greater: isLess(right, left)
-        case .lessOrEqual: isLess(left, right) || left == right
-        case .greaterOrEqual: isLess(right, left) || left == right
+        case .equal: try areEqual(left, right)
+        case .notEqual: try !areEqual(left, right)
+        case .less: Self.isLess(left, right)
+        case .greater: Self.isLess(right, left)
+        case .lessOrEqual: Self.isLess(left, right) ? true : try areEqual(left, right)
+        case .greaterOrEqual: Self.isLess(right, left) ? true : try areEqual(left, right)
+        }
+    }
+
+    /// Whether two values are equal; what lies in arrays and objects counts as looked at.
+    private mutating func areEqual(_ left: JSONValue?, _ right: JSONValue?) throws(QueryTooCostly) -> Bool {
+        switch (left, right) {
+        case (.array(let left)?, .array(let right)?):
+            guard left.count == right.count else { return false }
+            try spend(left.count)
+            for (left, right) in zip(left, right) where try !areEqual(left, right) { return false }
+            return true
+        case (.object(let left)?, .object(let right)?):
+            guard left.members.count == right.members.count else { return false }
+            try spend(left.members.count)
+            for (name, value) in left.members where try !areEqual(value, right[name]) { return false }
+            return true
+        case (.string(let left)?, .string(let right)?):
+            try spend(min(left.utf8.count, right.utf8.count) / 64)
+            return left.utf8.elementsEqual(right.utf8)
+        default: return left == right
         }
     }
 
@@ -214,8 +245,11 @@ struct Number: Comparable {
         switch value {
         case .integer(let number): (whole, double) = (Int128(number), Double(number))
         case .unsigned(let number): (whole, double) = (Int128(number), Double(number))
+        // A double that is whole is in the order of the whole numbers: three numbers around 2^53 would have none otherwise.
         case .double(let number): (whole, double) = (Int128(exactly: number), number)
-        case .decimal(let digits): (whole, double) = (nil, Double(digits) ?? .infinity)
+        case .decimal(let digits):
+            double = Double(digits) ?? .infinity
+            whole = Int128(exactly: double)
         case .null, .bool, .string, .array, .object: return nil
         }
     }

@@ -7,7 +7,14 @@ struct JSONPathParser {
     private var index = 0
     private var depth = 0
     private let hasRoot: Bool
+    /// How many patterns the text has, and how many instructions they take.
+    private var (patternsCount, patternsSize) = (0, 0)
 
+    /// About how many bytes of memory the patterns take, with what they remember of the texts before.
+    var patternsBytes: Int { 16 * patternsSize + patternsCount * 32 << 10 }
+
+    /// The most patterns in a text: each takes up to 340 kB when it matches.
+    private static let patternsMax = 32
     /// The most conditions and calls that lie in each other.
     private static let depthMax = 32
     /// The largest index (RFC 7493).
@@ -130,7 +137,7 @@ extension JSONPathParser {
         guard index > start else { return nil }
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
         let isPlain = index > digits && (bytes[digits] != UInt8(ascii: "0") || text == "0")
-        guard isPlain, let number = Int(text), abs(number) <= Self.indexMax else {
+        guard isPlain, let number = Int(text), number.magnitude <= Self.indexMax else {
             index = start
             throw fault("expected a whole number without leading zeros, at most \(Self.indexMax)")
         }
@@ -291,9 +298,26 @@ extension JSONPathParser {
         }
         var pattern: Pattern??
         if function.isLogical, case .literal(let literal) = arguments[1] {
-            pattern = .some(IRegexp.pattern(literal, isWhole: function == .match))
+            pattern = .some(try compiled(literal, isWhole: function == .match, at: start))
         }
         return .init(function: function, arguments: arguments, pattern: pattern)
+    }
+
+    /// Compiles a pattern that stands in the text; nil for one that matches nothing.
+    private mutating func compiled(_ literal: JSONValue, isWhole: Bool, at start: Int) throws(QueryFault) -> Pattern? {
+        guard case .string(let text) = literal else { return nil }
+        switch IRegexp.compiled(text, isWhole: isWhole) {
+        case .unreadable: return nil
+        case .pattern(let pattern):
+            patternsCount += 1
+            patternsSize += pattern.size
+            guard patternsCount <= Self.patternsMax, patternsSize <= IRegexp.sizeMax else { break }
+            return pattern
+        case .tooLarge: break
+        }
+        throw fault(
+            "the patterns of a filter are at most \(Self.patternsMax), and may repeat large classes such as \\p{L} some 20 times in all",
+            at: start)
     }
 }
 

@@ -23,6 +23,7 @@ package struct MemberQuery: Sendable {
     /// The hash of the filter and the order, which tells an ``Anchor`` of this query from one of another.
     private let hash: String
     package let identity: String
+    package let bytesCount: Int
 
     /// The most values that one evaluation looks at: some seconds of a processor.
     package static let stepsMax = 20_000_000
@@ -44,9 +45,11 @@ package struct MemberQuery: Sendable {
         filter: String?, sort: String?, window: Range<Int>, fields: String?, wantsCount: Bool, after: String? = nil,
         explains: Bool = false
     ) throws(Fault) {
+        var patternsBytes = 0
         self.filter = try filter.map { text throws(Fault) in
             do throws(QueryFault) {
                 var parser = JSONPathParser(text, hasRoot: false)
+                defer { patternsBytes = parser.patternsBytes }
                 return try parser.wholeCondition()
             } catch {
                 throw Fault(parameter: "filter", offset: error.offset, detail: error.detail)
@@ -68,6 +71,8 @@ package struct MemberQuery: Sendable {
         hash = String(ContentHash(Array((parts[0] + parts[1]).utf8)).text.prefix(10))
         identity =
             parts.joined(separator: "\n") + "\n\(window.lowerBound),\(window.upperBound),\(wantsCount),\(explains)"
+        // A condition takes some twenty times the memory of its text.
+        bytesCount = 32 * identity.utf8.count + patternsBytes
         guard let after else {
             self.after = nil
             return

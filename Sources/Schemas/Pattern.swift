@@ -6,6 +6,8 @@ package final class Pattern: Sendable {
     /// The reason for which RE2 does not take a text.
     package struct Fault: Error {
         package var detail: String
+        /// Whether the expression would take more memory than it may.
+        package var isTooLarge: Bool
     }
 
     let text: String
@@ -13,21 +15,28 @@ package final class Pattern: Sendable {
     nonisolated(unsafe) private let compiled: OpaquePointer
 
     /// Compiles an expression in the syntax of RE2.
-    package init(_ text: String) throws(Fault) {
+    ///
+    /// - Parameter memoryMax: the most bytes that the expression and its matches take.
+    package init(_ text: String, memoryMax: Int = 8 << 20) throws(Fault) {
         var reason = [CChar](repeating: 0, count: 256)
+        var isTooLarge = false
         let made = text.withBytes { bytes in
             bytes.withMemoryRebound(to: CChar.self) {
-                storekeeper_pattern_make($0.baseAddress, $0.count, &reason, reason.count)
+                storekeeper_pattern_make(
+                    $0.baseAddress, $0.count, Int64(memoryMax), &isTooLarge, &reason, reason.count)
             }
         }
         guard let made else {
             let bytes = reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-            throw Fault(detail: String(decoding: bytes, as: UTF8.self))
+            throw Fault(detail: String(decoding: bytes, as: UTF8.self), isTooLarge: isTooLarge)
         }
         (self.text, compiled) = (text, made)
     }
 
     deinit { storekeeper_pattern_free(compiled) }
+
+    /// How many instructions of RE2 the expression has, of 16 bytes each.
+    package var size: Int { Int(storekeeper_pattern_size(compiled)) }
 
     /// Whether the expression matches anywhere in UTF-8; O(n).
     package func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {

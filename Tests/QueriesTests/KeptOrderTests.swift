@@ -13,9 +13,11 @@ struct KeptOrderTests {
         var members = JSONObject()
         for name in ["a", "b", "c"] where Int.random(in: 0..<4, using: &generator) > 0 {
             members[name] =
-                switch Int.random(in: 0..<6, using: &generator) {
+                switch Int.random(in: 0..<8, using: &generator) {
                 case 0: .string("x")
                 case 1: .null
+                case 6: .integer(9_007_199_254_740_992 + Int64.random(in: 0..<3, using: &generator))
+                case 7: .decimal("900719925474099\(Int.random(in: 1..<4, using: &generator)).5")
                 case 2: .double(Double(Int.random(in: 0..<30, using: &generator)) / 8)
                 default: .integer(Int64.random(in: 0..<4, using: &generator))
                 }

@@ -104,6 +104,9 @@ struct MemberQueryTests {
             ("@.é.ü == = 1", 9, "expected @"),
             ("has(@.a)", 0, "no function has"), ("@.a == 01", 7, "number"), ("@.a == 'x", 7, "no end"),
             ("not @.a", 0, "!("), ("@.a == 1 & @.b", 9, "write &&"), ("match(@.a) == 1", 0, "two arguments"),
+            ("@[-9223372036854775808]", 2, "whole number"), ("@[?@[0:-9223372036854775808]]", 7, "whole number"),
+            ("search(@.a, '\\\\p{L}{100}')", 0, "patterns"),
+            ("@.a && match(@.b, '(\\\\p{L}{9}){9}')", 7, "patterns"),
         ])
     func faults(filter: String, offset: Int, hint: String) {
         let fault = #expect(throws: MemberQuery.Fault.self) { try answer(filter: filter) }
@@ -223,6 +226,81 @@ struct MemberQueryTests {
         #expect(answer[pointer: "/explain/steps"] == .integer(10))
         #expect(answer[pointer: "/explain/milliseconds"] != nil)
         #expect(try query.kept(of: texts(Self.tasks), { .text($0) }) == nil)
+    }
+
+    @Test("the patterns of a filter have a bound together, and those of the data cost what they take to compile")
+    func patterns() throws {
+        let many = { (count: Int, pattern: String) in
+            Array(repeating: "match(@.name, '\(pattern)')", count: count).joined(separator: " || ")
+        }
+        #expect(throws: Never.self) { try answer(filter: many(32, "a.*b[c-f]+")) }
+        #expect(throws: Never.self) { try answer(filter: "match(@.name, '[\\\\p{L} ]{1,8}')") }
+        for tooMany in [many(33, "a"), many(30, "[\\\\p{L} ]{1,8}")] {
+            let fault = #expect(throws: MemberQuery.Fault.self) { try answer(filter: tooMany) }
+            #expect(fault?.detail.contains("patterns") == true, "\(fault?.detail ?? "")")
+        }
+
+        let ofData = try MemberQuery(
+            filter: "match(@.name, @.p)", sort: nil, window: 0..<9, fields: nil, wantsCount: false)
+        let members = { (pattern: String) in #"[{"name":"ann","p":"\#(pattern)"},{"name":"ann","p":"a.*"}]"# }
+        let found = try ofData.answer(to: texts(members(#"\\p{L}{100}"#)))
+        #expect(found.map { String(decoding: $0, as: UTF8.self) }?.contains(#""key":"1""#) == true)
+        #expect(throws: QueryTooCostly.self) {
+            try ofData.answer(to: texts(members(#"\\p{L}{8}"#)), stepsMax: 5_000)
+        }
+        #expect(throws: Never.self) { try ofData.answer(to: texts(members("a")), stepsMax: 5_000) }
+    }
+
+    @Test("to compare arrays, objects and long texts costs what is compared")
+    func comparisons() throws {
+        let query = try MemberQuery(
+            filter: "@.a == @.b", sort: nil, window: 0..<9, fields: "/none", wantsCount: false)
+        let array = "[" + Array(repeating: "1", count: 1000).joined(separator: ",") + "]"
+        let object = "{" + (0..<1000).map { #""\#($0)":[]"# }.joined(separator: ",") + "}"
+        let text = "\"" + String(repeating: "x", count: 64_000) + "\""
+        for value in [array, object, text, "[[\(array)]]"] {
+            let members = texts(#"[{"a":\#(value),"b":\#(value)}]"#)
+            #expect(throws: QueryTooCostly.self) { try query.answer(to: members, stepsMax: 900) }
+            let found = try query.answer(to: members).map { String(decoding: $0, as: UTF8.self) }
+            #expect(found == #"{"members":[{"key":"0","value":{}}]}"#)
+        }
+        let different = texts(#"[{"a":[1,{"x":[2]}],"b":[1,{"x":[3]}]},{"a":{"x":1,"y":2},"b":{"y":2,"x":1}}]"#)
+        let found = try query.answer(to: different).map { String(decoding: $0, as: UTF8.self) }
+        #expect(found == #"{"members":[{"key":"1","value":{}}]}"#)
+    }
+
+    @Test("a query says what memory it takes: its text many times, and its patterns")
+    func memory() throws {
+        func bytesCount(_ filter: String) throws -> Int {
+            try MemberQuery(filter: filter, sort: nil, window: 0..<9, fields: nil, wantsCount: false).bytesCount
+        }
+        let long = "@.a == '" + String(repeating: "x", count: 4000) + "'"
+        #expect(try bytesCount(long) > 100_000)
+        #expect(try bytesCount("search(@.a, '\\\\p{L}{8}')") > bytesCount("search(@.a, 'p')") + 100_000)
+    }
+
+    @Test("numbers have one order, also where a double has not all of their digits")
+    func numbers() {
+        let spelled = [
+            "9007199254740991", "9007199254740992", "9007199254740992.5", "9007199254740993", "9007199254740994",
+        ]
+        let others = [
+            "-9007199254740993.5", "-9007199254740993", "18446744073709551615", "18446744073709551615.5", "1e30",
+            "1e300",
+        ]
+        let numbers = (spelled + others + ["0.5", "0"]).compactMap { text in
+            (try? JSONValue(parsing: Array(text.utf8))).flatMap(Number.init)
+        }
+        #expect(numbers.count == spelled.count + others.count + 2)
+        for a in numbers {
+            for b in numbers {
+                #expect(!(a < b && b < a))
+                for c in numbers {
+                    #expect(!(a < b && b < c) || a < c)
+                    #expect(!(a == b && b == c) || a == c)
+                }
+            }
+        }
     }
 
     @Test("a path that gathers too many values ends before they take memory")

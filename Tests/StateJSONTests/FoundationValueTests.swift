@@ -148,6 +148,8 @@ struct FoundationValueTests {
         #expect(try JSONNode(JSONDocument(Array(text.utf8))).text == tree.text)
         #expect(tree[pointer: "/a/1"] == .double(12_345_678_901_234_567_890.123456789))
         #expect(tree[pointer: "/a/1"] != .decimal("12345678901234567890.123456788"))
+        // The exponent is the smallest whole number of 64 bits.
+        #expect(try JSONValue(parsing: Array("1e-9223372036854775808".utf8)) == .double(0))
 
         struct Holder: Codable { var amount: Decimal }
         let (old, new) = (Holder(amount: 1), Holder(amount: try #require(Decimal(string: number))))

@@ -114,6 +114,8 @@ package final class KeyedAnswers: Sendable {
     private struct Key: Hashable {
         let selection: Selection
         let cursor: Cursor
+
+        var bytesCount: Int { 128 + selection.queryBytesCount }
     }
 
     private struct State {
@@ -136,9 +138,9 @@ package final class KeyedAnswers: Sendable {
         state.withLock { state in
             guard state.answers.updateValue(answer, forKey: key) == nil else { return }
             state.order.append(key)
-            state.bytesCount += answer.bytesCount
+            state.bytesCount += key.bytesCount + answer.bytesCount
             while state.bytesCount > bytesMax, let oldest = state.order.popFirst() {
-                state.bytesCount -= state.answers.removeValue(forKey: oldest)?.bytesCount ?? 0
+                state.bytesCount -= oldest.bytesCount + (state.answers.removeValue(forKey: oldest)?.bytesCount ?? 0)
             }
         }
     }

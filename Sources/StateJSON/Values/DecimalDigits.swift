@@ -25,7 +25,8 @@ struct DecimalDigits: Equatable {
             }
         }
         if !rest.isEmpty {
-            guard let stated = Int(String(decoding: rest.dropFirst(), as: UTF8.self)), abs(stated) <= 9999 else {
+            // The magnitude, because the smallest whole number has no absolute value.
+            guard let stated = Int(String(decoding: rest.dropFirst(), as: UTF8.self)), stated.magnitude <= 9999 else {
                 return nil
             }
             exponent += stated

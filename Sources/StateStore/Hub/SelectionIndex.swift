@@ -132,9 +132,10 @@ struct SelectionIndex: Sendable {
     /// An entry with a comparison under way stays, so that its count is right.
     mutating func idles(_ selection: IndexedSelection) {
         guard let index = entries.index(forKey: selection), entries.values[index].isIdle else { return }
-        guard let bytes = selection.kept?.bytesCount ?? entries.values[index].encoded?.body.count else {
+        guard let valueBytes = selection.kept?.bytesCount ?? entries.values[index].encoded?.body.count else {
             return removeEntry(selection)
         }
+        let bytes = valueBytes + selection.selection.queryBytesCount
         idleNumber += 1
         entries.values[index].idleNumber = idleNumber
         idle.append((selection, idleNumber, bytes))

@@ -81,7 +81,7 @@ extension WatchHub {
         let now = now()
         guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now) }) else { return 0 }
         if let kept = selection.kept {
-            guard kept.advance(to: snapshot, changes(at: kept.place, in: snapshot)),
+            guard kept.advance(to: snapshot, changes(at: kept.place, in: snapshot, isQuick: true)),
                 let reading = kept.reading(snapshot.cursor.epoch)
             else {
                 encodeLater(selection)

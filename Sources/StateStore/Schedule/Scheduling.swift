@@ -61,11 +61,18 @@ struct ScheduleStep {
     private(set) var followUps: [FollowUp] = []
     /// The names and the times of what it has added.
     private(set) var added: [ScheduledAction] = []
+    /// How many places below arrays may still be looked at.
+    private var placesLeft: Int
+
+    /// The most places below arrays that the requests of clients look at together, beyond those of the last request: some
+    /// 80 ms of a processor.
+    static let placesMax = 200_000
 
     init(
         _ schedule: ActionSchedule, _ cursor: Cursor, at time: Timestamp, root: String?,
-        chain: ScheduledAction.Chain?
+        chain: ScheduledAction.Chain?, placesMax: Int = Self.placesMax
     ) {
+        placesLeft = placesMax
         (self.schedule, self.cursor, version, self.time) = (schedule, cursor, cursor.version, time)
         (self.root, self.chain) = (root, chain)
     }
@@ -85,7 +92,14 @@ struct ScheduleStep {
         case .end(let pointer):
             for place in schedule.places(atOrBelow: pointer.description) { remove(place.name, .ended) }
         case .endElements(let array, let first):
-            for place in schedule.places(atOrBelow: array.description) {
+            guard placesLeft > 0 else {
+                throw Rejection(
+                    "bad-schedule", "too many places expire below the arrays that are changed; send it in parts",
+                    kind: .invalid)
+            }
+            let places = schedule.places(atOrBelow: array.description)
+            placesLeft -= places.count
+            for place in places {
                 guard let tokens = JSONPointer(text: place.name.text)?.tokens, tokens.count > array.tokens.count,
                     JSONPointer.index(tokens[array.tokens.count]) ?? 0 >= first
                 else { continue }

@@ -360,7 +360,7 @@ struct Core<State: StateType>: Sendable {
         guard transaction.due != nil || endsExpiries || !context.scheduling.isEmpty else { return nil }
         var step = ScheduleStep(
             next.schedule, next.cursor, at: time, root: transaction.causation?.root,
-            chain: transaction.causation?.chain)
+            chain: transaction.causation?.chain, placesMax: context.isRestored ? .max : ScheduleStep.placesMax)
         if let due = transaction.due {
             step.remove(due.name, context.applied.first is StoreRefused ? .refused : .fired)
         }

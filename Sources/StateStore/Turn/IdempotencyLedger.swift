@@ -121,7 +121,7 @@ struct HistoryClock: Sendable {
         guard let time, let wall else { return begin(wall: now, clock()) }
         // The difference of any two times fits where neither is near the ends of their type; a clock may be anywhere.
         let (elapsed, isBeyond) = now.milliseconds.subtractingReportingOverflow(wall.milliseconds)
-        if !isBeyond, abs(elapsed) < Self.resolution {
+        if !isBeyond, elapsed.magnitude < Self.resolution {
             return Timestamp(milliseconds: time.milliseconds + max(0, elapsed))
         }
         let instant = clock()

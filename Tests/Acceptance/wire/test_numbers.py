@@ -103,3 +103,52 @@ def test_a_value_to_wait_for_may_be_a_number_as_javascript_writes_it(server):
         client.commit(block(2000, "100000000000000000000"))
         answer = client.get("/v1/state/canvas/blocks/2000/frame/x?wait=1&until=100000000000000000000")
         expect_equal(answer.status, 200, "the status of a wait for the value that is there")
+
+
+EDGES = [
+    "-9223372036854775808",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775809",
+    "18446744073709551615",
+    "9007199254740993.5",
+    "1e-9223372036854775808",
+    "1e-9223372036854775807",
+    "-1e9223372036854775807",
+    "0e9223372036854775807",
+    "1e308",
+    "4.9e-324",
+]
+TAKING_NUMBERS = {
+    "wait": "/v1/changes?since=now&wait={}",
+    "until": "/v1/state/counter?wait=1&until={}",
+    "at-least": "/v1/state/counter?at-least=aaaaaaaaaaaaaaaa.{}",
+    "since": "/v1/changes?since=aaaaaaaaaaaaaaaa.{}",
+    "limit": "/v1/state?limit={}&offset={}",
+    "debounce": "/v1/state/counter?wait=1&debounce={}",
+    "filter": "/v1/state?filter=@.a%3E{}",
+    "index": "/v1/state?filter=@[{}]",
+    "slice": "/v1/state?filter=@[?@[{}:{}:{}]]",
+    "version": "/v1/state/counter?version={}",
+    "schedule": "/v1/schedule?limit={}",
+    "commits": "/v1/changes?since=now&limit={}",
+}
+BODIES_WITH_NUMBERS = {
+    "meta": '{{"type":"counter/add","payload":{{"amount":0}},"meta":{{"n":{}}}}}',
+    "expect": '{{"type":"counter/add","payload":{{"amount":0}},"expect":[{{"path":"/counter/value","value":{}}}]}}',
+    "payload": '{{"type":"counter/add","payload":{{"amount":{}}}}}',
+    "after": '{{"type":"counter/add","payload":{{"amount":0}},"after":{}}}',
+    "frame": '{{"type":"canvas/addBlock","payload":{{"id":3000,"frame":{{"x":{},"y":1,"width":1,"height":1}}}}}}',
+}
+
+
+@pytest.mark.parametrize("place", [*TAKING_NUMBERS, *BODIES_WITH_NUMBERS])
+def test_a_number_at_the_end_of_its_type_is_answered_wherever_a_client_sends_one(server, place):
+    """The least whole number has no absolute value, and a process that asks for it ends."""
+    with server.client() as client:
+        for number in EDGES:
+            if place in TAKING_NUMBERS:
+                answer = client.get(TAKING_NUMBERS[place].replace("{}", number))
+            else:
+                answer = client.post(BODIES_WITH_NUMBERS[place].format(number).encode())
+            expect(answer.status < 500, number, "is answered with", answer)

@@ -39,6 +39,7 @@ private final class Least: MembersQuery, Sendable {
     init(_ least: Int, memberBytes: Int = 1) { (self.least, self.memberBytes) = (least, memberBytes) }
 
     var identity: String { "\(least)" }
+    var bytesCount: Int { 100 }
 
     private func names(_ texts: MemberTexts) throws -> Set<Int>? {
         evaluations.add(1, ordering: .relaxed)

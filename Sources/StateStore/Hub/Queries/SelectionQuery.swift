@@ -8,6 +8,9 @@ package protocol MembersQuery: Sendable {
     /// The text that tells the query from every other one.
     var identity: String { get }
 
+    /// About how many bytes of memory the query itself takes.
+    var bytesCount: Int { get }
+
     /// The answer for a value, as compact UTF-8 JSON, or nil without a value; O(n) in the bytes of the value.
     ///
     /// - Parameter order: the order of the value's own members by their names, if there is one.
@@ -83,6 +86,9 @@ package struct SelectionQuery: Hashable, Sendable {
 extension Selection {
     /// The selection whose value is asked, for a query; the selection itself for any other.
     package var base: Selection { if case .query(_, of: let base) = self { base } else { self } }
+
+    /// About how many bytes of memory its query takes; 0 for any other selection.
+    package var queryBytesCount: Int { if case .query(let query, _) = self { query.query.bytesCount } else { 0 } }
 
     package var isQuery: Bool { if case .query = self { true } else { false } }
 

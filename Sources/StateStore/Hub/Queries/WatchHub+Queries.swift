@@ -23,17 +23,21 @@ extension WatchHub {
     /// The answer to a query whose members are kept, where it can be brought to the published snapshot quickly.
     func readQueryQuickly(_ selection: Selection) -> Reading? {
         let (latest, kept) = storage.withLock { ($0.latest, $0.knownQuery(selection)) }
-        guard let kept, kept.advance(to: latest, changes(at: kept.place, in: latest)) else { return nil }
+        guard let kept, kept.advance(to: latest, changes(at: kept.place, in: latest, isQuick: true)) else { return nil }
         return kept.reading(latest.cursor.epoch)
     }
 
     /// Finds the members that the commits after a version have touched, once for all queries that ask for the version.
-    func changes(at place: JSONPointer, in snapshot: any AnySnapshot) -> (Version) -> MemberChanges? {
+    ///
+    /// - Parameter isQuick: as for ``MemberChanges``.
+    func changes(
+        at place: JSONPointer, in snapshot: any AnySnapshot, isQuick: Bool = false
+    ) -> (Version) -> MemberChanges? {
         var known: [Version: MemberChanges?] = [:]
         return { [self] since in
             if let found = known[since] { return found }
             let commits = storage.withLock { $0.commits(after: since, through: snapshot.cursor.version) }
-            let found = commits.flatMap { MemberChanges(at: place, $0, in: snapshot) }
+            let found = commits.flatMap { MemberChanges(at: place, $0, in: snapshot, isQuick: isQuick) }
             known[since] = .some(found)
             return found
         }
@@ -43,7 +47,7 @@ extension WatchHub {
     func compareQueries(_ place: IndexedSelection, in snapshot: any AnySnapshot) -> Int {
         defer { storage.withLock { $0.endComparing(place) } }
         guard case .pointer(let pointer) = place.selection else { return 0 }
-        let changes = changes(at: pointer, in: snapshot)
+        let changes = changes(at: pointer, in: snapshot, isQuick: true)
         var wokenCount = 0
         for query in storage.withLock({ $0.watchedQueries(at: place) }) {
             guard let kept = query.kept else { continue }
