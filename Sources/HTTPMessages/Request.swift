@@ -51,8 +51,6 @@ package struct Request: Sendable {
     package let head: Head
     /// The whole body, or an empty array.
     package var body: [UInt8]
-    /// The count of the body in a budget of memory, which ends with the last copy of the request; nil for a short body.
-    package var reservation: (any AnyObject & Sendable)?
     /// The client's address without its port, or its user on a Unix socket: the key of limits per client.
     package let client: String
 

@@ -47,11 +47,19 @@ package final class Exchange: Sendable {
     /// It is unsafe by declaration only, as the share is.
     nonisolated(unsafe) private var added: AddedFields?
 
+    /// The memory of the request's body, which counts as long as somebody works on the request, also when the client has gone.
+    private let body: MemoryBudget.Reservation?
+
     /// Makes an exchange that gives its answer to `sink`.
-    package init(id: UInt64, client: String, sink: any AnswerSink) {
+    package convenience init(id: UInt64, client: String, sink: any AnswerSink) {
+        self.init(id: id, client: client, sink: sink, body: nil)
+    }
+
+    init(id: UInt64, client: String, sink: any AnswerSink, body: MemoryBudget.Reservation?) {
         self.id = id
         address = client
         self.sink = sink
+        self.body = body
     }
 
     /// Makes the request count to another share than that of its address.

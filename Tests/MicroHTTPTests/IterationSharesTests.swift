@@ -40,6 +40,25 @@ struct IterationSharesTests {
         #expect(begun == [false, true])
     }
 
+    @Test("one request that is due begins in each iteration, and what nobody is known to have caused counts for nobody")
+    func due() {
+        var shares = IterationShares()
+        let start = LoopInstant.now
+
+        shares.beginIteration()
+        shares.sends(1 << 20, to: "a")
+        var begun = [shares.begins("a", at: start), shares.begins("a", at: start, isDue: true)]
+        #expect(begun == [false, true])
+        begun = [shares.begins("a", at: start, isDue: true), shares.begins("b", at: start, isDue: true)]
+        #expect(begun == [false, true])
+
+        shares.beginIteration()
+        begun = [shares.begins("a", at: start, isDue: true)]
+        shares.rests(at: start)
+        begun.append(shares.begins("a", at: start + IterationShares.time * 2))
+        #expect(begun == [true, true])
+    }
+
     @Test("many requests of one client delay one of another by less than two, and all are answered")
     func requests() async throws {
         let gate = DispatchGate()
@@ -184,6 +203,38 @@ struct IterationSharesTests {
                 for _ in 0..<count { #expect(client.response()?.body.utf8.count == short.count) }
                 #expect(client.response()?.body.utf8.count == long.count)
             }
+        }
+    }
+
+    /// A piece that stays in libmicrohttpd's buffer until a later iteration must not be lost at the end of the input.
+    @Test(
+        "bodies of clients that have finished sending are read whole although their address has had its share",
+        arguments: LibraryVersion.current.isStrict ? [false, true] : [false])
+    func halfClosedBodies(isChunked: Bool) async throws {
+        let gate = DispatchGate()
+        let handlers = Handlers(receive: { request, _ in
+            if request.target == "/gate" { gate.pass() }
+            usleep(300)
+            return .now(.text("\(request.body.count)"))
+        })
+        let piece = String(repeating: "b", count: 8000)
+        let field = isChunked ? "Transfer-Encoding: chunked\r\n" : "Content-Length: 40000\r\n"
+        let body =
+            isChunked
+            ? String(repeating: "1f40\r\n\(piece)\r\n", count: 5) + "0\r\n\r\n" : String(repeating: piece, count: 5)
+        try await withServer(handlers, configuration: .small(bodyBytesMax: 100_000)) { _, port in
+            let opener = try RawClient(port: port, from: "127.0.0.3")
+            opener.request("/gate")
+            gate.waitUntilReached()
+            let crowd = try (0..<200).map { _ in try RawClient(port: port, from: "127.0.0.2") }
+            for client in crowd {
+                client.request("/", method: "POST", fields: field)
+                client.send(body)
+                client.finishSending()
+            }
+            gate.open()
+
+            #expect(crowd.count { $0.response()?.body == "40000" } == crowd.count)
         }
     }
 

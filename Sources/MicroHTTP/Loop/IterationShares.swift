@@ -7,6 +7,8 @@ struct IterationShares {
     static let time = Duration.microseconds(250)
 
     private var spent: [String: Duration] = [:]
+    /// The clients of which a request that was due has begun without time left.
+    private var overdrawn: Set<String> = []
     /// The client that the loop works for.
     private var current: String?
     private var lastInstant: LoopInstant?
@@ -15,6 +17,7 @@ struct IterationShares {
     mutating func beginIteration() {
         guard current != nil || !spent.isEmpty else { return }
         spent.removeAll(keepingCapacity: true)
+        overdrawn.removeAll(keepingCapacity: true)
         current = nil
         lastInstant = nil
     }
@@ -22,10 +25,12 @@ struct IterationShares {
     /// Notes that the loop is about to begin a request of a client, or to read a piece of one, and no longer works for the one
     /// before.
     ///
+    /// - Parameter isDue: whether the request has waited for its turn. One of each client begins in an iteration, also where
+    ///   the bodies of others before it have taken the whole share.
     /// - Returns: whether the client has not had its share; otherwise the loop works for no client.
-    mutating func begins(_ client: String, at now: LoopInstant) -> Bool {
+    mutating func begins(_ client: String, at now: LoopInstant, isDue: Bool = false) -> Bool {
         turn(to: nil, at: now)
-        let hasTime = spent[client, default: .zero] < Self.time
+        let hasTime = spent[client, default: .zero] < Self.time || isDue && overdrawn.insert(client).inserted
         current = hasTime ? client : nil
         return hasTime
     }
@@ -33,6 +38,11 @@ struct IterationShares {
     /// Notes that the loop works for a client, whose bytes it reads, and no longer for the one before.
     mutating func works(for client: String, at now: @autoclosure () -> LoopInstant) {
         if current != client { turn(to: client, at: now()) }
+    }
+
+    /// Notes that the loop works for nobody whom it knows.
+    mutating func rests(at now: @autoclosure () -> LoopInstant) {
+        if current != nil { turn(to: nil, at: now()) }
     }
 
     /// Takes the time that so many bytes need from the share of a client: 0.5 ns each, and at most a whole share.

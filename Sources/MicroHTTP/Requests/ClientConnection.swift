@@ -67,6 +67,8 @@ final class ClientConnection {
     var body: [UInt8] = []
     /// How many bytes of its body have come, also of one that is discarded.
     var bodyBytes = 0
+    /// In how many iterations the piece of the body that is in libmicrohttpd's buffer has stayed there.
+    var leavesCount = 0
     /// The bytes of the memory budget that the body has; nil for a short one.
     var reservation: MemoryBudget.Reservation?
     /// The options of the current request if it waits and the loop could not park its connection yet.

@@ -95,7 +95,10 @@ final class PendingExchanges {
     @discardableResult
     func remove(_ connection: ClientConnection) -> Bool {
         context.statistics.working -= 1
-        switch connection.phase {
+        let phase = connection.phase
+        // Where libmicrohttpd then refuses the answer, the exchange is not removed again.
+        connection.phase = .complete
+        switch phase {
         case .held(let exchange):
             forget(exchange)
             heldCount -= 1

@@ -34,9 +34,14 @@ final class PostponedRequests {
         }
     }
 
-    /// Notes that the loop reads what a client sends, which takes of the client's share and of that of no other.
-    func reads(for client: String) {
+    /// Notes that the loop works for a client, which takes of the client's share and of that of no other.
+    func works(for client: String) {
         if context.clients.count > 1 { shares.works(for: client, at: .now) }
+    }
+
+    /// Notes that the work for a client has ended: what libmicrohttpd does next, unseen, is for others.
+    func rests() {
+        if context.clients.count > 1 { shares.rests(at: .now) }
     }
 
     /// Whether a piece of a body, or a long answer, waits for a later iteration; otherwise the loop works for its client from
@@ -61,11 +66,12 @@ final class PostponedRequests {
             return false
         }
         let isNext = connection.turn == .come || connection.turn == .none && !waiting.hasWork(of: connection.client)
-        if isNext, shares.begins(connection.client, at: .now) {
+        if isNext, shares.begins(connection.client, at: .now, isDue: connection.turn == .come) {
             if connection.turn == .come { servedCount += 1 }
             forget(connection)
             return false
         }
+        rests()
         isAny = true
         if connection.turn == .none {
             connection.turn = .awaited

@@ -6,7 +6,7 @@ import HTTPMessages
 extension RequestReceiver {
     /// Copies the target of a request, which libmicrohttpd decodes in place afterwards.
     func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
-        postponed.reads(for: connection.client)
+        postponed.works(for: connection.client)
         connection.target.removeAll(keepingCapacity: true)
         if connection.receivingSince == nil { connection.receivingSince = context.time() }
         guard let target else { return }
@@ -79,16 +79,24 @@ extension RequestReceiver {
     /// The last piece is always taken: 0.9.75 calls again for a piece that stays only when more of the body arrives. A piece
     /// of a chunked body may be the last one, and 1.0.1 drops it when the client has finished sending.
     func postpones(_ count: Int, of connection: ClientConnection) -> Bool {
+        guard !connection.isRefused else { return false }
         let isLast =
             switch (connection.phase, connection.head?.framing) {
-            case (.discarding(let left), _): count >= left
+            case (.discarding(let left), _) where count >= left: true
             case (_, .declared(let declared)?): connection.bodyBytes + count >= declared
             default: true
             }
-        guard isLast else { return postponed.postponesPart(of: connection.client) }
-        postponed.reads(for: connection.client)
-        return false
+        guard !isLast, connection.leavesCount < Self.leavesMax, postponed.postponesPart(of: connection.client) else {
+            connection.leavesCount = 0
+            postponed.works(for: connection.client)
+            return false
+        }
+        connection.leavesCount += 1
+        return true
     }
+
+    /// How often in a row a piece stays: each upload of a client goes on, and not only those that libmicrohttpd calls first.
+    private static let leavesMax = 16
 
     /// Takes a piece of the body; returns false where libmicrohttpd closes the connection.
     func take(_ piece: UnsafeRawBufferPointer, of connection: ClientConnection) -> Bool {

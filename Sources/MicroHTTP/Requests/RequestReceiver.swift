@@ -55,7 +55,7 @@ final class RequestReceiver {
         context.statistics.connections += 1
         let peer = Peer(of: handle)
         context.clients.add(peer.client)
-        postponed.reads(for: peer.client)
+        postponed.works(for: peer.client)
         let proxies = context.configuration.trustedProxies
         let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
         let isOver =
@@ -100,12 +100,15 @@ final class RequestReceiver {
         case .receiving where !piece.isEmpty, .discarding where !piece.isEmpty: return take(piece, of: connection)
         case .receiving, .complete:
             connection.phase = .complete
+            connection.receivingSince = nil
             return postponed.postpones(connection) || receive(connection)
         case .held(let exchange):
             if let response = exchange.takeAnswer() {
+                postponed.works(for: connection.client)
                 pending.remove(connection)
                 return answer(connection, with: context.encode(response))
             }
+            postponed.rests()
             if parkHeld(connection, exchange) { return false }
             if let until = connection.heldUntil, until > context.time() { return true }
             pending.suspend(connection, exchange)
@@ -128,6 +131,7 @@ final class RequestReceiver {
         connection.receivingSince = nil
         (connection.idleSince, connection.askedAt) = (context.time(), context.time())
         endRequest(of: connection)
+        postponed.rests()
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
             // The connection broke before the answer; libmicrohttpd gives no other notification of it (3).
@@ -160,7 +164,6 @@ final class RequestReceiver {
         guard let head = connection.head else { return false }
         context.noteProgress()
         context.statistics.requests += 1
-        connection.receivingSince = nil
         connection.counted = CountedRequest(method: Answers.index(of: head.head.method), since: context.time())
         let generation = context.handlers.generation()
         // While the server stops, handlers answer differently.
@@ -168,10 +171,9 @@ final class RequestReceiver {
             return queue(answer, on: connection)
         }
         let body = Swift.exchange(&connection.body, with: [])
-        var request = Request(head.head, body: body, client: connection.requestClient)
-        // Whoever works on the body has it counted, also when the client has gone.
-        request.reservation = connection.reservation.take()
-        let exchange = Exchange(id: nextNumber(), client: connection.requestClient, sink: mailbox)
+        let request = Request(head.head, body: body, client: connection.requestClient)
+        let exchange = Exchange(
+            id: nextNumber(), client: connection.requestClient, sink: mailbox, body: connection.reservation.take())
         return handle(request, exchange, of: generation, on: connection)
     }
 
@@ -272,6 +274,7 @@ final class RequestReceiver {
         guard response.isLong, postponed.postponesPart(of: connection.client) else {
             return queue(response, on: connection)
         }
+        if connection.holding == nil { connection.holding = response.hold(in: context.memory) }
         connection.phase = .answered(response)
         return true
     }
@@ -282,8 +285,11 @@ final class RequestReceiver {
         if response.endsConnection || context.stage.isStopping { connection.isLastRequest = true }
         guard response.queue(on: connection.handle, isClosing: connection.isLastRequest) else { return false }
         connection.phase = .queued
-        if response.isLong { postponed.sends(response.bodyCount, to: connection.client) }
-        connection.holding = response.hold(in: context.memory)
+        if response.isLong, connection.head?.head.method != .head {
+            postponed.sends(response.bodyCount, to: connection.client)
+            connection.holding = response.hold(in: context.memory)
+            postponed.rests()
+        }
         if let counted = connection.counted.take() { context.count(counted, response.statusCode) }
         return true
     }

@@ -112,9 +112,7 @@ final class RequestHandler: Sendable {
     private func attributed(_ request: Request, _ exchange: Exchange) -> Request {
         guard let origin = cluster?.origin(of: request) else { return request }
         exchange.count(toShareOf: origin)
-        var named = Request(request.head, body: request.body, client: origin)
-        named.reservation = request.reservation
-        return named
+        return Request(request.head, body: request.body, client: origin)
     }
 
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
