@@ -168,12 +168,25 @@ struct JSONPathEvaluation {
 
     /// How many steps it costs to compile a small pattern, in the time that a step takes.
     private static let patternSteps = 500
+    /// The most bytes of a text times instructions of a pattern: a second or two at worst.
+    private static let matchMax = 200_000_000
+    /// The product up to which the time of a match is not measured.
+    private static let quickMatchMax = 100_000
+    /// The time of a step, where time is counted.
+    private static let stepTime = Duration.nanoseconds(100)
 
     private mutating func matches(_ call: JSONPath.Call, for current: JSONValue) throws(QueryTooCostly) -> Bool {
         guard case .string(var text)? = try value(of: call.arguments[0], for: current) else { return false }
         guard let pattern = try pattern(of: call, for: current) else { return false }
         try spend(text.utf8.count / 64)
-        return text.withUTF8 { pattern.matches($0) }
+        let work = text.utf8.count.multipliedReportingOverflow(by: pattern.size)
+        guard !work.overflow, work.partialValue <= Self.matchMax else { throw QueryTooCostly() }
+        guard work.partialValue > Self.quickMatchMax else { return text.withUTF8 { pattern.matches($0) } }
+        // RE2 has no room for the states of some patterns, and then looks at each instruction for each byte.
+        let begun = ContinuousClock.now
+        let isMatch = text.withUTF8 { pattern.matches($0) }
+        try spend(Int((ContinuousClock.now - begun) / Self.stepTime))
+        return isMatch
     }
 
     /// The pattern of a call: a literal one, or that of the data, which is compiled for each member.
@@ -198,10 +211,10 @@ struct JSONPathEvaluation {
         switch comparison {
         case .equal: try areEqual(left, right)
         case .notEqual: try !areEqual(left, right)
-        case .less: Self.isLess(left, right)
-        case .greater: Self.isLess(right, left)
-        case .lessOrEqual: Self.isLess(left, right) ? true : try areEqual(left, right)
-        case .greaterOrEqual: Self.isLess(right, left) ? true : try areEqual(left, right)
+        case .less: try isLess(left, right)
+        case .greater: try isLess(right, left)
+        case .lessOrEqual: try isLess(left, right) ? true : try areEqual(left, right)
+        case .greaterOrEqual: try isLess(right, left) ? true : try areEqual(left, right)
         }
     }
 
@@ -218,15 +231,24 @@ struct JSONPathEvaluation {
             try spend(left.members.count)
             for (name, value) in left.members where try !areEqual(value, right[name]) { return false }
             return true
-        case (.string(let left)?, .string(let right)?):
-            try spend(min(left.utf8.count, right.utf8.count) / 64)
-            return left.utf8.elementsEqual(right.utf8)
-        default: return left == right
+        default:
+            try spend(comparing: left, with: right)
+            return left == right
         }
     }
 
-    private static func isLess(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
+    /// Counts the bytes of two texts as far as both go, and the digits of a number as JSON spells it.
+    private mutating func spend(comparing left: JSONValue?, with right: JSONValue?) throws(QueryTooCostly) {
         switch (left, right) {
+        case (.string(let left)?, .string(let right)?): try spend(min(left.utf8.count, right.utf8.count) / 64)
+        case (.decimal(let digits)?, _), (_, .decimal(let digits)?): try spend(digits.utf8.count / 8)
+        default: break
+        }
+    }
+
+    private mutating func isLess(_ left: JSONValue?, _ right: JSONValue?) throws(QueryTooCostly) -> Bool {
+        try spend(comparing: left, with: right)
+        return switch (left, right) {
         case (.string(let left)?, .string(let right)?): left.utf8.lexicographicallyPrecedes(right.utf8)
         case (let left?, let right?):
             if let left = Number(left), let right = Number(right) { left < right } else { false }

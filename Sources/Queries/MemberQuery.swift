@@ -29,6 +29,8 @@ package struct MemberQuery: Sendable {
     package static let stepsMax = 20_000_000
     /// The most pointers in `sort` and in `fields`: each costs time, and in `sort` memory, for every member.
     private static let pointersMax = 16
+    /// The most parts of such a pointer.
+    private static let tokensMax = 32
 
     /// Reads the parts of a query.
     ///
@@ -103,6 +105,11 @@ package struct MemberQuery: Sendable {
                 throw Fault(
                     parameter: parameter, offset: text.distance(from: text.startIndex, to: part.startIndex),
                     detail: "expected at most \(pointersMax) pointers")
+            }
+            guard part.utf8.count(where: { $0 == UInt8(ascii: "/") }) <= tokensMax else {
+                throw Fault(
+                    parameter: parameter, offset: text.distance(from: text.startIndex, to: part.startIndex),
+                    detail: "expected a pointer of at most \(tokensMax) parts")
             }
             guard !part.isEmpty, let value = read(part) else {
                 throw Fault(

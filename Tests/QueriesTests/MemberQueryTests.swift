@@ -134,6 +134,9 @@ struct MemberQueryTests {
     func pointersBound() throws {
         let many = { (count: Int) in Array(repeating: "/a", count: count).joined(separator: ",") }
         #expect(throws: Never.self) { try answer(sort: many(16), fields: many(16)) }
+        let parts = { (count: Int) in String(repeating: "/a", count: count) }
+        #expect(throws: Never.self) { try answer(sort: parts(32), fields: parts(32)) }
+        #expect(throws: MemberQuery.Fault.self) { try answer(fields: "/a," + parts(33)) }
         let fault = #expect(throws: MemberQuery.Fault.self) { try answer(sort: many(17)) }
         #expect(fault?.offset == 48)
         #expect(throws: MemberQuery.Fault.self) { try answer(fields: many(17)) }
@@ -251,6 +254,16 @@ struct MemberQueryTests {
         #expect(throws: Never.self) { try ofData.answer(to: texts(members("a")), stepsMax: 5_000) }
     }
 
+    @Test("a match that could take minutes is refused, and one that takes long costs its time")
+    func matches() throws {
+        let query = try MemberQuery(
+            filter: "search(@.t, '1[01]{500}')", sort: nil, window: 0..<9, fields: "/none", wantsCount: false)
+        let text = { (count: Int) in #"[{"t":"\#(String(repeating: "01", count: count))"}]"# }
+        #expect(throws: QueryTooCostly.self) { try query.answer(to: texts(text(1_000_000))) }
+        #expect(throws: QueryTooCostly.self) { try query.answer(to: texts(text(20_000)), stepsMax: 40_000 / 64 + 20) }
+        #expect(throws: Never.self) { try query.answer(to: texts(text(20_000))) }
+    }
+
     @Test("to compare arrays, objects and long texts costs what is compared")
     func comparisons() throws {
         let query = try MemberQuery(
@@ -264,6 +277,12 @@ struct MemberQueryTests {
             let found = try query.answer(to: members).map { String(decoding: $0, as: UTF8.self) }
             #expect(found == #"{"members":[{"key":"0","value":{}}]}"#)
         }
+        // An order of texts costs as much.
+        let less = try MemberQuery(filter: "@.a < @.b", sort: nil, window: 0..<9, fields: nil, wantsCount: false)
+        #expect(throws: QueryTooCostly.self) {
+            try less.answer(to: texts(#"[{"a":\#(text),"b":\#(text)}]"#), stepsMax: 900)
+        }
+
         let different = texts(#"[{"a":[1,{"x":[2]}],"b":[1,{"x":[3]}]},{"a":{"x":1,"y":2},"b":{"y":2,"x":1}}]"#)
         let found = try query.answer(to: different).map { String(decoding: $0, as: UTF8.self) }
         #expect(found == #"{"members":[{"key":"1","value":{}}]}"#)

@@ -71,7 +71,9 @@ package final class MemoryJournal: Journal {
     package func commits(after version: Version, through last: Version, limit: Int) -> [Commit] {
         guard version >= start else { return [] }
         return content.withLock { content in
-            Array(content.commits.dropFirst(Int(version - start)).prefix(limit).prefix { $0.version <= last })
+            // A client may name any version.
+            let count = min(version - start, Version(content.commits.count))
+            return Array(content.commits.dropFirst(Int(count)).prefix(limit).prefix { $0.version <= last })
         }
     }
 

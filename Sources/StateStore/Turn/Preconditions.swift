@@ -22,10 +22,13 @@ struct Preconditions<State: StateType>: Sendable {
 
     /// The most values that are kept from one turn to the next.
     private static var keptMax: Int { 4 }
+    /// The bytes of values above which the ones before are forgotten, also within a turn.
+    private static var foundBytesMax: Int { 16 << 20 }
 
     private let layout: any LayoutNode<State>
     private var version: Version?
     private var found: [JSONPointer: Found] = [:]
+    private var foundBytes = 0
 
     init(_ node: any LayoutNode<State>) { layout = node }
 
@@ -39,7 +42,7 @@ struct Preconditions<State: StateType>: Sendable {
         of transaction: Transaction, in state: State, at version: Version
     ) throws -> PreconditionFailure? {
         if self.version != version {
-            found = [:]
+            (found, foundBytes) = ([:], 0)
             self.version = version
         }
         if let tagGuard = transaction.tagGuard, let failure = try failure(of: tagGuard, in: state) { return failure }
@@ -83,6 +86,8 @@ struct Preconditions<State: StateType>: Sendable {
     private mutating func find(_ pointer: JSONPointer, in state: State) throws -> Found {
         if let known = found[pointer] { return known }
         let new = Found(try layout.select(state, pointer.tokens[...]).map(Encoded.init))
+        if foundBytes > Self.foundBytesMax { (found, foundBytes) = ([:], 0) }
+        foundBytes += new.encoded?.body.count ?? 0
         found[pointer] = new
         return new
     }

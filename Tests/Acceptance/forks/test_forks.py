@@ -60,6 +60,18 @@ def test_a_fork_without_an_action_is_the_history_as_it_would_have_been(workspace
         expect_equal((absolute.status, absolute.json), (200, json.loads(before)), "the answer to a target with its host")
 
 
+def test_any_version_can_be_asked_of_a_fork(workspace):
+    with workspace.server().client() as client:
+        client.commit(add(1))
+        made = fork(client)
+        epoch, newest = made["cursor"].split(".")
+        for version in [int(newest) + 1, 2**63 - 1, 2**63, 2**63 + 2, 2**64 - 1]:
+            for target in [f"actions/{epoch}.{version}", f"state?version={version}", f"changes?since={epoch}.{version}"]:
+                answer = client.get(f"{made['href']}/{target}")
+                expect(answer.status in (404, 409, 410), target, "is answered with", answer)
+        expect_equal(client.get(f"{made['href']}/state/counter/value").json, 1, "the counter of the fork")
+
+
 def test_a_wait_in_a_fork_ends_with_a_change_and_with_the_fork(workspace):
     server = workspace.server()
     with server.client() as client, server.client() as other:

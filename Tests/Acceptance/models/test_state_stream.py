@@ -71,7 +71,7 @@ def state_of(server):
 def test_a_table_of_a_model_is_told_entity_by_entity(workspace):
     path = pathlib.Path(workspace.path("model.js"))
     path.write_text(MODEL)
-    server = workspace.server(model=path)
+    server = workspace.server(model=path, model_milliseconds_max=1000)
     types = server.client().get("/v1/streams").json["streams"][1]["types"]
     expect_equal({each["type"] for each in types}, {"things", "things.entities", "things.ids", "plain", "."}, "the types")
     chance = random.Random(f"{workspace.seed}/state stream")

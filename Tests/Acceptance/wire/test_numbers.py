@@ -121,11 +121,11 @@ EDGES = [
 ]
 TAKING_NUMBERS = {
     "wait": "/v1/changes?since=now&wait={}",
-    "until": "/v1/state/counter?wait=1&until={}",
+    "until": "/v1/state/counter?wait=0&until={}",
     "at-least": "/v1/state/counter?at-least=aaaaaaaaaaaaaaaa.{}",
     "since": "/v1/changes?since=aaaaaaaaaaaaaaaa.{}",
     "limit": "/v1/state?limit={}&offset={}",
-    "debounce": "/v1/state/counter?wait=1&debounce={}",
+    "debounce": "/v1/state/counter?wait=0&debounce={}",
     "filter": "/v1/state?filter=@.a%3E{}",
     "index": "/v1/state?filter=@[{}]",
     "slice": "/v1/state?filter=@[?@[{}:{}:{}]]",
