@@ -15,6 +15,16 @@ from harness.tools import need
 from harness.typescript import compile_strictly
 
 PAGE = "Guides/Clients.md"
+
+
+def serve(workspace):
+    """The server of the command that stands on the page."""
+    [(_, command)] = blocks(PAGE, "sh")
+    _, option, domain, *_ = command.split()
+    expect_equal(option, "--domain", "the first option of the command")
+    return workspace.server(domain=domain)
+
+
 MODULES = pathlib.Path("/usr/share/nodejs")
 SHOW = """
 globalThis.location = { origin: process.argv[2] }
@@ -40,7 +50,7 @@ console.log(JSON.stringify([...texts, String(store.latest("/counter/value"))]))
 def test_the_program_of_the_page_does_what_it_says(workspace):
     need("node")
     [(_, text)] = blocks(PAGE, "js")
-    server = workspace.server()
+    server = serve(workspace)
     directory = workspace.path("program")
     os.mkdir(directory)
     shutil.copy(CLIENT, os.path.join(directory, "client.mjs"))
@@ -66,7 +76,7 @@ def test_the_component_of_the_page_shows_each_value(workspace):
     need("node", "tsc")
     if not (MODULES / "react-test-renderer").is_dir():
         (pytest.fail if os.environ.get("CI") else pytest.skip)("not installed: node-react-test-renderer")
-    server = workspace.server()
+    server = serve(workspace)
     directory = pathlib.Path(workspace.path("program"))
     directory.mkdir()
     (directory / "node_modules").symlink_to(MODULES)
