@@ -65,6 +65,27 @@ def test_kubernetes_refuses_a_misspelt_key(workspace):
     expect(code != 0 and "readOnlyRootFileSystem" in said, code, said)
 
 
+def test_the_rules_that_a_hook_needs_stand_in_the_file_as_a_comment(workspace):
+    need("kubernetes-validate")
+    yaml = need_module("yaml")
+    text = KUBERNETES.read_text()
+    expect_equal(text.count("\n  egress: []\n"), 1, "rules for all that the server reaches")
+    head, _, rest = text.partition("\n  egress: []\n")
+    comment, _, tail = rest.partition("---\n")
+    lines = [line.replace("# ", "", 1) for line in comment.splitlines()[1:]]
+    path = workspace.path("hooks.yaml")
+    with open(path, "w") as file:
+        file.write("\n".join([head, *lines, "---", tail]))
+
+    code, said = run("kubernetes-validate", "--strict", "-k", VERSIONS[0], path)
+
+    expect_equal(code, 0, said)
+    with open(path) as file:
+        [policy] = [each for each in yaml.safe_load_all(file) if each["kind"] == "NetworkPolicy"]
+    ports = [port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]]
+    expect_equal(sorted(ports), [53, 53, 443], "the ports that the server reaches")
+
+
 def check(workspace, environment):
     """Has the server judge settings in the environment."""
     others = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
