@@ -203,7 +203,9 @@ struct OpenAPIDocument {
     private func parameters(_ all: JSONValue) -> JSONValue {
         var parameters = all
         parameters["debounce"]["schema"]["maximum"] = .integer(Int64(limits.debounceMax / .milliseconds(1)))
-        parameters["limit"]["schema"]["default"] = .integer(Int64(limits.changesLimitDefault))
+        for name in ["limit", "limit-of-schedule"] {
+            parameters[name]["schema"]["default"] = .integer(Int64(limits.changesLimitDefault))
+        }
         // The types that the client may see in the log.
         let types = store.scope.types.filter(store.sees(type:))
         if !types.isEmpty {

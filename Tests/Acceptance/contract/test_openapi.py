@@ -684,3 +684,10 @@ def test_every_route_header_and_code_of_the_transcripts_stands_in_the_document(w
             }
     expect(seen > 200, f"the transcripts have {seen} exchanges only")
     expect_equal(sorted(lacking), [], "what the document lacks")
+
+
+def test_the_default_of_a_limit_is_that_of_the_server(workspace):
+    with workspace.server(data="none", changes_limit_default=7).client() as client:
+        document = Document(client.get("/v1/openapi.json").json)
+    for path in ("/v1/changes", "/v1/schedule"):
+        expect_equal(document.query("get", path)["limit"]["schema"]["default"], 7, f"the default of limit of {path}")
