@@ -2,7 +2,7 @@ internal import Glibc
 package import StateStore
 internal import Synchronization
 
-/// A verified copy of a journal as a tar archive, which is read in chunks.
+/// A copy of a verified journal as a tar archive, which is read in chunks.
 ///
 /// Its files have no name any more, so that nothing is left of them when the process ends. The fence is the last file: what
 /// was cut off is no journal. Any thread may use it.
@@ -28,7 +28,7 @@ package final class JournalArchive: Sendable {
 
     /// Copies a history, which a server may be writing to.
     ///
-    /// The copy is in a directory `.outgoing` inside, which has gone at the end. The copy is verified and O(n) in the size of the journal.
+    /// The copy is in a directory `.outgoing` inside, which has gone at the end. The history is verified; O(n) in the size of the journal.
     ///
     /// - Throws: ``JournalError``: of the kind `noRoom` where the disk would have less room left than ``bytesToSpare``.
     package init(in directory: String, of history: () throws -> any RecordedHistory) throws(JournalError) {

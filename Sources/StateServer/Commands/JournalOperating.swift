@@ -29,7 +29,9 @@ struct JournalInfo: SettingsCommand {
 struct JournalBackup: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Copy the journal to a directory, also while a server is running.",
-        discussion: "The copy is verified, and is made whole or not at all. It keeps the epoch of the journal.")
+        discussion:
+            "The journal is verified, and the copy is made whole or not at all. The copy keeps the epoch. It is not read again: journal verify does that."
+    )
 
     @OptionGroup var options: SettingsOptions
 
