@@ -283,6 +283,43 @@ def test_every_block_is_a_command_a_program_or_what_one_prints():
     expect_equal(languages - {""}, {"sh", "swift", "console", "js"}, "the languages of the pages")
 
 
+def test_the_settings_that_a_page_installs_name_the_journal_of_the_unit(tmp_path):
+    """A command with `--config` runs in any folder, so a relative path would lead it elsewhere."""
+    installs = [block for block in SHELL if "/etc/storekeeper/storekeeper.json\n" in block.text and "install -D" in block.text]
+    expect(installs, "no page installs the settings")
+    for number, block in enumerate(installs):
+        path = tmp_path / f"{number}.json"
+        path.write_bytes((ROOT / "config/storekeeper.json").read_bytes())
+        for command in re.findall(r"^sudo (sed -i .*)$", block.text, re.M):
+            subprocess.run(["sh", "-c", command.replace("/etc/storekeeper/storekeeper.json", str(path))], check=True)
+        expect_equal(json.loads(path.read_text())["data"], "/var/lib/storekeeper/data", f"the journal that {block} names")
+
+
+def test_two_containers_of_the_pages_have_two_volumes():
+    pages = [path.read_text() for path in [ROOT / "README.md", *PAGES.rglob("*.md")]]
+    volumes = [name for page in pages for name in re.findall(r"docker run [^`\n]*-v ([\w-]+):/data", page)]
+    expect(len(set(volumes)) == len(volumes) > 1, "a volume of two states:", volumes)
+
+
+def test_the_page_about_security_names_all_that_needs_no_credential():
+    routes = (PAGES / "Reference/Contract/Contract.md").read_text()
+    rows = [row for row in routes.splitlines() if row.startswith("| `/") and "no credential" in row]
+    wanted = {name for row in rows for name in re.findall("`([^`]+)`", row.split("|")[1])}
+    text = (PAGES / "Guides/Security.md").read_text()
+    sentence = re.search(r"^Without a token, everybody gets (.*?)\. ", text, re.M | re.S)[1]
+
+    expect_equal(set(re.findall("`([^`]+)`", sentence)), wanted | {"/livez", "/readyz"}, "what everybody gets")
+
+
+def test_the_tokens_of_the_page_about_deploying_may_dispatch_what_its_server_has(place):
+    with place.server.client() as client:
+        types = [each["type"] for each in client.get("/v1/actions").json["actions"]]
+    names = re.findall(r"--dispatch '([^']+)\*'", (PAGES / "Guides/Deploying.md").read_text())
+    expect(names, "the page makes no token that may dispatch")
+    for name in names:
+        expect(any(type.startswith(name) for type in types), f"{name}* is none of {types}")
+
+
 def test_the_readme_says_where_the_program_is(workspace):
     """Its line makes `storekeeper` a command where `swift run -c release` has built it."""
     [line] = re.findall(r"^    (export PATH=.*)$", (ROOT / "README.md").read_text(), re.M)
