@@ -12,6 +12,8 @@ package final class ServedModel: Sendable {
 
     /// The member of the state that has the version of a file with `export const version`.
     private static let versionPart = JSONPointer(["_version"])
+    /// How deep a reducer may make the state; a server reads no journal that is deeper than 1,000.
+    private static let levelsMax = 400
 
     /// Loads a file.
     ///
@@ -237,6 +239,10 @@ package final class ServedModel: Sendable {
             throw rejection(of: type, with: error)
         }
         let changed = try result.get()
+        // The engine counts the levels of each value that it adds, and not those above it.
+        guard changed.depth <= max(Self.levelsMax, tree.depth) else {
+            throw rejection(of: type, with: Model.Fault("the state has more than \(Self.levelsMax) levels"))
+        }
         try check(changed, madeOf: tree)
         for request in later { try schedule(request, context) }
         return changed

@@ -129,6 +129,40 @@ struct ServedModelTests {
         #expect(states.count > 200)
     }
 
+    @Test("a state has at most 400 levels, however few each action adds")
+    func levels() throws {
+        let file =
+            text + """
+
+                createSlice({
+                  name: 'thread', initialState: {},
+                  reducers: {
+                    reply(state, { payload: { levels } }) {
+                      let last = state;
+                      while (last.reply) last = last.reply;
+                      for (let level = 0; level < levels; level += 1) { last.reply = {}; last = last.reply; }
+                    },
+                  },
+                });
+                """
+        let domain = try ServedModel(
+            .init(
+                read: { Array(file.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
+                check: { _, _ in { _, _ in [] } }, report: { _ in })
+        ).domain()
+        let reply = try #require(domain.actions.first { $0.declaration.type == "thread/reply" }).declaration
+        func replying(_ levels: Int, to tree: JSONTree) throws -> JSONTree {
+            let action = try reply.action(Array("{\"levels\":\(levels)}".utf8), at: .root)
+            return try domain.reduce(tree, action, ReducerContext(subject: nil))
+        }
+
+        // The state and its slice are two levels.
+        let tree = try replying(300, to: domain.initial)
+        let rejection = #expect(throws: Rejection.self) { try replying(99, to: tree) }
+        #expect(rejection?.code == "reducer-fault" && rejection?.detail.contains("400 levels") == true)
+        #expect(try replying(98, to: tree).depth == 400)
+    }
+
     @Test("a reducer sees the time, the ID and the subject of the record, and so does a replay")
     func meta() throws {
         let store = try Store(model().domain())
