@@ -37,18 +37,45 @@ package final class JSONTree: Sendable {
     /// Makes a tree of a value; O(n log n).
     package convenience init(_ value: JSONValue) {
         var writer = JSONWriter()
-        if Self.write(value, to: &writer) {
-            self.init(text: writer.bytes)
-            return
-        }
+        self.init(value, &writer)
+    }
+
+    /// - Parameter writer: a writer that the values of a tree share.
+    private convenience init(_ value: JSONValue, _ writer: inout JSONWriter) {
+        writer.bytes.removeAll(keepingCapacity: true)
+        var room = Self.textBytesMax
+        let isShort = Self.mayFit(value, &room) && Self.write(value, to: &writer)
         switch value {
-        case .object(let object):
-            var members = object.members.map { (Self.key($0.key), JSONTree($0.value)) }
+        case .object(let object) where !isShort:
+            var members = object.members.map { (Self.key($0.key), JSONTree($0.value, &writer)) }
             members.sort { $0.0 < $1.0 }
             self.init(members: members)
-        case .array(let values): self.init(elements: values.map { JSONTree($0) })
-        default: self.init(text: value.text)
+        case .array(let values) where !isShort: self.init(elements: values.map { JSONTree($0, &writer) })
+        default:
+            if !isShort { value.write(to: &writer) }
+            // The writer's buffer has room for more, and an array may have millions of numbers.
+            self.init(text: writer.bytes.withUnsafeBufferPointer { Array($0) })
         }
+    }
+
+    /// Whether the text of a value may fit into the room; the cost is at most that of the room.
+    private static func mayFit(_ value: JSONValue, _ room: inout Int) -> Bool {
+        switch value {
+        case .object(let object):
+            for (key, value) in object.members {
+                // Two quotes, a colon, and a comma or a brace.
+                room -= key.utf8.count + 4
+                guard mayFit(value, &room) else { return false }
+            }
+        case .array(let elements):
+            for element in elements {
+                room -= 1
+                guard mayFit(element, &room) else { return false }
+            }
+        case .string(let text), .decimal(let text): room -= text.utf8.count
+        default: room -= 1
+        }
+        return room >= 0
     }
 
     convenience init(members: [(EntityKey, JSONTree)]) {
@@ -81,10 +108,11 @@ package final class JSONTree: Sendable {
     /// An object or an array with its children as trees, however short it is, or nil for a scalar.
     var opened: JSONTree? {
         guard case .text = shape else { return self }
+        var writer = JSONWriter()
         switch value {
         case .object(let object):
-            return JSONTree(members: object.members.map { (Self.key($0.key), JSONTree($0.value)) })
-        case .array(let values): return JSONTree(elements: values.map { JSONTree($0) })
+            return JSONTree(members: object.members.map { (Self.key($0.key), JSONTree($0.value, &writer)) })
+        case .array(let values): return JSONTree(elements: values.map { JSONTree($0, &writer) })
         default: return nil
         }
     }
