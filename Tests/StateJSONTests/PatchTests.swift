@@ -19,6 +19,51 @@ struct PatchTests {
         let value = JSONValue.value(of: document, at: document.root)
 
         #expect(value[pointer: "/k0"] == .integer(0))
+
+        var removed = value
+        let isRemoved = removed.apply("remove", at: ["k0"], nil)
+        #expect(isRemoved)
+        #expect(removed[pointer: "/k0"] == .integer(Int64(count / 2)))
+    }
+
+    @Test("members that are removed one by one from a large object leave the others in order", .timeLimit(.minutes(1)))
+    func removals() {
+        var object = JSONObject()
+        for number in 0..<40_000 { object.append("k\(number)", .integer(Int64(number))) }
+
+        for number in stride(from: 0, to: 40_000, by: 2) {
+            object["k\(number)"] = nil
+            #expect(!object.contains("k\(number)") && object["k\(number + 1)"] == .integer(Int64(number + 1)))
+        }
+        object["k4"] = 4
+        for number in stride(from: 39_999, to: 20_000, by: -2) { object["k\(number)"] = nil }
+
+        let left = Array(stride(from: 1, to: 20_000, by: 2)) + [4]
+        #expect(object.members.map(\.key) == left.map { "k\($0)" })
+        #expect(left.allSatisfy { object["k\($0)"] == .integer(Int64($0)) })
+    }
+
+    @Test("removals and additions in any order leave what they leave in a list", arguments: 1...12)
+    func removals(seed: Int) {
+        var generator = SplitMix(seed: UInt64(seed))
+        var (object, list) = (JSONObject(), [(key: String, value: Int64)]())
+        for number in 0..<600 {
+            let key = "k\(Int.random(in: 0..<40, using: &generator))"
+            if Bool.random(using: &generator) {
+                object[key] = nil
+                list.removeAll { $0.key == key }
+            } else {
+                object[key] = .integer(Int64(number))
+                if let index = list.firstIndex(where: { $0.key == key }) {
+                    list[index].value = Int64(number)
+                } else {
+                    list.append((key, Int64(number)))
+                }
+            }
+            #expect(object.members.map(\.key) == list.map(\.key), "seed \(seed), \(number)")
+            #expect(object.members.map(\.value) == list.map { JSONValue.integer($0.value) }, "seed \(seed), \(number)")
+            #expect(list.allSatisfy { object[$0.key] == .integer($0.value) }, "seed \(seed), \(number)")
+        }
     }
 
     @Test(

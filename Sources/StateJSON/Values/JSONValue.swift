@@ -22,28 +22,42 @@ public enum JSONValue: Sendable {
 
 /// The members of an object in their order.
 ///
-/// A lookup by key takes constant time from nine members on, and compares each member below.
+/// A lookup by key takes constant time from nine members on, and compares each member below. A removal takes constant time in
+/// the mean.
 public struct JSONObject: Sendable {
-    /// The members, in the order of the text.
-    public private(set) var members: [(key: String, value: JSONValue)] = []
-    /// The index of each member by the bytes of its key; nil below nine members, where a scan is faster.
-    private var indices: [[UInt8]: Int]?
+    /// The members, in the order of the text; O(n) after a removal from nine members or more.
+    public var members: [(key: String, value: JSONValue)] {
+        guard let removed = index.first?.removed, !removed.isEmpty else { return slots }
+        return slots.indices.lazy.filter { !removed.contains($0) }.map { slots[$0] }
+    }
+
+    /// The members, and the slots of those that are removed.
+    private var slots: [(key: String, value: JSONValue)] = []
+    /// One index, or none below nine members, where a scan is faster; as an array it makes no JSON value larger.
+    private var index: [Index] = []
+
+    private struct Index {
+        /// The slot of each member by the bytes of its key.
+        var slots: [[UInt8]: Int]
+        /// The slots without a member: to close each at once would move the members behind it.
+        var removed: Set<Int> = []
+    }
 
     /// Makes an object without members.
     public init() {}
 
     /// The value of a key; setting nil removes the member, setting a new key appends it.
     public subscript(key: String) -> JSONValue? {
-        get { index(of: key).map { members[$0].value } }
+        get { slot(of: key).map { slots[$0].value } }
         _modify {
-            let index = index(of: key)
-            var value = index.map { members[$0].value }
+            let slot = slot(of: key)
+            var value = slot.map { slots[$0].value }
             // A second reference to the value would make its mutation copy every level of the tree.
-            if let index { members[index].value = .null }
+            if let slot { slots[slot].value = .null }
             defer {
-                switch (index, value) {
-                case (let index?, let value?): members[index].value = value
-                case (let index?, nil): remove(at: index)
+                switch (slot, value) {
+                case (let slot?, let value?): slots[slot].value = value
+                case (let slot?, nil): remove(at: slot)
                 case (nil, let value?): append(key, value)
                 case (nil, nil): break
                 }
@@ -53,36 +67,40 @@ public struct JSONObject: Sendable {
     }
 
     /// Whether there is a member with this key.
-    package func contains(_ key: String) -> Bool { index(of: key) != nil }
+    package func contains(_ key: String) -> Bool { slot(of: key) != nil }
 
     /// Appends a member whose key is known to be new.
     package mutating func append(_ key: String, _ value: JSONValue) {
-        members.append((key, value))
-        if indices != nil {
-            indices?[Array(key.utf8)] = members.count - 1
-        } else if members.count > 8 {
-            buildIndices()
+        slots.append((key, value))
+        if !index.isEmpty {
+            index[0].slots[Array(key.utf8)] = slots.count - 1
+        } else if slots.count > 8 {
+            buildIndex()
         }
     }
 
-    private mutating func remove(at index: Int) {
-        if index == members.count - 1 {
-            indices?[Array(members[index].key.utf8)] = nil
-            members.removeLast()
-        } else {
-            members.remove(at: index)
-            if indices != nil { buildIndices() }
+    private mutating func remove(at slot: Int) {
+        guard !index.isEmpty else {
+            slots.remove(at: slot)
+            return
         }
+        index[0].slots[Array(slots[slot].key.utf8)] = nil
+        if slot == slots.count - 1 { slots.removeLast() } else { index[0].removed.insert(slot) }
+        let (count, removedCount) = (slots.count - index[0].removed.count, index[0].removed.count)
+        // Where a key is there twice, the index has fewer slots than there are members.
+        guard removedCount > count || index[0].slots.count < count else { return }
+        slots = members
+        buildIndex()
     }
 
-    private mutating func buildIndices() {
+    private mutating func buildIndex() {
         // A value of an encoder that writes a key twice has it twice; the first one counts, as in a short object.
-        indices = Dictionary(members.enumerated().map { (Array($1.key.utf8), $0) }) { first, _ in first }
+        index = [Index(slots: Dictionary(slots.enumerated().map { (Array($1.key.utf8), $0) }) { first, _ in first })]
     }
 
-    private func index(of key: String) -> Int? {
-        if let indices { return indices[Array(key.utf8)] }
-        return members.firstIndex { $0.key.utf8.elementsEqual(key.utf8) }
+    private func slot(of key: String) -> Int? {
+        if let index = index.first { return index.slots[Array(key.utf8)] }
+        return slots.firstIndex { $0.key.utf8.elementsEqual(key.utf8) }
     }
 }
 
