@@ -156,6 +156,19 @@ struct EntityChangesTests {
         #expect(found.count == count, "\(found)")
     }
 
+    @Test("one changed member of a large plain slice is found without a search", .timeLimit(.minutes(1)))
+    func members() throws {
+        let members = (0..<30_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
+        var changes = EntityChanges(of: parts, in: [.root], at: snapshot)
+
+        let all = try changes.apply(Self.commit(1, #"[{"op":"replace","path":"/count","value":{\#(members)}}]"#))
+        let one = try changes.apply(Self.commit(2, #"[{"op":"replace","path":"/count/k7","value":0}]"#))
+
+        // The member of the slice before the commits is gone.
+        #expect(all.count == 30_001)
+        #expect(one.map(\.name) == [.member(JSONKey("k7"))] && one.map(\.after) == [0])
+    }
+
     @Test("a commit whose patch does not fit the state is an error")
     mutating func mismatch() {
         var changes = EntityChanges(of: parts, in: [.root], at: snapshot)

@@ -233,15 +233,15 @@ extension EntityChange {
     /// The changes of the members of a slice that is `Codable` as a whole; a value that is no object is one entity.
     fileprivate var ofMembers: [EntityChange] {
         let (old, new) = (Self.members(of: before), Self.members(of: after))
-        let added = new.filter { member in !old.contains { $0.name == member.name } }
-        return (old.map(\.name) + added.map(\.name)).compactMap { name in
-            let before = old.first { $0.name == name }?.value
-            let after = new.first { $0.name == name }?.value
+        let (oldValues, newValues) = (Dictionary(old) { first, _ in first }, Dictionary(new) { first, _ in first })
+        let added = new.filter { !oldValues.keys.contains($0.0) }
+        return (old + added).compactMap { name, _ in
+            let (before, after) = (oldValues[name], newValues[name])
             return before == after ? nil : EntityChange(part: part, name: name, before: before, after: after)
         }
     }
 
-    private static func members(of value: JSONValue?) -> [(name: EntityName, value: JSONValue)] {
+    private static func members(of value: JSONValue?) -> [(EntityName, JSONValue)] {
         switch value {
         case .object(let object)?: object.members.map { (.member(JSONKey($0.key)), $0.value) }
         case let value?: [(.whole, value)]
