@@ -198,7 +198,7 @@ package struct Document: Domain {
             guard let misfit = check?(state.tree.text, { before.text }) else { return }
             throw Rejection(
                 "document.misfit",
-                "the document would not fit its schema: \(misfit.pointer.tokens.isEmpty ? "the document" : "\(misfit.pointer)"): \(misfit.detail)",
+                "the document would not fit its schema: \(misfit.pointer.tokens.isEmpty ? "the document" : misfit.pointer.shown): \(misfit.detail)",
                 kind: .invalid, pointer: Self.pointer(to: misfit.pointer, in: action))
         }
     }

@@ -44,7 +44,7 @@ struct DocumentEdit {
             return tree = tree.applying("replace", at: tokens, value) ?? tree
         }
         guard nearest.isArray != nil else {
-            let pointer = JSONPointer(Array(tokens[..<depth])).description
+            let pointer = JSONPointer(Array(tokens[..<depth])).shown
             throw place.rejection(
                 "document.no-place", "\(pointer.isEmpty ? "the document" : pointer) is neither object nor array")
         }

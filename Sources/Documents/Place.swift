@@ -38,6 +38,6 @@ struct Place {
 
     /// The rejection where the document has nothing to work on here.
     func rejection(_ code: String, _ detail: String) -> Rejection {
-        Rejection(code, "\(pointer.tokens.isEmpty ? "the document" : pointer.description): \(detail)", pointer: name)
+        Rejection(code, "\(pointer.tokens.isEmpty ? "the document" : pointer.shown): \(detail)", pointer: name)
     }
 }

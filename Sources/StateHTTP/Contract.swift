@@ -276,7 +276,11 @@ package struct Contract: Sendable {
     private func tokens(_ segments: ArraySlice<String>) throws(Problem) -> [String] {
         // By the letter, `/v1/state/` names an empty key; a client that sends it means the whole state.
         let segments = segments.count == 1 && segments.first == "" ? [] : segments
-        guard segments.count <= Self.tokensMax else { throw Self.tooManyTokens }
+        // A watch keeps an entry for each of them.
+        guard segments.count <= JSONPointer.tokensMax else {
+            throw Problem(
+                .badRequest, "bad-pointer", "a JSON Pointer has at most \(JSONPointer.tokensMax) parts here")
+        }
         var tokens: [String] = []
         tokens.reserveCapacity(segments.count)
         for segment in segments {
@@ -355,13 +359,6 @@ package struct Contract: Sendable {
     }
 
     // MARK: Shared by several routes
-
-    /// How many parts a JSON Pointer may have: a watch keeps an entry for each of them.
-    static let tokensMax = 1000
-
-    static var tooManyTokens: Problem {
-        Problem(.badRequest, "bad-pointer", "a JSON Pointer has at most \(tokensMax) parts here")
-    }
 
     func cursor(_ text: String, _ name: String) throws(Problem) -> Cursor {
         guard let cursor = Cursor(text: text) else {

@@ -96,6 +96,23 @@ struct DocumentTests {
         #expect(error?.code == "document.too-deep")
     }
 
+    @Test("a path has at most 1,000 parts, and a sentence does not repeat a long one")
+    func longPaths() throws {
+        let store = try Self.store("{}")
+        func rejection(at path: String) throws -> Rejection? {
+            let error = #expect(throws: DispatchError.self) { try store.dispatch(Document.Remove(path: path)) }
+            guard case .rejected(let rejection, _)? = error else { return nil }
+            return rejection
+        }
+
+        let (many, long) = try (
+            rejection(at: String(repeating: "/", count: 1001)), rejection(at: "/" + String(repeating: "x", count: 5000))
+        )
+
+        #expect(many?.code == "invalid-action" && many?.detail.contains("1000 parts") == true)
+        #expect(long?.code == "document.no-place" && (long?.detail.utf8.count ?? .max) < 300)
+    }
+
     @Test("copies of copies do not grow without end")
     func copies() throws {
         let store = try Self.store(#"{"a":{"text":"0123456789"}}"#)

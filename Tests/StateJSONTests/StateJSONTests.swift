@@ -297,6 +297,21 @@ struct PointerTests {
         #expect(JSONPointer(text: text) == nil)
     }
 
+    @Test("a text has at most 1,000 tokens")
+    func manyTokens() {
+        let text = String(repeating: "/", count: 1000)
+
+        #expect(JSONPointer(text: text)?.tokens.count == 1000)
+        #expect(JSONPointer(text: text + "/") == nil)
+        #expect(JSONPointer.expectation(of: text + "/") == "expected a JSON Pointer with at most 1000 parts")
+    }
+
+    @Test("a sentence shows 200 characters of a pointer")
+    func shown() {
+        #expect(JSONPointer([String(repeating: "x", count: 199)]).shown == "/" + String(repeating: "x", count: 199))
+        #expect(JSONPointer([String(repeating: "x", count: 200)]).shown.utf8.count == 203)
+    }
+
     @Test("two spellings of one letter are two pointers")
     func bytes() {
         #expect(JSONPointer(["e\u{301}"]) != JSONPointer(["\u{e9}"]))

@@ -39,7 +39,7 @@ package struct VisibleStore: Sendable {
         guard let (name, place) = access.hiddenPlace(of: action, at: outer) else { return nil }
         return (
             name,
-            "this credential may not see \(place.tokens.isEmpty ? "all of the document" : place.description), and so it may not change or use it"
+            "this credential may not see \(place.tokens.isEmpty ? "all of the document" : place.shown), and so it may not change or use it"
         )
     }
 

@@ -285,7 +285,7 @@ extension Contract {
         if let tag = failure.actualTag { members.append(.string("etag", "\"\(tag)\"")) }
         return Problem(
             .preconditionFailed, "precondition-failed",
-            "\(pointer.tokens.isEmpty ? "the state" : pointer.description) is not as expected: \(found); nothing was committed",
+            "\(pointer.tokens.isEmpty ? "the state" : pointer.shown) is not as expected: \(found); nothing was committed",
             members: members)
     }
 }

@@ -80,7 +80,6 @@ extension Contract {
             guard let pointer = JSONPointer(text: text) else {
                 throw Problem(.badRequest, "bad-parameter", "path: \(JSONPointer.expectation(of: text))")
             }
-            guard pointer.tokens.count <= Self.tokensMax else { throw Self.tooManyTokens }
             path = store.outer(pointer)
         }
         var types: Set<ExactText> = []

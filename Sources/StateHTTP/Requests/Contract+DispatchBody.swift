@@ -214,11 +214,10 @@ extension Contract {
         } catch {
             // Without a payload, the pointers of the faults begin at the pointer of the missing payload.
             let place = payload == nil ? node.pointer.tokens + ["payload"] : []
-            let parts = error.faults.map {
-                Problem.Part(JSONPointer(place + $0.pointer.tokens).description, $0.detail)
-            }
+            let faults = error.faults.map { (pointer: JSONPointer(place + $0.pointer.tokens), detail: $0.detail) }
             throw Problem(
-                .unprocessableContent, "invalid-action", "\(parts[0].pointer): \(parts[0].detail)", parts: parts)
+                .unprocessableContent, "invalid-action", "\(faults[0].pointer.shown): \(faults[0].detail)",
+                parts: faults.map { Problem.Part($0.pointer.description, $0.detail) })
         }
     }
 
@@ -248,7 +247,7 @@ extension Contract {
     }
 
     private func invalid(_ pointer: JSONPointer, _ detail: String) -> Problem {
-        let name = pointer.tokens.isEmpty ? "the body" : pointer.description
+        let name = pointer.tokens.isEmpty ? "the body" : pointer.shown
         return Problem(
             .unprocessableContent, "invalid-action", "\(name): \(detail)", parts: [.init(pointer.description, detail)])
     }

@@ -151,7 +151,7 @@ extension Contract {
     }
 
     private static func badSchedule(_ pointer: JSONPointer, _ detail: String) -> Problem {
-        Problem(.badRequest, "bad-schedule", "\(pointer): \(detail)", parts: [.init(pointer.description, detail)])
+        Problem(.badRequest, "bad-schedule", "\(pointer.shown): \(detail)", parts: [.init(pointer.description, detail)])
     }
 }
 

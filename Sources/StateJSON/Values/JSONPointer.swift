@@ -9,6 +9,9 @@ package struct JSONPointer: Sendable {
     /// The whole document.
     package static let root = JSONPointer([])
 
+    /// The most tokens of a text: as many as the most levels of a state.
+    package static var tokensMax: Int { 1000 }
+
     /// Makes a pointer of unescaped tokens, outermost first.
     package init(_ tokens: [String]) {
         self.tokens = tokens
@@ -16,16 +19,18 @@ package struct JSONPointer: Sendable {
 
     /// Reads RFC 6901 text: empty, or tokens each led by `/`, with `~0` for `~` and `~1` for `/`.
     ///
-    /// - Returns: nil when the text does not begin with `/` or has a `~` that is not followed by `0` or `1`.
+    /// - Returns: nil when the text does not begin with `/`, has more than ``tokensMax`` tokens, or has a `~` that is not
+    ///   followed by `0` or `1`.
     package init?(text: String) {
         guard !text.utf8.isEmpty else {
             self = .root
             return
         }
         let tokens = text.withBytes { text -> [String]? in
-            guard text.first == UInt8(ascii: "/") else { return nil }
+            let slash = UInt8(ascii: "/")
+            guard text.first == slash, text.count(where: { $0 == slash }) <= JSONPointer.tokensMax else { return nil }
             var tokens: [String] = []
-            for part in text.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+            for part in text.dropFirst().split(separator: slash, omittingEmptySubsequences: false) {
                 guard let token = JSONPointer.unescape(part) else { return nil }
                 tokens.append(token)
             }
@@ -37,9 +42,10 @@ package struct JSONPointer: Sendable {
 
     /// The first words of a sentence about a text that is not a JSON Pointer: "expected" and the rule that it breaks.
     package static func expectation(of text: String) -> String {
-        text.utf8.first == UInt8(ascii: "/")
-            ? "expected a JSON Pointer, in which each ~ is followed by 0 (for ~) or 1 (for /)"
-            : "expected a JSON Pointer, empty or beginning with /"
+        guard text.utf8.first == UInt8(ascii: "/") else { return "expected a JSON Pointer, empty or beginning with /" }
+        return text.utf8.count(where: { $0 == UInt8(ascii: "/") }) > tokensMax
+            ? "expected a JSON Pointer with at most \(tokensMax) parts"
+            : "expected a JSON Pointer, in which each ~ is followed by 0 (for ~) or 1 (for /)"
     }
 
     /// Whether a token has a `~`, so that its unescaped form is another one.
@@ -105,6 +111,12 @@ extension JSONPointer: CustomStringConvertible {
             }
         }
         return String(decoding: text, as: UTF8.self)
+    }
+
+    /// The text for a sentence, cut behind 200 characters.
+    package var shown: String {
+        let text = description
+        return text.utf8.count > 200 ? String(text.unicodeScalars.prefix(200)) + "..." : text
     }
 }
 
