@@ -16,12 +16,12 @@ struct ContractTests {
         Contract(catalogue: try CompiledDomain(Demo()).catalogue, limits: limits)
     }
 
-    private func answer(_ request: Request) throws -> Plan {
+    private func answer(_ request: Request, oldest: Version = 0) throws -> Plan {
         let contract = try contract()
         let plan = contract.plan(
             for: request,
             in: Circumstances(
-                bounds: HistoryBounds(latest: Self.latest, oldest: 0), name: RequestName(request.head, number: 1),
+                bounds: HistoryBounds(latest: Self.latest, oldest: oldest), name: RequestName(request.head, number: 1),
                 authentication: .granted(Access()))
         ).plan
         if case .document(let request) = plan { return .respond(contract.response(to: request)) }
@@ -312,6 +312,22 @@ struct ContractTests {
 
         guard case .changes(let follow) = answer else { Issue.record("\(answer)"); return }
         #expect(follow.limit == given)
+    }
+
+    @Test("a stream of a history that has nothing is answered with gone")
+    func nothingKept() throws {
+        let target = "/v1/streams/commits?offset=now&live=sse"
+
+        guard case .respond(let response) = try answer(Request(target: target), oldest: 9) else {
+            Issue.record("there is nothing to stream")
+            return
+        }
+
+        #expect(response.status == .gone)
+        guard case .stream = try answer(Request(target: target), oldest: 7) else {
+            Issue.record("the newest version is kept")
+            return
+        }
     }
 
     @Test("a line feed behind the last line of a bulk load begins no further line")

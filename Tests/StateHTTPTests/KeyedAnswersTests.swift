@@ -21,4 +21,18 @@ struct KeyedAnswersTests {
 
         #expect(selections.map { answers.answer(to: $0, at: cursor) != nil } == [false, true, true])
     }
+
+    @Test("a key that an answer has twice counts once")
+    func twice() throws {
+        func members(_ keys: String...) throws -> AnswerMembers {
+            let members = keys.map { #"{"key":"\#($0)","value":1}"# }.joined(separator: ",")
+            return try #require(AnswerMembers(Encoded(Array(#"{"members":[\#(members)]}"#.utf8))))
+        }
+        var writer = JSONWriter()
+
+        let isChange = try members("b", "a").write(since: members("a", "a", "b"), to: &writer)
+
+        #expect(isChange)
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == #""moved":["b"],"order":["b","a"]"#)
+    }
 }

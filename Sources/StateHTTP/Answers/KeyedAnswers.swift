@@ -83,7 +83,7 @@ package struct AnswerMembers: Sendable {
 
     /// The fewest keys in both answers that have to move, so that the others keep their order.
     private func moved(since before: AnswerMembers) -> [JSONKey] {
-        let places = Dictionary(uniqueKeysWithValues: before.keys.enumerated().map { ($1, $0) })
+        let places = Dictionary(before.keys.enumerated().map { ($1, $0) }) { first, _ in first }
         let kept = keys.compactMap { key in places[key].map { (key, $0) } }
         // The longest increasing subsequence of the former places stays; `ends` has the last index of one of each length.
         var ends: [Int] = []

@@ -75,7 +75,8 @@ extension Contract {
     ) throws(Problem) -> Plan {
         if case .cursor(let cursor) = since {
             let bounds = routed.circumstances.bounds
-            guard cursor.epoch == bounds.latest.epoch, (bounds.oldest...bounds.latest.version).contains(cursor.version)
+            guard cursor.epoch == bounds.latest.epoch, bounds.oldest <= cursor.version,
+                cursor.version <= bounds.latest.version
             else { throw Problem.offsetGone }
         }
         let follow = changes(
