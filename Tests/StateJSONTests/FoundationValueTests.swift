@@ -78,6 +78,17 @@ struct FoundationValueTests {
         }
     }
 
+    @Test(
+        "every number of milliseconds has a text",
+        arguments: [
+            (.min, "-292275055-05-16T16:47:04.192Z"), (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
+            (-1000, "1969-12-31T23:59:59.000Z"), (-1, "1969-12-31T23:59:59.999Z"), (0, "1970-01-01T00:00:00.000Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"), (.max, "+292278994-08-17T07:12:55.807Z"),
+        ] as [(Int64, String)])
+    func milliseconds(number: Int64, text: String) {
+        #expect(RFC3339.text(milliseconds: number) == text)
+    }
+
     @Test("a date may come with an offset, small letters and many digits")
     func offsets() throws {
         let date = Date(timeIntervalSince1970: 1_795_468_610.5)

@@ -57,6 +57,21 @@ struct ClientIDTests {
         #expect(again.ids.withLock { $0.versions(RecentIDs.hash(of: "c")) } == [3])
     }
 
+    @Test("a table that says it has the IDs of commits behind the tip is not believed")
+    func damaged() throws {
+        var journal: SQLiteJournal? = try scratch.open()
+        try journal?.record([.setting(1, ids: ["a"]), .setting(2)])
+        try journal?.database.write { try IDTable.setIndexed($0, through: 1 << 40) }
+        journal = nil
+
+        let again = try scratch.open()
+        try again.record([.setting(3, ids: ["b"])])
+
+        #expect(!again.ids.withLock { $0.isDue })
+        #expect(try again.commit(id: "a")?.version == 1)
+        #expect(try again.commit(id: "b")?.version == 3)
+    }
+
     @Test("a commit with the same hash and another ID is passed over", arguments: [false, true])
     func collision(isWritten: Bool) throws {
         let journal = try scratch.open()

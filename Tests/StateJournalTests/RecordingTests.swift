@@ -76,6 +76,14 @@ struct RecordingTests {
                 "time is not a whole number in its range"
             ),
             (
+                #"{"version":5,"time":-9223372036854775808,"id":"x","action":{"type":"t"},"patch":[]}"#,
+                "time is not a time of the years 0 to 9999"
+            ),
+            (
+                #"{"version":5,"time":253402300800000,"id":"x","action":{"type":"t"},"patch":[]}"#,
+                "time is not a time of the years 0 to 9999"
+            ),
+            (
                 #"{"version":5,"time":1,"id":"x","action":{},"patch":[]}"#,
                 "action is not an object with a type, or an array of them"
             ),
@@ -132,6 +140,7 @@ struct RecordingTests {
             #"{"storekeeper":"journal","format":2,"epoch":"aaaaaaaaaaaaaaaa","version":0,"state":{}}"#,
             #"{"storekeeper":"journal","format":1,"epoch":"a","version":0,"state":{}}"#,
             #"{"storekeeper":"journal","format":1,"epoch":"aaaaaaaaaaaaaaaa","version":-1,"state":{}}"#,
+            #"{"storekeeper":"journal","format":1,"epoch":"aaaaaaaaaaaaaaaa","version":4611686018427387904,"state":{}}"#,
             #"{"storekeeper":"journal","format":1,"epoch":"aaaaaaaaaaaaaaaa","version":0}"#,
         ])
     func header(line: String) {

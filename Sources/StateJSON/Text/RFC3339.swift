@@ -28,7 +28,8 @@ package enum RFC3339 {
     /// The text of a time in milliseconds since 1970, with all three digits of a second.
     package static func text(milliseconds: Int64) -> String {
         let rest = (milliseconds % 1000 + 1000) % 1000
-        let seconds = (milliseconds - rest) / 1000
+        // The difference to the second before would leave Int64 at its lower end.
+        let seconds = milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0)
         let ofDay = (seconds % secondsOfDay + secondsOfDay) % secondsOfDay
         let (year, month, day) = civil((seconds - ofDay) / secondsOfDay)
         guard (0...9999).contains(year) else {

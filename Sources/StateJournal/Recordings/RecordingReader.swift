@@ -49,7 +49,7 @@ package struct RecordingReader {
         guard found == version + 1 else {
             throw RecordingFault(line: line, "it has version \(found) where \(version + 1) comes next")
         }
-        let time = Timestamp(milliseconds: try members.integer("time", Int64.self))
+        let time = try members.time("time")
         let id = try members.string("id")
         let (types, action) = try actions(&members)
         guard case .array = try members.peek("patch") else {
@@ -145,6 +145,8 @@ package struct RecordingReader {
 private struct Members {
     private var object: JSONObject
     private let line: Int
+    /// The years 0 to 9999.
+    private static let times = Timestamp(milliseconds: -62_167_219_200_000)...DueTime.latest
 
     init(_ bytes: [UInt8], line: Int) throws(RecordingFault) {
         self.line = line
@@ -189,8 +191,18 @@ private struct Members {
     }
 
     mutating func version(_ key: String) throws(RecordingFault) -> Version {
-        // JSON integers are Int64 here, and so are the versions in SQLite.
-        try integer(key, Version.self)
+        guard let version = Version(recorded: try integer(key, Int64.self)) else {
+            throw RecordingFault(line: line, "\(key) is not a whole number in its range")
+        }
+        return version
+    }
+
+    mutating func time(_ key: String) throws(RecordingFault) -> Timestamp {
+        let time = Timestamp(milliseconds: try integer(key, Int64.self))
+        guard Self.times.contains(time) else {
+            throw RecordingFault(line: line, "\(key) is not a time of the years 0 to 9999")
+        }
+        return time
     }
 
     func end() throws(RecordingFault) {

@@ -47,7 +47,10 @@ extension SQLiteJournal {
 extension SegmentRows {
     func recentIDs(_ db: Database) throws -> RecentIDs {
         let base = try base(db).version
-        let indexed = max(try IDTable.indexed(db) ?? base, base)
+        let tip = try tip(db).version
+        let recorded = try IDTable.indexed(db) ?? base
+        // A version behind the tip is damage, and says nothing of what the table has.
+        let indexed = recorded <= tip ? max(recorded, base) : base
         var ids = RecentIDs(indexed: indexed)
         try readSegments(db, after: indexed, through: .max) { decoder, first in
             guard decoder.hasClientIDs else {

@@ -44,7 +44,7 @@ struct SegmentCursor {
     }
 
     private func version(_ column: Int32) -> Version? {
-        Version(exactly: sqlite3_column_int64(statement.sqliteStatement, column))
+        Version(recorded: sqlite3_column_int64(statement.sqliteStatement, column))
     }
 
     private func bytes(_ column: Int32) -> UnsafeRawBufferPointer {

@@ -241,9 +241,15 @@ extension SegmentHash {
 }
 
 extension Version {
-    /// Reads a column; nil for anything but a whole number that is not negative.
+    /// Reads a column; nil for anything but a whole number that a version can be.
     init?(_ row: Row, _ column: String) {
         guard let number = Int64.fromDatabaseValue(row[column] as DatabaseValue) else { return nil }
-        self.init(exactly: number)
+        self.init(recorded: number)
+    }
+
+    /// Reads a number of a file; nil below 0, and from 2^62 on, behind which the columns would have no room for the next.
+    init?(recorded number: Int64) {
+        guard (0..<(1 << 62)).contains(number) else { return nil }
+        self.init(number)
     }
 }

@@ -87,7 +87,7 @@ extension SegmentRows {
                 SELECT version FROM snapshots WHERE version > ? AND version <= ?
                 ORDER BY version \(isNewestFirst ? "DESC" : "ASC")
                 """, arguments: [start, Int64(clamping: end)]
-        ).compactMap { Version(exactly: $0) }
+        ).compactMap { Version(recorded: $0) }
     }
 
     func oldestState(_ db: Database) throws -> Version {

@@ -52,7 +52,7 @@ struct HookProgress: Sendable, Codable, Equatable {
     }
 
     /// How long to wait behind so many failed attempts: a second, then twice as long each time, up to an hour.
-    static func pause(after attempts: Int) -> Duration { .seconds(min(3600, 1 << min(max(0, attempts - 1), 12))) }
+    static func pause(after attempts: Int) -> Duration { .seconds(min(3600, 1 << min(max(0, attempts &- 1), 12))) }
 }
 
 /// The file of how far the hooks have come, which the server writes some times a second at most.
@@ -126,7 +126,7 @@ struct HookBudget: Sendable {
     private static let passingMax = 10
 
     init(_ roots: [HookProgressFile.Root] = []) {
-        for root in roots { _ = spend(root.actions, of: root.id, begunAt: root.version, max: .max) }
+        for root in roots { _ = spend(max(0, root.actions), of: root.id, begunAt: root.version, max: .max) }
     }
 
     /// Counts actions, unless they are more than are left.

@@ -151,7 +151,7 @@ struct HookRun: Sendable {
     mutating func note(refused: String, of commit: Commit, at cursor: Cursor) {
         let known = progress.refusals
         progress.refusals = .init(
-            count: (known?.count ?? 0) + 1, first: known?.first ?? cursor.description,
+            count: (known?.count ?? 0) &+ 1, first: known?.first ?? cursor.description,
             since: known?.since ?? RFC3339.text(milliseconds: commit.time.milliseconds), newest: cursor.description,
             reason: refused)
     }
@@ -163,7 +163,7 @@ struct HookRun: Sendable {
         attempt = nil
         let cursor = delivery?.cursor.description ?? progress.cursor
         let known = progress.failing.flatMap { $0.cursor == cursor ? $0 : nil }
-        let attempts = (known?.attempts ?? 0) + 1
+        let attempts = (known?.attempts ?? 0) &+ 1
         let pause = HookProgress.pause(after: attempts) * random
         notBefore = now + pause
         progress.failing = .init(

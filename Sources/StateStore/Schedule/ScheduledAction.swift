@@ -28,6 +28,9 @@ package final class ScheduledAction: Sendable {
         package var count: Int
         package var since: Timestamp
 
+        /// The most actions that count: one a second for 68 years.
+        static let countMax = 1 << 31
+
         /// The earliest time of the next action of the chain, which has one a second in the mean.
         var earliest: Timestamp { Timestamp(milliseconds: since.milliseconds &+ Int64(count) * 1000) }
     }
@@ -167,7 +170,7 @@ extension ScheduledAction {
             }
         }
         guard let action, let due, let version = version.flatMap(Version.init(exactly:)), let named = name ?? place,
-            let type = ScheduledAction.member("type", of: action)
+            let type = ScheduledAction.member("type", of: action), (0...Int64(Chain.countMax)).contains(count)
         else { throw JSONFault(.mismatch, at: node.pointer, "expected a scheduled action") }
         // The buffer of the text has room for more, and there may be 100,000 of them.
         var text = [UInt8]()

@@ -11,10 +11,12 @@ public struct Timestamp: Hashable, Comparable, Sendable {
     /// Whether the left timestamp is earlier.
     public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 
-    /// The timestamp that is later by a duration.
+    /// The timestamp that is later by a duration, or the first or the last of all.
     package func advanced(by duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
-        return Timestamp(milliseconds: milliseconds + seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+        let (sum, isBeyond) = milliseconds.addingReportingOverflow(
+            seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+        return Timestamp(milliseconds: isBeyond ? (milliseconds < 0 ? .min : .max) : sum)
     }
 }
 

@@ -257,6 +257,26 @@ struct HookRunTests {
 
         #expect(run.cursor == other && run.needsCommits == 4)
     }
+
+    @Test("numbers of a file that no program has written end no process", arguments: [Int.min, -1, .max])
+    mutating func damagedNumbers(number: Int) throws {
+        let cursor = Cursor(epoch, 0).description
+        run = HookRun(
+            entry, view,
+            HookProgress(
+                id: entry.id, cursor: cursor,
+                failing: .init(cursor: cursor, attempts: number, since: "", next: "", reason: ""),
+                refusals: .init(count: number, first: cursor, since: "", newest: cursor, reason: "")))
+
+        let isFirst = fail()
+        run.note(refused: "x", of: commit(1), at: Cursor(epoch, 1))
+        var budget = HookBudget([.init(id: "a", actions: number), .init(id: "a", actions: number)])
+        let isSpent = budget.spend(1, of: "a", max: 20)
+
+        #expect(!isFirst && run.progress.refusals?.first == cursor)
+        #expect((HookProgress.pause(after: number) / .seconds(1)).magnitude <= 3600)
+        #expect(isSpent == (number < 0))
+    }
 }
 
 @Suite("The files of hooks")

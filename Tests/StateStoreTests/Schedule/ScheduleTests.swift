@@ -492,6 +492,24 @@ struct ScheduleHistoryTests {
         #expect(try SavedState(saved: saved.bytes).schedule.isEmpty)
     }
 
+    @Test(
+        "a chain that no store can have made is refused",
+        arguments: [(0, true), (1 << 31, true), (1 << 31 + 1, false), (-1, false), (.max, false)] as [(Int64, Bool)])
+    func chains(count: Int64, isTaken: Bool) {
+        let json = #"[{"op":"add","name":"n","due":1,"version":3,"chain":\#(count),"action":{"type":"note"}}]"#
+
+        let changes = try? ScheduleChanges(Array(json.utf8))
+
+        #expect((changes != nil) == isTaken)
+    }
+
+    @Test("a time that a duration leads beyond the ends of all times is the end")
+    func ends() {
+        #expect(Timestamp(milliseconds: .max).advanced(by: .milliseconds(1)) == Timestamp(milliseconds: .max))
+        #expect(Timestamp(milliseconds: .min).advanced(by: .seconds(-1)) == Timestamp(milliseconds: .min))
+        #expect(Timestamp(milliseconds: -1).advanced(by: .milliseconds(2)) == Timestamp(milliseconds: 1))
+    }
+
     @Test("another epoch spells the roots of scheduled actions anew")
     func epochs() throws {
         let (old, new) = (Epoch.random(), Epoch.random())
