@@ -21,7 +21,7 @@ package struct RecordingReader {
         guard try members.string("storekeeper") == "journal" else {
             throw RecordingFault(line: 1, "storekeeper is not \"journal\": it is not a recording of a journal")
         }
-        let format = try members.integer("format", Int64.self)
+        let format = try members.integer("format")
         guard format == Recording.format else {
             throw RecordingFault(line: 1, "its format is \(format), this program reads \(Recording.format)")
         }
@@ -181,24 +181,22 @@ private struct Members {
         return text
     }
 
-    mutating func integer<Number: FixedWidthInteger>(
-        _ key: String, _ type: Number.Type
-    ) throws(RecordingFault) -> Number {
-        guard case .integer(let found) = try value(key), let number = Number(exactly: found) else {
+    mutating func integer(_ key: String) throws(RecordingFault) -> Int64 {
+        guard case .integer(let number) = try value(key) else {
             throw RecordingFault(line: line, "\(key) is not a whole number in its range")
         }
         return number
     }
 
     mutating func version(_ key: String) throws(RecordingFault) -> Version {
-        guard let version = Version(recorded: try integer(key, Int64.self)) else {
+        guard let version = Version(recorded: try integer(key)) else {
             throw RecordingFault(line: line, "\(key) is not a whole number in its range")
         }
         return version
     }
 
     mutating func time(_ key: String) throws(RecordingFault) -> Timestamp {
-        let time = Timestamp(milliseconds: try integer(key, Int64.self))
+        let time = Timestamp(milliseconds: try integer(key))
         guard Self.times.contains(time) else {
             throw RecordingFault(line: line, "\(key) is not a time of the years 0 to 9999")
         }
