@@ -280,7 +280,7 @@ package final class ServedModel: Sendable {
             else { continue }
             let place = JSONPointer(part.tokens + fault.pointer.tokens)
             throw Rejection(
-                "state-misfit", "the state would not fit its schema: \(place): \(fault.detail)", kind: .invalid)
+                "state-misfit", "the state would not fit its schema: \(place.shown): \(fault.detail)", kind: .invalid)
         }
     }
 
