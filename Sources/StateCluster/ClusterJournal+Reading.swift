@@ -29,7 +29,8 @@ extension ClusterJournal {
         }
         var commits: [Commit] = []
         var bytes = 0
-        try TurnPages(reader, keys).forEach(from: try turn(of: version + 1), through: last) { first, value in
+        let key = try ClusterOpening(reader, keys).turn(of: version + 1)
+        try TurnPages(reader, keys).forEach(from: key, through: last) { first, value in
             do throws(KnownTurns.Fault) {
                 for commit in try KnownTurns.commits(first, value, epoch)
                 where commit.version > version && commit.version <= last && commits.count < limit {
@@ -41,18 +42,6 @@ extension ClusterJournal {
         }
         guard commits.first.map({ $0.version == version + 1 }) ?? true else { return [] }
         return commits
-    }
-
-    /// The version in the key of the turn that has a commit, or the commit's own where no turn is so old.
-    private func turn(of version: Version) throws(ClusterFault) -> Version {
-        var range = Etcd.Range(keys.turn(1), upTo: keys.turn(version + 1), limit: 1)
-        (range.sort_order, range.keys_only) = ("DESCEND", true)
-        do {
-            let answer: Etcd.RangeResponse = try reader.call("/v3/kv/range", range)
-            return answer.kvs?.first.flatMap { keys.version(ofTurn: $0.key) } ?? version
-        } catch {
-            throw ClusterFault(error)
-        }
     }
 
     package func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage? {

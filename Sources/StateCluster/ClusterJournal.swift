@@ -296,7 +296,7 @@ package final class ClusterJournal: Journal {
             defer { condition.withLock { $0.isSaving = false } }
             do {
                 let opening = ClusterOpening(reader, keys, cache: cache)
-                try opening.save(snapshot.saved(), link, key, records, epoch)
+                try opening.save(snapshot.saved(), link, key, records, epoch, meta: metaRevision)
                 let now = Timestamp.now()
                 let live = records.filter { $0.expiry > now }
                 _ = known.withLock { $0.noteSnapshot(keeping: live, ofFirst: records.count) }

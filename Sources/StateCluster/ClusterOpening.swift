@@ -145,31 +145,41 @@ struct ClusterOpening {
 
     // MARK: Snapshots
 
-    func save(_ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch) throws {
-        guard let manifest = try snapshots.put(state, link, key, records, epoch) else { return }
-        let transaction = Etcd.Transaction(
-            compare: [.present(keys.turn(key))], success: [try snapshots.operation(manifest)])
-        let _: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction)
+    /// Saves a snapshot, unless the beginning of the history has changed since a revision of etcd.
+    func save(
+        _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
+        meta revision: UInt64
+    ) throws {
+        let isSame: [Etcd.Compare] = [.present(keys.turn(key)), .unchanged(keys.meta, since: revision)]
+        let refused = ClusterFault("the history \(keys.name) in etcd is another one, or has no turn of version \(key)")
+        guard let manifest = try snapshots.put(state, link, key, records, epoch, where: isSame) else { throw refused }
+        let transaction = Etcd.Transaction(compare: isSame, success: [try snapshots.operation(manifest)])
+        let answer: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction)
+        guard answer.succeeded == true else { throw refused }
     }
 
-    /// Deletes the snapshots and the turns that need not be kept, and compacts etcd up to there.
+    /// Deletes the snapshots and the turns that need not be kept, and compacts etcd.
     ///
-    /// A turn stays where no snapshot that is kept replaces it, and so do the turns behind the second-newest snapshot.
+    /// - Returns: the oldest version after which all commits are kept.
     func prune(_ retention: JournalRetention, latest: Version) throws -> Version {
         let manifests = try snapshots.manifests()
-        if let oldest = manifests.suffix(max(2, retention.snapshotsMax)).first {
-            // A snapshot's parts are read by its manifest only. Parts without one are of a save that has failed.
-            try delete(keys.snapshots, upTo: keys.snapshot(oldest.version))
-            try delete(keys.chunk(0, nil), upTo: keys.chunk(oldest.version, nil))
+        let surplus = latest - min(latest, Version(clamping: retention.commitsMax))
+        let first = try surplus > 0 ? turn(of: surplus + 1) : 0
+        let all = manifests.map { (version: $0.version, key: $0.key) }
+        guard let kept = KeptHistory(all, snapshotsMax: retention.snapshotsMax, from: first) else {
+            return try oldestTurn()
         }
-        let commitsMax = Version(clamping: retention.commitsMax)
-        let beginning = manifests.dropLast().last { $0.version + commitsMax <= latest }
-        guard let beginning, beginning.key > 0 else { return try oldestTurn() }
-        if let revision = try deleteTurns(before: beginning.key) {
+        // A snapshot's parts are read by its manifest only. Parts without one are of a save that has failed.
+        try delete(keys.snapshots, upTo: keys.snapshot(kept.snapshot))
+        try delete(keys.chunk(0, nil), upTo: keys.chunk(kept.snapshot, nil))
+        try deleteTurns(before: kept.turn)
+        // A copy or a backup reads at one revision: one that has begun since the second-newest snapshot goes on.
+        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.snapshot(kept.secondNewest)))
+        if let revision = answer.kvs?.first?.mod_revision {
             // Another server may have compacted further already.
             let _: Etcd.Nothing? = try? client.ask("/v3/kv/compaction", Etcd.Compaction(revision: revision))
         }
-        return beginning.key - 1
+        return try oldestTurn()
     }
 
     /// The most versions whose turns one deletion takes.
@@ -177,21 +187,25 @@ struct ClusterOpening {
     /// etcd carries out a deletion in one piece, and nothing else meanwhile: one of 100,000 keys holds appends up for 0.4 s.
     private static let deletedVersionsMax: Version = 5000
 
-    private func deleteTurns(before end: Version) throws -> String? {
-        var revision: String?
+    private func deleteTurns(before end: Version) throws {
         var first = try firstTurn().flatMap { keys.version(ofTurn: $0.key) } ?? end
         while first < end {
             let next = min(first + Self.deletedVersionsMax, end)
-            revision = try delete(keys.turn(first), upTo: keys.turn(next)) ?? revision
+            try delete(keys.turn(first), upTo: keys.turn(next))
             first = next
         }
-        return revision
     }
 
-    @discardableResult
-    private func delete(_ key: String, upTo end: String) throws -> String? {
-        let answer: Etcd.DeleteResponse = try client.ask("/v3/kv/deleterange", Etcd.Range(key, upTo: end))
-        return answer.deleted == nil ? nil : answer.header.revision
+    private func delete(_ key: String, upTo end: String) throws {
+        let _: Etcd.Nothing = try client.ask("/v3/kv/deleterange", Etcd.Range(key, upTo: end))
+    }
+
+    /// The version in the key of the turn that has a commit, or the commit's own where no turn is so old.
+    func turn(of version: Version) throws(ClusterFault) -> Version {
+        var range = Etcd.Range(keys.turn(1), upTo: keys.turn(version + 1), limit: 1)
+        (range.sort_order, range.keys_only) = ("DESCEND", true)
+        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
+        return answer.kvs?.first.flatMap { keys.version(ofTurn: $0.key) } ?? version
     }
 
     func oldestTurn() throws -> Version {

@@ -17,6 +17,29 @@ struct SnapshotManifest: Codable {
     var hash: String
 }
 
+/// The snapshots and the turns that a history in etcd keeps.
+///
+/// Each snapshot that is kept has all turns behind it, and two are kept, so that a start can do with the second-newest.
+struct KeptHistory {
+    /// The version of the oldest snapshot.
+    let snapshot: Version
+    /// The version in the key of the oldest turn.
+    let turn: Version
+    let secondNewest: Version
+
+    /// - Parameters:
+    ///   - snapshots: all there are, oldest first, each with the version in the key of the turn that ends with it.
+    ///   - first: the version in the key of the oldest turn that has to be kept, whatever the snapshots are.
+    /// - Returns: nil where there are no two snapshots, so that all is kept.
+    init?(_ snapshots: [(version: Version, key: Version)], snapshotsMax: Int, from first: Version) {
+        guard snapshots.count > 1 else { return nil }
+        let second = snapshots[snapshots.count - 2]
+        let turn = min(first, second.key)
+        snapshot = snapshots.suffix(max(2, snapshotsMax)).first { $0.key >= turn }?.version ?? second.version
+        (self.turn, secondNewest) = (turn, second.version)
+    }
+}
+
 /// The snapshots of a history in etcd: each in parts of at most 1 MiB, with a manifest that is put last.
 struct ClusterSnapshots {
     let client: EtcdClient

@@ -90,12 +90,6 @@ enum Etcd {
         }
     }
 
-    struct DeleteResponse: Decodable, Sendable {
-        var header: Header
-        /// Absent where nothing was there.
-        var deleted: String?
-    }
-
     struct Compaction: Encodable, Sendable {
         var revision: String
     }

@@ -1,5 +1,6 @@
 """What an operator does to the etcds while servers use them."""
 
+import base64
 import contextlib
 import http.server
 import threading
@@ -49,6 +50,32 @@ def test_each_etcd_is_replaced_by_an_empty_one_and_no_action_is_refused(workspac
     with nodes.client(0) as client:
         expect_equal(client.get("/v1/state/counter/value").json, count, "what is recorded")
     figures(f"{count} actions, each recorded once")
+
+
+def test_more_commits_than_the_snapshots_span_are_kept_and_etcd_is_compacted_all_the_same(workspace):
+    """As with the default settings: the newest commits that are kept reach further back than the oldest snapshot."""
+    etcds = Etcds(workspace, 1)
+    settings = {"journal_commits_max": 25_000, "journal_snapshots_max": 2, "history_commits_max": 100}
+    server = Server(workspace, etcds.address("long"), settings).start()
+    begun = etcds.put("beside", b"")["header"]["revision"]
+    lines = b"\n".join([add(1)] * 5_000)
+    with server.client() as client:
+        oldest = lambda: int(min(etcds.keys("long/turns/")).rpartition("/")[2])
+        count = 0
+        # A snapshot is not saved while another one is.
+        while oldest() <= 5_000:
+            expect(count < 150_000, "no turn is deleted behind 150,000 commits")
+            answer = client.request("POST", "/v1/actions", lines, {"Content-Type": "application/x-ndjson"})
+            expect_equal(answer.status, 200, "the status of 5,000 lines")
+            count += 5_000
+        kept = count - 25_000
+        expect(oldest() <= kept + 1, "a turn of the newest 25,000 commits is deleted:", oldest())
+        epoch = client.get("/v1").json["cursor"].partition(".")[0]
+        expect_equal(client.get(f"/v1/changes?since={epoch}.{kept}&limit=1").status, 200, "the oldest of these commits")
+        expect_equal(client.get(f"/v1/state?version={epoch}.1").status, 410, "a state whose turns are deleted")
+    key = base64.b64encode(b"beside").decode()
+    past = lambda: etcds.call(0, "/v3/kv/range", {"key": key, "revision": begun})
+    wait_until(lambda: "compacted" in past().get("message", ""), "what was deleted cannot be read at an old revision")
 
 
 class Learner(http.server.BaseHTTPRequestHandler):
