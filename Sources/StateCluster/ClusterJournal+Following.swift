@@ -73,7 +73,9 @@ extension ClusterJournal {
     /// Reads the turns behind the tip from etcd.
     ///
     /// - Parameter reader: the client to read by; nil for that of the appends, which need what is behind the tip.
-    func catchUp(by reader: EtcdClient? = nil) {
+    /// - Returns: whether they could be read.
+    @discardableResult
+    func catchUp(by reader: EtcdClient? = nil) -> Bool {
         do {
             let tip = known.withLock { $0.tip.version }
             try TurnPages(reader ?? client, keys).forEach(from: tip + 1) { first, value in
@@ -88,8 +90,10 @@ extension ClusterJournal {
                     return false
                 }
             }
+            return true
         } catch {
             report(.notFollowing(reason: "\(error)"))
+            return false
         }
     }
 

@@ -275,8 +275,7 @@ package final class ClusterJournal: Journal {
         } catch {
             return condition.withLock { if $0.broken == nil { $0.failure = "\(error)" } }
         }
-        catchUp()
-        recover()
+        if catchUp() { recover() }
     }
 
     /// Does nothing: the keys expire by the wall clock.

@@ -181,19 +181,29 @@ extension RequestHandler {
         // Everybody knows of each version. A hidden commit by another ID is as one that is not there.
         let isKnown = { @Sendable (commit: Commit) in version != nil || visible.finding(id, commit) != nil }
         let known = found.flatMap { isKnown($0) ? $0 : nil }
-        let response = { @Sendable [contract] (commit: Commit?) in
-            contract.response(toOutcomeOf: id, commit, visible, latest: latest, style: style, requestID: requestID)
+        let response = { @Sendable [self] (commit: Commit?) in
+            contract.response(
+                toOutcomeOf: id, commit, visible, latest: self.latest, style: style, requestID: requestID)
         }
         if let known, known.weight > Self.quickBytesMax { return reading(exchange, requestID) { response(known) } }
         guard known == nil, let journal else { return .now(response(known)) }
         return reading(exchange, requestID) { [self] in
-            let found = try version.map { try journal.commit(version: $0) } ?? commit(id, by: subjects, in: journal)
-            // The journal has a commit before the hub publishes it; an unpublished commit is not visible.
-            let known = found.flatMap { $0.version <= latest.version && isKnown($0) ? $0 : nil }
-            if known == nil, journal.isOutcomeOpen {
-                // The probe settles what has failed, so that a client that asks again gets to know it.
+            func recorded() throws -> Commit? {
+                let found = try version.map { try journal.commit(version: $0) } ?? commit(id, by: subjects, in: journal)
+                return found.flatMap { isKnown($0) ? $0 : nil }
+            }
+            // Asked before the journal is read: the probe of another request may settle it meanwhile.
+            let isOpen = journal.isOutcomeOpen
+            var known = try recorded()
+            if isOpen, known.map({ $0.version > self.latest.version }) ?? true {
+                // The probe settles what has failed, and may find the action.
                 journal.probe()
                 if journal.isOutcomeOpen { return respond(.outcomeUnknown(id: id), requestID) }
+                known = try recorded()
+            }
+            // The journal has a commit before the hub publishes it, and may yet take it back.
+            if let known, known.version > self.latest.version {
+                return respond(.outcomeUnknown(id: id), requestID)
             }
             return response(known)
         }

@@ -63,7 +63,8 @@ final class Stage {
     /// The requests whose answers the transcript has.
     private var answered: Set<Int> = []
 
-    init(_ setting: Setting = Setting()) throws {
+    /// - Parameter journal: what is read where the store does not have it; the store appends nothing to it.
+    init(_ setting: Setting = Setting(), journal: (any Journal)? = nil) throws {
         let model = try CompiledDomain(Demo())
         let schedule = ManualSchedule()
         store = Store(
@@ -82,7 +83,7 @@ final class Stage {
             origins: AllowedOrigins(setting.origins),
             contract: Contract(
                 catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
-            store: store, journal: nil, quarantine: setting.quarantine,
+            store: store, journal: journal, quarantine: setting.quarantine,
             forks: Forks(Settings(), memory: gauges.memory, schedule: schedule.value),
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
             gauges: gauges, metrics: ServerMetrics(settings: settings),
