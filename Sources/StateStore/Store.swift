@@ -121,7 +121,10 @@ public final class Store<State: StateType>: Sendable {
         self.now = now
         monotonicNow = clock
         self.processorTime = processorTime
-        journal?.follow { [weak self] in self?.adoptForeignCommitsLater() }
+        guard let journal else { return }
+        journal.follow { [weak self] in self?.adoptForeignCommitsLater() }
+        // Another process may have appended after the origin was read: nobody was told of that.
+        if journal.isShared { adoptForeignCommitsLater() }
     }
 
     /// A thread for the landing, which ends with the store.

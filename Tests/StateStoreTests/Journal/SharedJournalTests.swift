@@ -32,6 +32,19 @@ struct SharedJournalTests {
         #expect(two.hub.commit(version: 3)?.patch == one.hub.commit(version: 3)?.patch)
     }
 
+    @Test("a store takes in what another has appended before it could be told")
+    func appendedMeanwhile() throws {
+        let journal = try journal()
+        let one = try Store.sample(journal: journal)
+        for amount in 1...2 { try one.dispatch(Sample.Add(amount: amount)) }
+
+        let two = try Store.sample(journal: DeafJournal(journal, isShared: true))
+        catchUp(two)
+
+        #expect(two.version == 2)
+        #expect(two.state.count.value == 3)
+    }
+
     @Test("a turn whose append is refused is computed anew behind the other writer's commits")
     func refused() throws {
         let journal = try journal()
@@ -108,8 +121,9 @@ struct SharedJournalTests {
 private final class DeafJournal: Journal {
     private let journal: MemoryJournal
     private let refused = Collection<Version>()
+    let isShared: Bool
 
-    init(_ journal: MemoryJournal) { self.journal = journal }
+    init(_ journal: MemoryJournal, isShared: Bool = false) { (self.journal, self.isShared) = (journal, isShared) }
 
     var refusals: Int { refused.values.count }
 
@@ -130,8 +144,6 @@ private final class DeafJournal: Journal {
     func oldestState() -> Version { journal.oldestState() }
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
     var failure: String? { journal.failure }
-    var isShared: Bool { false }
-
     var bytesCount: Int? { nil }
     var isOutcomeOpen: Bool { false }
     func probe() {}
