@@ -67,6 +67,10 @@ extension ClusterJournal {
             let turn = try KnownTurns.verify(first, value, after: tip, epoch)
             isTaken = known.withLock { $0.take(turn) }
         }
+        notifyFollowers()
+    }
+
+    func notifyFollowers() {
         for follower in condition.withLock({ $0.followers }) { follower() }
     }
 

@@ -171,8 +171,12 @@ package final class ClusterJournal: Journal {
             switch result {
             case .landed: break
             case .refused: return result
-            case .failed where tip.version > version: return .unknown
-            case .failed, .unknown: return result
+            case .failed, .unknown:
+                guard tip.version > version else { return result }
+                // A part of the commits is durable, and the watch tells nobody of a turn that is known.
+                condition.withLock { $0.isOpen = true }
+                notifyFollowers()
+                return .unknown
             }
             known.withLock { known in
                 for segment in segments { known.land(Array(segment.commits), first: segment.first, segment.link) }
