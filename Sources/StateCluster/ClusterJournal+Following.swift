@@ -65,7 +65,10 @@ extension ClusterJournal {
             let tip = try known.withLock { (known) throws(KnownTurns.Fault) in try known.tip(before: first, value) }
             guard let tip else { return }
             let turn = try KnownTurns.verify(first, value, after: tip, epoch)
-            isTaken = known.withLock { $0.take(turn) }
+            isTaken = known.withLock { known in
+                known.dropKeys(expiredAt: .now())
+                return known.take(turn)
+            }
         }
         notifyFollowers()
     }

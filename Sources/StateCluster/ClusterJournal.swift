@@ -179,6 +179,7 @@ package final class ClusterJournal: Journal {
                 return .unknown
             }
             known.withLock { known in
+                known.dropKeys(expiredAt: .now())
                 for segment in segments { known.land(Array(segment.commits), first: segment.first, segment.link) }
             }
             (tip, key) = (segments[segments.count - 1].link, segments[segments.count - 1].first)
@@ -299,10 +300,10 @@ package final class ClusterJournal: Journal {
             defer { condition.withLock { $0.isSaving = false } }
             do {
                 let opening = ClusterOpening(reader, keys, cache: cache)
-                try opening.save(snapshot.saved(), link, key, records, epoch, meta: metaRevision)
                 let now = Timestamp.now()
-                let live = records.filter { $0.expiry > now }
-                _ = known.withLock { $0.noteSnapshot(keeping: live, ofFirst: records.count) }
+                let live = Array(records.lazy.filter { $0.expiry > now })
+                try opening.save(snapshot.saved(), link, key, live, epoch, meta: metaRevision)
+                known.withLock { $0.noteSnapshot() }
                 saved(try opening.prune(retention, latest: link.version))
             } catch {
                 report(.snapshotNotSaved(reason: "\(error)"))

@@ -84,7 +84,8 @@ struct ClusterOpening {
             known: known,
             recovery: .init(
                 state: state.bytes(), version: state.version, oldest: oldest,
-                keys: known.keys.filter { $0.expiry > now }, patchesCount: Int(state.version - newest.version),
+                keys: Array(known.keys.lazy.filter { $0.expiry > now }),
+                patchesCount: Int(state.version - newest.version),
                 warnings: warnings),
             metaRevision: found.modified, secret: found.meta.secret, revision: revision, isRenewed: isRenewed)
     }

@@ -18,8 +18,8 @@ struct KnownTurns: Sendable {
     private(set) var tipKey: Version
     private var commits: Deque<Commit> = []
     private var commitsBytes = 0
-    /// The idempotency keys that a snapshot has to keep, oldest first.
-    private(set) var keys: [KeyRecord]
+    /// The idempotency keys that have not expired, and some that have, oldest first.
+    private(set) var keys: Deque<KeyRecord>
     /// How many commits and bytes of patches are behind the newest snapshot.
     private(set) var sinceSnapshot = (commits: 0, bytes: 0)
 
@@ -32,7 +32,7 @@ struct KnownTurns: Sendable {
         self.epoch = epoch
         self.tip = tip
         tipKey = key
-        self.keys = keys
+        self.keys = Deque(keys)
         ids = KnownIDs(since: tip.version)
     }
 
@@ -86,10 +86,12 @@ struct KnownTurns: Sendable {
         return Array(commits.dropFirst(Int(version - start)).prefix(limit))
     }
 
-    /// Forgets the keys that have expired, and begins to count anew, because a snapshot of a version is saved.
-    mutating func noteSnapshot(keeping live: [KeyRecord], ofFirst count: Int) -> [KeyRecord] {
-        sinceSnapshot = (0, 0)
-        return exchange(&keys, with: live + keys.dropFirst(count))
+    /// Begins to count anew, because a snapshot is saved.
+    mutating func noteSnapshot() { sinceSnapshot = (0, 0) }
+
+    /// Forgets the keys that have expired, up to the first that has not.
+    mutating func dropKeys(expiredAt time: Timestamp) {
+        while let key = keys.first, key.expiry <= time { keys.removeFirst() }
     }
 
     private mutating func note(_ new: [Commit], _ first: Version, _ link: ChainLink) {

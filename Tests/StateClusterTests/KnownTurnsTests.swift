@@ -73,6 +73,26 @@ struct KnownTurnsTests {
         }
     }
 
+    @Test("expired keys are dropped without a snapshot, up to the first that has not expired")
+    func expiredKeys() throws {
+        var known = beginning
+        let commits = [10, 20, 15, 30].enumerated().map { index, expiry in
+            Commit.setting(
+                Version(index + 1),
+                key: KeyRecord(
+                    key: IdempotencyKey("\(expiry)"), fingerprint: "f", version: Version(index + 1), id: "i",
+                    isChange: true, expiry: Timestamp(milliseconds: Int64(expiry))))
+        }
+        for segment in groups(commits).joined() { _ = try known.take(segment.first, segment.value) }
+
+        var kept: [[Int64]] = []
+        for time in [Int64(9), 10, 19, 20] {
+            known.dropKeys(expiredAt: Timestamp(milliseconds: time))
+            kept.append(known.keys.map(\.expiry.milliseconds))
+        }
+        #expect(kept == [[10, 20, 15, 30], [20, 15, 30], [20, 15, 30], [30]])
+    }
+
     @Test("equal commits of two nodes are different turns")
     func writers() {
         let (one, other) = (groups([.setting(1)], writer: 1), groups([.setting(1)], writer: 2))
