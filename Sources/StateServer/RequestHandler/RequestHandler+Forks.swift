@@ -69,7 +69,11 @@ extension RequestHandler {
         return try store.fork(source) { [weak place] in
             place?.take($0) ?? false
         } commits: { [self] after in
-            try page(ChangesQuery(since: after, limit: 1000))?.commits ?? []
+            // They may be dropped while the fork is made.
+            guard let commits = try page(ChangesQuery(since: after, limit: 1000))?.commits, !commits.isEmpty else {
+                throw Problem.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState)
+            }
+            return commits
         }
     }
 
