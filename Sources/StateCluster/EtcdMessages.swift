@@ -182,6 +182,15 @@ enum Etcd {
             var cancel_reason: String?
             var compact_revision: String?
             var events: [Event]?
+
+            /// The revision to go on from when the watch ends behind this message; nil for a message without events.
+            ///
+            /// The header has the newest revision of etcd, and while the watch catches up, events of older ones are yet to come.
+            var nextRevision: UInt64? {
+                guard let last = events?.last, let revision = UInt64(last.kv.mod_revision) else { return nil }
+                let (next, isTooLarge) = revision.addingReportingOverflow(1)
+                return isTooLarge ? nil : next
+            }
         }
         var result: Result?
         var error: Fault?

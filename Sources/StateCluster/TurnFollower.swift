@@ -146,9 +146,7 @@ final class TurnFollower: Sendable {
             }
             take(event.type == "DELETE" ? .deleted(first) : .turn(first, Array(event.kv.value ?? Data())))
         }
-        if let revision = result.header.revision.flatMap({ UInt64($0) }), result.events != nil {
-            state.withLock { $0.revision = max($0.revision, revision + 1) }
-        }
+        if let next = result.nextRevision { state.withLock { $0.revision = max($0.revision, next) } }
         return nil
     }
 }
