@@ -36,12 +36,13 @@ extension ClusterJournal {
             changed()
         case .replaced(let detail): end(detail)
         case .older(let detail):
-            guard condition.withLock({ $0.broken == nil }) else { break }
             end("\(detail); a server that starts now goes on with what is there, under a new epoch")
+            // The watch or an append may have noticed something else first.
+            guard !condition.withLock({ exchange(&$0.hasRenewedEpoch, with: true) }) else { break }
             background.async { [self] in
                 // Clients have cursors of what is lost, and later commits will have its versions.
                 do {
-                    try ClusterOpening(client, keys).renewEpoch(metaRevision)
+                    try ClusterOpening(client, keys).renewEpoch(metaRevision, of: secret)
                     report(.epochRenewed(failure: nil))
                 } catch {
                     report(.epochRenewed(failure: "\(error)"))
@@ -58,7 +59,7 @@ extension ClusterJournal {
     /// Notes the newest turn in the directory of this server, where it has one and the last note is old enough.
     func noteTurn(atLeastAfter pause: Duration) {
         guard let directory = cache?.directory, condition.withLock({ $0.broken == nil }) else { return }
-        let turn = known.withLock { SeenTurn($0.epoch, $0.tipKey, $0.tip.hash) }
+        let turn = known.withLock { SeenTurn($0.epoch, secret: secret, $0.tipKey, $0.tip.hash) }
         let isDue = condition.withLock { condition in
             if let seen = condition.seen, seen.turn == turn || seen.time + pause > .now { return false }
             condition.seen = (turn, .now)

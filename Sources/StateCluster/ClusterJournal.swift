@@ -46,6 +46,8 @@ package final class ClusterJournal: Journal {
         var isOpen = false
         /// Why the history in etcd cannot be gone on with: it is not the one that this node has.
         var broken: String?
+        /// Whether this server has tried to give the history in etcd another epoch, because it is older.
+        var hasRenewedEpoch = false
         var followers: [@Sendable () -> Void] = []
         var isSaving = false
         var writer = ClusterWriter.nobody

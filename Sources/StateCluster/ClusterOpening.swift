@@ -54,7 +54,7 @@ struct ClusterOpening {
         }
         let isRenewed = try found.map(isOlderThanSeen) ?? false
         if isRenewed, let old = found {
-            try renewEpoch(old.modified)
+            try renewEpoch(old.modified, of: old.meta.secret)
             found = try ClusterMeta.read(client, keys)
         }
         guard let found else {
@@ -94,7 +94,9 @@ struct ClusterOpening {
     ///
     /// A turn that is deleted because it is old has newer ones behind it.
     private func isOlderThanSeen(_ found: ClusterMeta.Found) throws -> Bool {
-        guard let seen = directory.flatMap({ SeenTurn(in: $0, of: found.epoch) }) else { return false }
+        guard let directory, let seen = SeenTurn(in: directory, of: found.epoch, secret: found.meta.secret) else {
+            return false
+        }
         let answer: Etcd.RangeResponse = try client.ask(
             "/v3/kv/range", Etcd.Range(keys.turn(seen.key), upTo: ClusterKeys.end(of: keys.turns), limit: 1))
         guard let pair = answer.kvs?.first, let key = keys.version(ofTurn: pair.key) else { return true }
@@ -132,11 +134,14 @@ struct ClusterOpening {
         let _: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction)
     }
 
-    /// Gives the history another epoch, unless its beginning has changed since a revision of etcd.
+    /// Gives the history with a secret another epoch, unless its beginning has changed since a revision of etcd.
     ///
     /// The turns stay as they are: they hold no epoch.
-    func renewEpoch(_ revision: UInt64) throws {
-        guard var meta = try ClusterMeta.read(client, keys)?.meta else { return }
+    func renewEpoch(_ revision: UInt64, of secret: String?) throws {
+        // In another etcd, another history may have begun at the same revision.
+        guard var meta = try ClusterMeta.read(client, keys)?.meta, meta.secret == secret else {
+            throw ClusterFault("the history \(keys.name) in etcd is another one")
+        }
         meta.epoch = Epoch.random().text
         let transaction = Etcd.Transaction(
             compare: [.unchanged(keys.meta, since: revision)],

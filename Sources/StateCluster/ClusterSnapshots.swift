@@ -128,7 +128,7 @@ struct ClusterSnapshots {
         bytes.count == manifest.stateBytes + manifest.keysBytes && hash(bytes) == manifest.hash
     }
 
-    private static func hash(_ bytes: [UInt8]) -> String {
+    static func hash(_ bytes: [UInt8]) -> String {
         let hash = ContentHash(bytes)
         return "\(String(hash.high, radix: 16))-\(String(hash.low, radix: 16))"
     }

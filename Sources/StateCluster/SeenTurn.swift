@@ -11,17 +11,22 @@ struct SeenTurn: Codable, Equatable {
     private var epoch: String
     private(set) var key: Version
     private var hash: [UInt8]
+    /// The hash of the history's secret, which a copy with the same epoch has not; nil in a file of an earlier program.
+    private var origin: String?
 
     private static let name = "seen-turn.json"
 
-    init(_ epoch: Epoch, _ key: Version, _ hash: SegmentHash) {
-        (self.epoch, self.key, self.hash) = (epoch.text, key, hash.bytes)
+    init(_ epoch: Epoch, secret: String?, _ key: Version, _ hash: SegmentHash) {
+        (self.epoch, origin, self.key, self.hash) = (epoch.text, Self.origin(secret), key, hash.bytes)
     }
 
-    /// Reads the turn of an epoch that was noted in a directory, if there is one.
-    init?(in directory: String, of epoch: Epoch) {
+    /// Reads the turn of an epoch and a secret that was noted in a directory, if there is one.
+    ///
+    /// A restored etcd has the secret that it had. A copy has another one, and other turns with the same commits.
+    init?(in directory: String, of epoch: Epoch, secret: String?) {
         guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(Self.name)")),
-            let seen = try? Etcd.decode(Self.self, from: bytes), seen.epoch == epoch.text
+            let seen = try? Etcd.decode(Self.self, from: bytes), seen.epoch == epoch.text,
+            seen.origin == nil || seen.origin == Self.origin(secret)
         else { return nil }
         self = seen
     }
@@ -30,6 +35,10 @@ struct SeenTurn: Codable, Equatable {
     func note(in directory: String) {
         try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         try? Data(JSON.encode(self)).write(to: URL(fileURLWithPath: "\(directory)/\(Self.name)"), options: .atomic)
+    }
+
+    private static func origin(_ secret: String?) -> String? {
+        secret.map { ClusterSnapshots.hash(Array($0.utf8)) }
     }
 
     /// Whether a turn that etcd has under this key is this one.

@@ -1,3 +1,6 @@
+import Foundation
+import Segments
+import StateStore
 import Testing
 
 @testable import StateCluster
@@ -20,5 +23,24 @@ struct EtcdValuesTests {
         let line = try Etcd.decode(Etcd.WatchLine.self, from: Array("{\"result\":{\(result)}}".utf8))
 
         #expect(try #require(line.result).nextRevision == next)
+    }
+
+    @Test("a turn that was seen counts for the history that it is of, and not for a copy with the same epoch")
+    func seenTurn() throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let epoch = Epoch.random()
+        let hash = ChainLink(beginning: epoch, version: 0).hash
+        func seen(_ epoch: Epoch, _ secret: String?) -> SeenTurn? { SeenTurn(in: directory, of: epoch, secret: secret) }
+
+        SeenTurn(epoch, secret: "one", 7, hash).note(in: directory)
+        #expect(seen(epoch, "one")?.key == 7)
+        #expect(seen(epoch, "other") == nil)
+        #expect(seen(epoch, nil) == nil)
+        #expect(seen(.random(), "one") == nil)
+
+        // As an earlier program has noted it.
+        SeenTurn(epoch, secret: nil, 7, hash).note(in: directory)
+        #expect(seen(epoch, "one")?.key == 7)
     }
 }
