@@ -78,7 +78,8 @@ struct ClusterKeys: Sendable {
     func version(ofTurn key: some Sequence<UInt8>) -> Version? {
         let text = String(decoding: Array(key), as: UTF8.self)
         guard text.hasPrefix(turns) else { return nil }
-        return Version(text.dropFirst(turns.count))
+        // No history has so many commits that the version behind one is not a number.
+        return Version(text.dropFirst(turns.count)).flatMap { $0 <= Version(Int64.max) ? $0 : nil }
     }
 
     func snapshot(_ version: Version) -> String { snapshots + Self.digits(version) }

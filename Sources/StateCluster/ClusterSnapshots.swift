@@ -15,6 +15,15 @@ struct SnapshotManifest: Codable {
     var keysBytes: Int
     var chunks: Int
     var hash: String
+
+    /// The bytes of the parts together; nil where the numbers cannot be those of a snapshot.
+    var bytesCount: Int? {
+        let (sum, isTooLarge) = stateBytes.addingReportingOverflow(keysBytes)
+        guard !isTooLarge, stateBytes >= 0, keysBytes >= 0, 0...sum ~= chunks, key <= version,
+            version <= UInt64(Int64.max)
+        else { return nil }
+        return sum
+    }
 }
 
 /// The snapshots and the turns that a history in etcd keeps.
@@ -84,7 +93,9 @@ struct ClusterSnapshots {
         let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
         var manifests: [SnapshotManifest] = []
         for pair in answer.kvs ?? [] {
-            guard let manifest = try? Etcd.decode(SnapshotManifest.self, from: pair.value ?? Data()) else {
+            guard let manifest = try? Etcd.decode(SnapshotManifest.self, from: pair.value ?? Data()),
+                manifest.bytesCount != nil
+            else {
                 throw ClusterFault("a snapshot's manifest in etcd cannot be read")
             }
             manifests.append(manifest)
@@ -119,13 +130,15 @@ struct ClusterSnapshots {
             var range = Etcd.Range(keys.chunk(manifest.version, index))
             range.revision = revision.map { "\($0)" }
             let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
-            bytes += answer.kvs?.first?.value ?? Data()
+            // What is missing or too much shows by the hash.
+            guard let part = answer.kvs?.first?.value, bytes.count < manifest.bytesCount ?? 0 else { break }
+            bytes += part
         }
         return bytes
     }
 
     private static func isWhole(_ bytes: [UInt8], _ manifest: SnapshotManifest) -> Bool {
-        bytes.count == manifest.stateBytes + manifest.keysBytes && hash(bytes) == manifest.hash
+        bytes.count == manifest.bytesCount && hash(bytes) == manifest.hash
     }
 
     static func hash(_ bytes: [UInt8]) -> String {

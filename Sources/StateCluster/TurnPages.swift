@@ -41,7 +41,9 @@ struct TurnPages {
             }
             var largest = 1
             for pair in page.kvs ?? [] {
-                guard let version = keys.version(ofTurn: pair.key) else { continue }
+                guard let version = keys.version(ofTurn: pair.key) else {
+                    throw ClusterFault("a key below \(keys.turns) in etcd is not that of a turn")
+                }
                 let value = Array(pair.value ?? Data())
                 guard try take(version, value) else { return 0 }
                 largest = max(largest, value.count)

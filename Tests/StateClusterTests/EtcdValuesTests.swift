@@ -25,6 +25,25 @@ struct EtcdValuesTests {
         #expect(try #require(line.result).nextRevision == next)
     }
 
+    @Test(
+        "a manifest whose numbers cannot be those of a snapshot is refused",
+        arguments: [
+            (#""version":9,"key":8,"stateBytes":5,"keysBytes":2,"chunks":1"#, 7),
+            (#""version":9,"key":9,"stateBytes":5,"keysBytes":0,"chunks":5"#, 5),
+            (#""version":9,"key":8,"stateBytes":-1,"keysBytes":2,"chunks":1"#, nil),
+            (#""version":9,"key":8,"stateBytes":5,"keysBytes":-2,"chunks":1"#, nil),
+            (#""version":9,"key":8,"stateBytes":5,"keysBytes":2,"chunks":-1"#, nil),
+            (#""version":9,"key":8,"stateBytes":5,"keysBytes":2,"chunks":8"#, nil),
+            (#""version":9,"key":8,"stateBytes":5,"keysBytes":9223372036854775807,"chunks":1"#, nil),
+            (#""version":9,"key":10,"stateBytes":5,"keysBytes":2,"chunks":1"#, nil),
+            (#""version":18446744073709551615,"key":8,"stateBytes":5,"keysBytes":2,"chunks":1"#, nil),
+        ] as [(String, Int?)])
+    func manifest(numbers: String, bytesCount: Int?) throws {
+        let text = #"{"chain":"","hash":"",\#(numbers)}"#
+
+        #expect(try Etcd.decode(SnapshotManifest.self, from: Array(text.utf8)).bytesCount == bytesCount)
+    }
+
     @Test("a turn that was seen counts for the history that it is of, and not for a copy with the same epoch")
     func seenTurn() throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path

@@ -119,10 +119,11 @@ struct KnownTurnsTests {
     @Test("keys have the order of the versions, and name them")
     func keys() {
         let keys = ClusterKeys(name: "shops/one")
-        let versions: [Version] = [0, 1, 9, 10, 99, 100, 12_345, .max]
+        let versions: [Version] = [0, 1, 9, 10, 99, 100, 12_345, Version(Int64.max)]
         #expect(versions.map { keys.version(ofTurn: Array(keys.turn($0).utf8)) } == versions)
         #expect(versions.map(keys.turn) == versions.map(keys.turn).sorted())
         #expect(keys.version(ofTurn: Array(keys.snapshot(1).utf8)) == nil)
+        #expect(keys.version(ofTurn: Array(keys.turn(Version(Int64.max) + 1).utf8)) == nil)
         #expect(keys.turn(.max) < ClusterKeys.end(of: keys.turns))
     }
 

@@ -15,7 +15,7 @@ struct ClusterFile: SharedDocument {
         path = "\(address)/\(key)"
     }
 
-    var stamp: [Int]? { document.revision.map { [Int($0)] } }
+    var stamp: [Int]? { document.revision.map { [Int(clamping: $0)] } }
 
     func bytes() throws(SettingsFault) -> Data? {
         try reaching("read") { () throws(ClusterFault) in try document.content() }.bytes.map { Data($0) }
