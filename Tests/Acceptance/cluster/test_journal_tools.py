@@ -431,6 +431,24 @@ def test_a_history_that_has_lost_its_beginning_to_the_retention_moves_with_what_
         moved.stop()
 
 
+def test_a_server_goes_on_with_a_copy_of_its_history_in_another_etcd_and_so_do_its_clients(workspace):
+    old, new = Etcds(workspace, 1).address("moved"), Etcds(workspace, 1).address("moved")
+    settings = {"cluster_directory": workspace.path("own")}
+    server = Server(workspace, old, settings).start()
+    with server.client() as client:
+        for _ in range(3):
+            client.commit(add(1))
+        cursor = client.get("/v1").json["cursor"]
+    server.stop()
+    journal_output(workspace, "copy", old, "--to", new)
+    moved = Server(workspace, new, settings).start()
+    with moved.client() as client:
+        expect_equal(client.get("/v1").json["cursor"], cursor, "the cursor in the other etcd")
+        client.commit(add(1))
+        answer = client.get(f"/v1/changes?since={cursor}")
+        expect_equal((answer.status, len(answer.json["changes"])), (200, 1), "the changes since the move")
+
+
 def test_a_commit_that_etcd_cannot_take_is_named_by_its_version_and_nothing_is_left(workspace):
     etcds = Etcds(workspace, 1)
     server = workspace.server()

@@ -279,6 +279,23 @@ def test_an_etcd_that_is_an_older_backup_of_itself_stops_a_server_that_has_more(
         expect_equal([change["version"] for change in again], [1, 2], "the versions of the history")
 
 
+def test_a_history_that_lacks_its_newest_turn_has_a_new_epoch_also_where_the_watch_says_it_first(workspace):
+    etcds = Etcds(workspace, 1)
+    server = Server(workspace, etcds.address("cut"), {}).start()
+    with server.client() as client:
+        for _ in range(3):
+            client.commit(add(1))
+        lost = client.get("/v1").json["cursor"]
+    etcds.delete(max(etcds.keys("cut/turns/")))
+    wait_until(lambda: "has a new epoch" in server.log_text(), "the history has a new epoch")
+    later = Server(workspace, etcds.address("cut"), {}).start()
+    with later.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 2, "the state without the last turn")
+        expect_equal(client.commit(add(5))["version"], 3, "the next version")
+        answer = client.get(f"/v1/changes?since={lost}")
+        expect_equal((answer.status, answer.json["code"]), (410, "cursor-lost"), "the answer to the cursor of what is lost")
+
+
 @pytest.mark.alone
 def test_an_older_backup_that_is_restored_while_no_server_runs_has_a_new_epoch_at_the_next_start(workspace):
     etcds = Etcds(workspace, 1)
