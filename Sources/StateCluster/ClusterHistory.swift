@@ -5,7 +5,8 @@ package import StateStore
 
 /// A history in etcd, read without serving it, as it is at one revision of etcd.
 ///
-/// Servers may go on to write. What they delete, they compact: then the next read throws. Only one thread may use it.
+/// Servers may go on to write. What they delete, they compact when they save the second snapshot from now: then the next read
+/// throws. Only one thread may use it.
 package final class ClusterHistory: RecordedHistory {
     package let epoch: Epoch
     package let latest: Version

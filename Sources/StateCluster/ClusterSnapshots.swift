@@ -34,6 +34,7 @@ struct KeptHistory {
     let snapshot: Version
     /// The version in the key of the oldest turn.
     let turn: Version
+    /// The version of the second-newest snapshot.
     let secondNewest: Version
 
     /// - Parameters:
