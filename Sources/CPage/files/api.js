@@ -123,12 +123,13 @@ export const client = base => connect(location.origin + base, { token: token ?? 
     // A refusal, such as a 401, is an answer.
     onConnection: (isThere, error) => tell(isThere || error.isPassing === false) })
 
-export async function post(base, body, { headers, signal, query = "" } = {}) {
+// `onRetry` is called with each problem after which the action is sent again.
+export async function post(base, body, { headers, signal, query = "", onRetry } = {}) {
     const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-")
     const fields = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"`, ...headers }
     try {
         return (await client(base).request("/actions" + query,
-            { method: "POST", body, headers: fields, signal, seconds: Infinity })).json
+            { method: "POST", body, headers: fields, signal, seconds: Infinity, onRetry })).json
     } catch (error) {
         throw error.document ? new Problem(error.status, error.document) : error
     }

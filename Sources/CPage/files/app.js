@@ -77,16 +77,20 @@ const context = {
         return value
     },
     // Commits to the store in sight; undefined where the question of page_confirm was answered with no. It ends with its
-    // signal, and when its subject signs out.
-    async dispatch(body, { base = context.base, signal, ...options } = {}) {
+    // signal, and when its subject signs out. `onRetry` shows why it is not yet committed.
+    async dispatch(body, { base = context.base, signal, onRetry, ...options } = {}) {
+        onRetry ??= error => say(context.delay(error), 20)
         const control = new AbortController(), { signedIn } = typed
         if (!await confirmed(base)) return
         for (const each of [signedIn.signal, signal]) {
             if (each?.aborted) control.abort()
             each?.addEventListener("abort", () => control.abort())
         }
-        return api.post(base, body, { ...options, signal: control.signal })
+        return api.post(base, body, { ...options, onRetry, signal: control.signal })
     },
+    // Why an action that is under way is not yet committed.
+    delay: ({ status, message }) => `${status ? `Not yet: ${visible(message)}.` : "The server does not answer."} `
+        + "The action is kept and is sent again with the same key, so that it commits once.",
     confirmed,
     // What has been done to a place, and the action that takes it back.
     saved({ kind, base, fork }, place, receipt, undo) {

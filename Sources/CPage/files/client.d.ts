@@ -113,7 +113,14 @@ export interface Store {
 
     /** Any request below the store, as `/actions/order-7`. It can be sent twice: a `POST` needs an `Idempotency-Key`. */
     request(
-        path: string, options?: RequestOptions & { method?: string; headers?: HeadersInit; body?: string },
+        path: string,
+        options?: RequestOptions & {
+            method?: string
+            headers?: HeadersInit
+            body?: string
+            /** Called with each problem after which the request is sent again; its status is 0 where there is no answer. */
+            onRetry?: (problem: Problem) => void
+        },
     ): Promise<{ status: number; headers: Headers; json: unknown }>
 
     /** Ends everything: loops end, subscriptions are silent, requests are aborted. */

@@ -63,7 +63,7 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
     const sleep = (seconds, signal) => waken(() => {}, signal, seconds)
 
     /** Sends a request until it has an answer, or for so many seconds; 0 is one attempt. */
-    async function request(path, { method = "GET", headers, body, signal, seconds = 120 } = {}) {
+    async function request(path, { method = "GET", headers, body, signal, seconds = 120, onRetry } = {}) {
         const given = new Headers(headers), end = Date.now() + 1000 * seconds
         // For the head of an answer, and for each silence in its body; a long body of a request takes its time.
         const longest = Math.min(method === "GET" ? 60 : 20 + (body?.length ?? 0) / 65536, seconds || Infinity)
@@ -94,8 +94,10 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
                 continue
             }
             if (error.isPassing === false) throw error
+            if (!(error instanceof Problem)) error = noAnswer(error)
             const pause = pauseAfter(failures, error)
-            if (Date.now() + 1000 * pause > end) throw error instanceof Problem ? error : noAnswer(error)
+            if (Date.now() + 1000 * pause > end) throw error
+            if (onRetry) call(onRetry, error)
             await sleep(pause, signal)
         }
     }

@@ -1,5 +1,5 @@
 // An action by a form: tried first, sent once, refused at the field that is at fault.
-import { curl, events, isGone, request } from "./api.js"
+import { curl, request } from "./api.js"
 import { busy, button, copyable, fill, foreign, h, isBusy, link, quote } from "./dom.js"
 import { patchView } from "./diff.js"
 import { field } from "./form.js"
@@ -112,17 +112,14 @@ export async function open(main, parameters, context) {
             const mine = control = new AbortController()
             busy(true, submit, preview)
             fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Sending…"))
-            const keep = () => fill(outcome, h("p", {},
-                "The server does not answer. The action is kept and is sent again with the same key, so that it commits once."),
+            const onRetry = error => fill(outcome, h("p", {}, context.delay(error)),
                 button("Give up", () => mine.abort(), { class: "small" }))
-            if (!isDry) events.addEventListener("gone", keep)
-            if (!isDry && isGone()) keep()
             const text = body(), payload = form.text()
             const address = `${base}/actions${isDry ? "?dry-run" : ""}`
             try {
                 const found = isDry ? (await request(address,
                     { method: "POST", body: text, signal: mine.signal })).value
-                    : await context.dispatch(text, { base, headers: { Prefer: "wait=5" }, signal: mine.signal })
+                    : await context.dispatch(text, { base, headers: { Prefer: "wait=5" }, signal: mine.signal, onRetry })
                 if (!isDry && drafts.get(draft) === payload) drafts.delete(draft)
                 fill(outcome, isDry ? dryRun(found) : receipt(found), h("h3", {}, "To copy"),
                     copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`))
@@ -131,7 +128,6 @@ export async function open(main, parameters, context) {
                     "Given up. Whether the action was committed is shown by the commits."))
                 else refused(error, isDry)
             }
-            events.removeEventListener("gone", keep)
             busy(false, submit, preview)
         }
 

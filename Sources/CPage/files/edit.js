@@ -181,7 +181,8 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
         try {
             const address = `${base}/actions${isDry ? "?dry-run" : ""}`
             const found = isDry ? (await request(address, { method: "POST", body: text, signal: mine.signal })).value
-                : await context.dispatch(text, { base, signal: mine.signal })
+                : await context.dispatch(text, { base, signal: mine.signal, onRetry: error =>
+                    fill(outcome, h("p", { class: "hint" }, context.delay(error))) })
             if (isDry) fill(outcome, h("h4", {}, found.changed ? "It would change" : "It would change nothing"),
                 found.changed && patchView(base, found.patch, null, pointer => foreign(pointer || "the whole state")),
                 copyable("This action", curl(`${base}/actions`, ` --json ${quote(text)}`)))

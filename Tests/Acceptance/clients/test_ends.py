@@ -464,3 +464,15 @@ await caught("query", () => store.request("/actions/x?name=/../y"))
 """)))
     expect_equal(lines.pop("query").get("code"), "unknown-parameter", "the code for what stands in a query")
     expect_equal({line.get("name") for line in lines.values()}, {"TypeError"}, "the errors")
+
+
+def test_a_request_says_each_problem_after_which_it_is_sent_again(workspace):
+    lines = ended(start(workspace, 1, """
+const answers = [() => { throw new TypeError("no network") }, () => new Response('{"code":"not-durable","detail":"the disk is full"}',
+    { status: 503 }), () => new Response('{"cursor":"a.1"}')]
+globalThis.fetch = async () => answers.shift()()
+const onRetry = ({ status, code, detail }) => print("again", status, code, detail)
+print("answer", (await store.request("/actions", { method: "POST", body: "{}", onRetry })).json)
+"""))
+    expect_equal([line[:3] for line in lines], [["again", 0, "no-answer"], ["again", 503, "not-durable"], ["answer", {"cursor": "a.1"}]], "lines")
+    expect_equal(lines[1][3], "the disk is full", "why")

@@ -1,6 +1,6 @@
 """A server that goes and comes back, another history, and many tabs at once."""
 
-from harness.actions import add
+from harness.actions import action, add
 from harness.expectations import expect, expect_equal, wait_until
 
 
@@ -120,3 +120,38 @@ def test_a_hidden_tab_holds_no_connection(server, open_tab):
         document.dispatchEvent(new Event("visibilitychange"))
     }""")
     tab.expect_text("1 commit")
+
+
+def test_an_action_that_a_full_disk_delays_says_why_until_it_is_committed(workspace, open_tab):
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/a", "value": 1}))
+    tab = open_tab(server).open("state", path="/a")
+    is_full = True
+
+    def answer(route):
+        if is_full and route.request.method == "POST":
+            return route.fulfill(status=503, json={"code": "not-durable", "detail": "the disk is full"})
+        return route.continue_()
+
+    tab.page.route("**/v1/actions", answer)
+    tab.button("Edit").click()
+    tab.find("form.edit textarea").fill("2")
+    tab.button("Save").click()
+    tab.expect_text("Not yet: the disk is full. The action is kept and is sent again", "form.edit")
+    is_full = False
+    tab.expect_text("Saved as version 2.", "#notice", seconds=20)
+
+    is_full = True
+    tab.button("Undo").click()
+    tab.expect_text("Not yet: the disk is full.", "#notice")
+    is_full = False
+    tab.expect_text("Undone with version 3.", "#notice", seconds=20)
+
+    is_full = True
+    tab.open("dispatch", type="document/remove")
+    tab.field("path").fill("/a")
+    tab.button("Dispatch").click()
+    tab.expect_text("Not yet: the disk is full.", ".outcome")
+    tab.button("Give up").click()
+    tab.expect_text("Given up.")
