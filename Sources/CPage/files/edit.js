@@ -123,23 +123,23 @@ function inverse(can, kind, pointer, { seen, saved, around }) {
 // around the place; the form's `done`, which may be set later, is called with the pointer that has changed, the receipt and
 // the action that takes it back, or with nothing where the form is given up.
 export function editor(context, { kind, pointer, seen, around, done, member = "", initial, isAlone = false }) {
-    let control
+    let control, isSending = false
     // A form that is sent belongs to the store in which it was begun, also when another one is in sight.
     const { base, fork } = context
     const isNew = kind === "add" || kind === "append"
     const key = kind === "add" && h("input", { type: "text", autocomplete: "off", spellcheck: "false",
         value: member })
-    const value = kind !== "remove" && valueField(isNew ? initial ?? emptyOf(seen) : seen, () => run(false))
+    const value = kind !== "remove" && valueField(isNew ? initial ?? emptyOf(seen) : seen, () => element.requestSubmit())
     const seconds = kind !== "remove" && kind !== "append" && context.can.expire
         && h("input", { type: "text", inputmode: "decimal", autocomplete: "off" })
     const news = h("div", { role: "status" }), outcome = h("div", { class: "outcome", role: "status" })
     const verb = verbs[kind] + (fork ? " in the fork" : "")
     const buttons = [button("Preview", () => run(true)), h("button", { class: "primary" }, verb),
-        !isAlone && button("Cancel", () => form.done())]
+        !isAlone && button("Cancel", () => giveUp())]
     const entrance = () => key || value?.control || buttons[0]
     const element = h("form", { class: "edit", novalidate: true, "aria-label": titles[kind],
         onsubmit: event => { event.preventDefault(); run(false) },
-        onkeydown: event => { if (event.key === "Escape" && !isAlone) { event.stopPropagation(); form.done() } } },
+        onkeydown: event => { if (event.key === "Escape" && !isAlone) { event.stopPropagation(); giveUp() } } },
         h("h3", {}, titles[kind]), news,
         key && labelled("Name", key), value?.element,
         kind === "remove" && h("p", {}, "The place and all that is in it goes. The history keeps it."),
@@ -172,10 +172,18 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
         return `{"type":"${type}","payload":{${payload}},"expect":${kind === "add" ? tests() : before}}`
     }
 
+    // What is under way ends with the form.
+    function giveUp() {
+        if (isSending) context.say("Given up. Whether it was committed is shown by the commits.", 20)
+        control?.abort()
+        form.done()
+    }
+
     async function run(isDry) {
         const text = body(), saved = value && value.text()
         if (text === undefined || isBusy(buttons[1])) return
         const mine = control = new AbortController()
+        isSending = !isDry
         busy(true, ...buttons.slice(0, 2))
         fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Saving…"))
         try {
@@ -196,6 +204,7 @@ export function editor(context, { kind, pointer, seen, around, done, member = ""
                 : kind === "add" ? "There is a member of this name already. Choose another name, or edit that one."
                     : `Nothing is changed: the ${kind === "append" ? "list" : "value"} is not the one that you have seen.`))
         } finally {
+            isSending = false
             busy(false, ...buttons.slice(0, 2))
         }
     }

@@ -44,7 +44,7 @@ export function placePanel(context, { head, choose, leave }) {
         const around = pointer === "" ? undefined : tree.known(parent(pointer))?.value, key = keyOf(pointer)
         const form = editor(context, { kind, pointer, seen: part.value, around })
         form.key = key
-        form.element.addEventListener("input", () => kept.set(key, form))
+        for (const type of ["input", "submit"]) form.element.addEventListener(type, () => kept.set(key, form))
         adopt(form)
         draw()
         editing?.focus()
@@ -67,7 +67,9 @@ export function placePanel(context, { head, choose, leave }) {
     // Leaves the form; one with something typed stays with its place.
     function park() {
         if (editing && context.model?.kept.get(editing.key) === editing) {
-            context.say(`Not saved yet: what you have typed at ${cut(editing.pointer, 80) || "the whole state"} stays there.`, 20)
+            const place = cut(editing.pointer, 80) || "the whole state"
+            context.say(editing.kind === "remove" ? `Not removed yet: the form at ${place} stays there.`
+                : `Not saved yet: what you have typed at ${place} stays there.`, 20)
         } else editing?.close()
         editing = null
     }

@@ -624,3 +624,28 @@ def test_a_line_to_copy_waits_for_the_next_change_of_the_value(document, open_ta
 def cursor_of(server):
     with server.client() as client:
         return client.get("/v1").json["cursor"]
+
+
+def test_cancel_ends_what_is_under_way_and_a_removal_outlives_the_choice_of_another_place(document, open_tab):
+    tab = open_tab(document)
+    held = []
+    tab.page.route("**/v1/actions", lambda route: held.append(route) if route.request.method == "POST" else route.continue_())
+    form = edit(tab, "/users/ann/age")
+    ended = []
+    tab.page.on("requestfailed", lambda request: ended.append(request.url))
+    form.locator("textarea").fill("31")
+    tab.button("Save").click()
+    wait_until(lambda: held or tab.page.wait_for_timeout(20), "the action is sent")
+
+    tab.button("Cancel").click()
+
+    tab.expect_text("Given up. Whether it was committed is shown by the commits.", "#notice")
+    wait_until(lambda: [url for url in ended if url.endswith("/v1/actions")] or tab.page.wait_for_timeout(20), "the request ends")
+    held.clear()
+    tab.button("Remove").click()
+    form.locator("button.primary").click()
+    wait_until(lambda: held or tab.page.wait_for_timeout(20), "the removal is sent")
+    tab.find('[id="line-/users/ann/name"]').click()
+    tab.expect_text("Not removed yet: the form at /users/ann/age stays there.", "#notice")
+    held.pop().continue_()
+    tab.expect_text("Removed /users/ann/age", "#notice")
