@@ -3,16 +3,17 @@ import { curl, request } from "./api.js"
 import { busy, button, copyable, fill, foreign, h, isBusy, link, quote } from "./dom.js"
 import { patchView } from "./diff.js"
 import { field } from "./form.js"
-import { count, parse, plural, stringify, visible } from "./json.js"
+import { count, isEqual, parse, plural, stringify, visible } from "./json.js"
 import { picker } from "./picker.js"
 
 export async function open(main, parameters, context) {
     // A form belongs to the store in which it was begun, also when another one is in sight.
     const { base, fork } = context
     const catalogue = await context.catalogue()
-    // What is typed and not dispatched, by store and type, for as long as the page is open.
-    const { drafts } = context.model
-    let form = null, current = null, control = null
+    // What is typed and not dispatched, by store and type, for as long as the page is open; the form of an action that is
+    // under way is kept whole, until its answer.
+    const { drafts, kept } = context.model
+    let current = null, trial = null
     const types = h("ul", { class: "types" }),
         finder = picker("Find an action", types, () => context.announce(plural(drawTypes(), "action")))
     const side = h("section", { class: "side", "aria-label": "The action" })
@@ -36,7 +37,7 @@ export async function open(main, parameters, context) {
         const entry = catalogue.find(({ type }) => type === next.type)
         split.classList.toggle("has-detail", Boolean(next.type))
         if (entry && entry === current && !next.payload) return
-        control?.abort()
+        trial?.abort()
         current = entry
         const isChosen = finder.hasFocus()
         drawTypes()
@@ -46,27 +47,27 @@ export async function open(main, parameters, context) {
                     : h("p", {}, "Choose the action to dispatch.")))
             return
         }
-        form = field(entry.payload, { label: "Payload", pointer: "/payload" })
+        const draft = `${base} ${entry.type}`, sent = kept.get(`dispatch ${draft}`)
+        if (sent) {
+            fill(side, sent.element)
+            return
+        }
+        const form = field(entry.payload, { label: "Payload", pointer: "/payload" })
         const isEmpty = Object.keys(entry.payload.properties ?? {}).length === 0
             && entry.payload.additionalProperties === undefined
-        const draft = `${base} ${entry.type}`, given = next.payload ?? drafts.get(draft)
+        const given = next.payload ?? drafts.get(draft)
         let isInAddress = next.payload !== undefined
         if (given) {
             try { form.set(parse(given)) } catch { /* A broken address gives an empty form. */ }
         }
+        // Until something is typed into it, it has the action of the form.
         const raw = h("textarea", { class: "json mono", spellcheck: "false", "aria-label": "The action as JSON" })
-        const rawPlace = h("details", { class: "raw",
-            ontoggle: event => { if (event.currentTarget.open) raw.value = body() } },
-            h("summary", {}, "The action as JSON"), raw,
-            h("div", { class: "buttons" }, button("Take it into the form", () => {
-                try {
-                    form.set(parse(raw.value).payload)
-                    drafts.set(draft, form.text())
-                    forget()
-                } catch (error) {
-                    fill(outcome, h("p", { class: "error" }, `This is not JSON: ${error.message}`))
-                }
-            }, { class: "small" })))
+        let isRaw = false
+        const follow = () => { if (!isRaw) raw.value = body() }
+        const rawPlace = h("details", { class: "raw", ontoggle: follow, oninput: () => { isRaw = true } },
+            h("summary", {}, "The action as JSON"),
+            h("p", { class: "hint" }, "What you change here is sent in place of the form, for as long as this is open."), raw,
+            h("div", { class: "buttons" }, button("Take it into the form", takeIn, { class: "small" })))
         const outcome = h("div", { class: "outcome", role: "status" })
         const preview = button("Preview", () => run(true))
         const submit = h("button", { class: "primary" }, fork ? "Dispatch in the fork" : "Dispatch")
@@ -74,12 +75,14 @@ export async function open(main, parameters, context) {
             onsubmit: event => { event.preventDefault(); run(false) },
             // What was answered is of another text.
             oninput: event => {
-                if (rawPlace.contains(event.target)) return
-                drafts.set(draft, form.text())
-                if (isInAddress) {
-                    // The way back leads to what is typed, and not to what a link has brought.
-                    isInAddress = false
-                    context.remember("dispatch", { type: entry.type })
+                if (!rawPlace.contains(event.target)) {
+                    drafts.set(draft, form.text())
+                    follow()
+                    if (isInAddress) {
+                        // The way back leads to what is typed, and not to what a link has brought.
+                        isInAddress = false
+                        context.remember("dispatch", { type: entry.type })
+                    }
                 }
                 if (!isBusy(submit)) {
                     forget()
@@ -103,43 +106,70 @@ export async function open(main, parameters, context) {
                 : `{"type":${stringify(entry.type)},"payload":${payload}}`
         }
 
+        // The form has a type and a payload that its fields can hold; nothing of an action is left out without a word.
+        function takeIn() {
+            const before = parse(form.text())
+            try {
+                const { type, payload = {}, ...others } = parse(raw.value)
+                form.set(payload)
+                if (type === entry.type && Object.keys(others).length === 0 && isEqual(parse(form.text()), payload)) {
+                    drafts.set(draft, form.text())
+                    isRaw = false
+                    forget()
+                    return fill(outcome)
+                }
+                form.set(before)
+                fill(outcome, h("p", { class: "error" },
+                    "The form cannot hold all of this. Dispatch sends it as it stands here."))
+            } catch (error) {
+                fill(outcome, h("p", { class: "error" }, `This is not JSON: ${visible(error.message)}`))
+            }
+        }
+
         function forget() { form.refuse(null, null) }
 
         async function run(isDry) {
             if (isBusy(submit) || !isDry && !await context.confirmed(base)) return
             forget()
-            control?.abort()
-            const mine = control = new AbortController()
+            const mine = new AbortController()
+            if (isDry) trial = mine
+            else kept.set(`dispatch ${draft}`, { element, close: () => mine.abort() })
             busy(true, submit, preview)
             fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Sending…"))
             const onRetry = error => fill(outcome, h("p", {}, context.delay(error)),
                 button("Give up", () => mine.abort(), { class: "small" }))
-            const text = body(), payload = form.text()
+            const asText = isRaw && rawPlace.open, text = asText ? raw.value : body(), payload = form.text()
             const address = `${base}/actions${isDry ? "?dry-run" : ""}`
             try {
                 const found = isDry ? (await request(address,
                     { method: "POST", body: text, signal: mine.signal })).value
                     : await context.dispatch(text, { base, headers: { Prefer: "wait=5" }, signal: mine.signal, onRetry })
-                if (!isDry && drafts.get(draft) === payload) drafts.delete(draft)
+                if (!isDry && !asText && drafts.get(draft) === payload) drafts.delete(draft)
                 fill(outcome, isDry ? dryRun(found) : receipt(found), h("h3", {}, "To copy"),
                     copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`))
             } catch (error) {
                 if (mine.signal.aborted) fill(outcome, h("p", {},
                     "Given up. Whether the action was committed is shown by the commits."))
-                else refused(error, isDry)
+                else refused(error, isDry, asText)
             }
             busy(false, submit, preview)
+            if (isDry) return
+            kept.delete(`dispatch ${draft}`)
+            if (!mine.signal.aborted && !element.isConnected) {
+                context.say(`${visible(entry.type)}: ${outcome.querySelector("p").textContent}`, 20)
+            }
         }
 
-        function refused(error, isDry) {
-            let first = null
-            for (const { pointer, detail } of error.errors ?? []) {
+        function refused(error, isDry, asText) {
+            let first = asText ? raw : null
+            for (const { pointer, detail } of asText ? [] : error.errors ?? []) {
                 const target = form.refuse(pointer, visible(detail))
                 first ??= target
             }
             fill(outcome, h("div", { class: "refusal" },
                 h("p", {}, h("strong", {}, isDry ? "It would be refused. " : "Refused: nothing was changed. "),
                     visible(error.message)),
+                asText && error.errors?.map(({ pointer, detail }) => h("p", {}, foreign(pointer), ": ", visible(detail))),
                 error.code && h("p", { class: "hint" }, "Code ", h("code", {}, foreign(error.code)),
                     error.status && `, status ${error.status}`),
                 error.body?.expected !== undefined && h("p", {},
@@ -183,6 +213,6 @@ export async function open(main, parameters, context) {
     return {
         update: show,
         keys: finder.keys,
-        close() { control?.abort() },
+        close() { trial?.abort() },
     }
 }

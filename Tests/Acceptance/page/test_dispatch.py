@@ -193,3 +193,58 @@ def test_a_form_has_enums_lists_maps_and_members_that_may_be_left_out(server, op
     tab.button("Dispatch").click()
     tab.expect_text("Refused")
     expect_equal(sent[1:], [sent[0].replace('["a","c"]', '["c"]')], "the body sent again")
+
+
+def test_an_action_under_way_goes_on_when_the_view_is_left_and_keeps_its_key(server, open_tab):
+    tab = open_tab()
+    keys, is_full = [], True
+
+    def answer(route):
+        if route.request.method == "GET":
+            return route.continue_()
+        keys.append(route.request.headers["idempotency-key"])
+        return route.fulfill(status=503, json={"code": "not-durable", "detail": "the disk is full"}) if is_full else route.continue_()
+
+    tab.page.route("**/v1/actions", answer)
+    tab.open("dispatch", type="counter/add")
+    tab.field("amount").fill("7")
+    tab.button("Dispatch").click()
+    tab.expect_text("Not yet: the disk is full.")
+
+    tab.link("counter/reset").click()
+    tab.link("Live").click()
+    tab.expect_text("No commit yet")
+    tab.link("Dispatch").click()
+    tab.link("counter/add").click()
+    tab.expect_text("Not yet: the disk is full.")
+    tab.link("Live").click()
+    tab.expect_text("No commit yet")
+    is_full = False
+
+    tab.expect_text("counter/add: Committed as version 1.", "#notice", seconds=20)
+    expect_equal(len(set(keys)), 1, "the keys")
+    tab.link("Dispatch").click()
+    tab.link("counter/add").click()
+    expect_equal(tab.field("amount").input_value(), "", "the field of an action that is committed")
+
+
+def test_the_text_of_the_action_is_what_is_sent_once_it_is_changed(server, open_tab):
+    tab = open_tab().open("dispatch", type="counter/add")
+    tab.field("amount").fill("7")
+    tab.find("summary", has_text="The action as JSON").click()
+    raw = tab.page.get_by_label("The action as JSON", exact=True)
+    tab.field("amount").fill("8")
+    expect_equal(raw.input_value(), '{"type":"counter/add","payload":{"amount":8}}', "the text of the form")
+
+    raw.fill('{"type":"counter/add","payload":{"amount":5},"schedule":{"after":3600}}')
+    tab.button("Take it into the form").click()
+    tab.expect_text("The form cannot hold all of this.")
+    expect_equal(tab.field("amount").input_value(), "8", "the field")
+    raw.fill('{"type":"counter/add","payload":{"amount":5}}')
+    raw.press("Control+Enter")
+
+    tab.expect_text("Committed as version 1")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 5, "the counter")
+    tab.button("Take it into the form").click()
+    expect_equal(tab.field("amount").input_value(), "5", "the field of a text that it can hold")
