@@ -69,7 +69,11 @@ const context = {
     get can() { return model.can },
     get model() { return model },
     // The types of this client with the schemas of their payloads, asked for once.
-    catalogue: () => model.catalogue ??= api.get("/v1/actions").then(({ value }) => value.actions),
+    catalogue() {
+        const mine = model
+        return mine.catalogue ??= api.get("/v1/actions").then(({ value }) => value.actions,
+            error => { mine.catalogue = null; throw error })
+    },
     async makeFork(wish) {
         if (wish.from) wish.to ??= follower.head
         const { value } = await api.request("/v1/forks", { method: "POST", body: JSON.stringify(wish) })
@@ -249,12 +253,17 @@ async function route() {
         if (mine !== turn) return
         // These two say themselves from which cursor on, and with which filter, they follow.
         if (view !== "live" && view !== "state") follower.aim(context.base).catch(() => {})
-        const opened = await open(main, parameters, context)
+        // A view that is left before it is there fills what is no longer shown.
+        const container = h("div", { class: "view" }, h("p", { class: "empty" }, "…"))
+        fill(main, container)
+        const opened = await open(container, parameters, context)
         if (mine !== turn) return opened.close()
         current = opened
         if (hadFocus && !main.contains(document.activeElement)) toBeginning()
     } catch (error) {
         if (error.status === 401 || error.name === "AbortError" || mine !== turn) return
+        current?.close()
+        current = null
         fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" },
             shown.fork && error.status === 404
             ? "This fork is no longer there: a fork ends after some minutes." : error.message),

@@ -73,6 +73,7 @@ export async function open(main, parameters, context) {
     })).then(parts => parts.flat()).catch(error => { whole = null; throw error })
 
     async function find() {
+        if (!split.isConnected) return
         const mine = ++turn, words = finder.words()
         context.remember("docs", { ...last, q: search.value })
         if (words.length === 0) return drawContents()

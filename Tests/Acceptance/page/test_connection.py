@@ -155,3 +155,34 @@ def test_an_action_that_a_full_disk_delays_says_why_until_it_is_committed(worksp
     tab.expect_text("Not yet: the disk is full.", ".outcome")
     tab.button("Give up").click()
     tab.expect_text("Given up.")
+
+
+def test_a_view_that_is_left_before_it_is_there_does_not_cover_the_next_one(server, open_tab):
+    tab = open_tab().open("live")
+    tab.expect_text("No commit yet")
+    held = []
+    tab.page.route("**/v1/openapi.json", lambda route: held.append(route))
+    tab.link("API").click()
+    wait_until(lambda: held or tab.page.wait_for_timeout(20), "the document is asked for")
+
+    tab.link("Live").click()
+    tab.expect_text("No commit yet")
+    with tab.page.expect_response("**/v1/openapi.json"):
+        held.pop().continue_()
+    with server.client() as client:
+        client.commit(add(1))
+
+    tab.expect_text("1 commit")
+    expect("Find an operation" not in tab.text(), "the view that was left is shown")
+
+
+def test_what_failed_once_is_asked_for_again(server, open_tab):
+    tab = open_tab()
+    tab.page.route("**/v1/actions", lambda route: route.fulfill(status=500, json={"code": "internal", "detail": "a fault"}))
+    tab.open("dispatch", type="counter/add")
+    tab.expect_text("a fault")
+    tab.page.unroute_all()
+
+    tab.button("Try again").click()
+
+    tab.expect_text("counter/add", "h2")
