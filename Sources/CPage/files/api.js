@@ -12,7 +12,7 @@ export class Problem extends Error {
 // The server could not be reached, or the connection ended before the answer.
 class Unreachable extends Error {}
 
-// `unauthorized`, `gone` and `back`.
+// `unauthorized`, `gone`, `back`, and `busy` where the server answers that it cannot let the page follow now.
 export const events = new EventTarget()
 
 let token = null
@@ -120,8 +120,12 @@ export async function get(path, options = {}) {
 // the token of its beginning, so that nothing is sent again for another subject. What this module reads by itself is
 // bounded in size.
 export const client = base => connect(location.origin + base, { token: token ?? undefined, parse,
-    // A refusal, such as a 401, is an answer.
-    onConnection: (isThere, error) => tell(isThere || error.isPassing === false) })
+    // A problem is an answer.
+    onConnection(isThere, error) {
+        const isAnswered = isThere || error.status > 0
+        tell(isAnswered)
+        if (isAnswered && error?.isPassing) events.dispatchEvent(new CustomEvent("busy", { detail: error.detail }))
+    } })
 
 // `onRetry` is called with each problem after which the action is sent again.
 export async function post(base, body, { headers, signal, query = "", onRetry } = {}) {

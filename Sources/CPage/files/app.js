@@ -128,7 +128,7 @@ const context = {
         busy(true, control)
         try {
             const { blob } = await api.request("/v1/journal/backup", { blob: true })
-            save("storekeeper.backup", blob)
+            save("storekeeper.tar", blob)
         } catch (error) {
             say(error.code === "no-journal"
                 ? "This server keeps its state in memory only: there is no journal to back up." : error.message)
@@ -316,7 +316,8 @@ api.events.addEventListener("unauthorized", async () => {
 function drawStatus() {
     const isGone = api.isGone()
     document.body.classList.toggle("gone", isGone)
-    status.textContent = isGone ? "The server does not answer" : follower.head
+    status.textContent = isGone ? "The server does not answer" : follower.failure
+        ? "Not followed: the page asks again" : follower.head
         ? `Version ${count(api.versionOf(follower.head))}${shown.fork ? " of the fork" : ""}` : ""
 }
 
@@ -324,6 +325,7 @@ api.events.addEventListener("gone", () => {
     drawStatus()
     say("The server does not answer. The page asks again until it does; what you have typed stays.", 0)
 })
+api.events.addEventListener("busy", ({ detail }) => say(`${visible(detail)}. The page asks again.`))
 api.events.addEventListener("back", ({ detail }) => {
     drawStatus()
     say(`The server is back after ${detail}; the page goes on where it was.`)
@@ -338,7 +340,8 @@ follower.addEventListener("reset", ({ detail }) => {
 })
 follower.addEventListener("failed", ({ detail }) => {
     // A filter that names nothing is said beside the filter.
-    if (detail.status !== 400) say(detail.message, 0)
+    if (detail.status !== 400) say(visible(detail.message), 20)
+    drawStatus()
 })
 follower.addEventListener("lost", () => {
     follower.stop()

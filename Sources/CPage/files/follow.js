@@ -16,7 +16,8 @@ async function beginning(base, signal) {
 }
 
 // Events: `aimed` at a store, `commits` with {commits, head}, `jump` when commits were passed over, `head` when only
-// that is known, `reset` when the history is gone, `lost` when the store is, `failed` when the server refuses.
+// that is known, `reset` when the history is gone, `lost` when the fork is, `failed` when the server refuses; but for a
+// filter at fault, it is asked again, and `failure` is why it is not followed.
 export class Follower extends EventTarget {
     // Follows with this filter; returns the cursor from which the events go on.
     async aim(base, filter = {}) {
@@ -39,7 +40,7 @@ export class Follower extends EventTarget {
 
     stop() {
         this.control?.abort()
-        this.key = this.head = null
+        this.key = this.head = this.failure = null
     }
 
     async #follow(signal) {
@@ -66,8 +67,13 @@ export class Follower extends EventTarget {
             }
         } catch (error) {
             if (jump.signal.aborted) return
+            if (commits.length > 0) flush()
             if (error.status === 401) events.dispatchEvent(new Event("unauthorized"))
-            else this.#emit(error.status === 404 ? "lost" : "failed", error)
+            else if (error.status === 404 && this.base !== "/v1") this.#emit("lost")
+            else {
+                if (error.status !== 400) this.failure = error
+                this.#emit("failed", error)
+            }
             this.key = null
         } finally {
             clearTimeout(timer)
@@ -82,17 +88,27 @@ export class Follower extends EventTarget {
         while (!signal.aborted) {
             await pause(HEAD_SECONDS * 1000, signal)
             if (document.hidden) hasBeenHidden = true
-            if (signal.aborted || document.hidden || !(isFiltered || this.isLate || hasBeenHidden)) continue
+            if (signal.aborted || document.hidden
+                || !(isFiltered || this.isLate || hasBeenHidden || this.failure)) continue
             hasBeenHidden = this.isLate = false
-            const found = await beginning(this.base, signal).catch(() => null)
-            if (!found || signal.aborted || epochOf(found.cursor) !== epochOf(this.next)) continue
+            const found = await (this.failure ? get(`${this.base}/changes${query({ since: "now", ...this.filter })}`, { signal })
+                : beginning(this.base, signal)).catch(() => null)
+            if (!found || signal.aborted) continue
+            if (this.failure) {
+                this.failure = null
+                this.#emit("head")
+                this.#follow(signal)
+                continue
+            }
+            if (epochOf(found.cursor) !== epochOf(this.next)) continue
             this.head = found.cursor
             if (isFiltered) {
                 this.#emit("head")
             } else if (versionOf(found.cursor) - versionOf(this.next) > LAG_MAX) {
+                const passed = versionOf(found.cursor) - versionOf(this.next)
                 this.jumping.abort()
                 this.next = found.cursor
-                this.#emit("jump", { head: found.cursor })
+                this.#emit("jump", { head: found.cursor, passed })
                 this.#follow(signal)
             }
         }

@@ -51,20 +51,20 @@ export async function open(main, parameters, context) {
     }
     fillExport()
 
+    const wait = number => {
+        waiting += number
+        setPaused(true)
+    }
     const onCommits = ({ detail: { commits, head } }) => {
-        if (isPaused) {
-            waiting += commits.length
-            setPaused(true)
-            return
-        }
+        if (isPaused) return wait(commits.length)
         if (!source) return
         list.grown(source.take(commits, head))
         say()
     }
-    const onJump = ({ detail: { head } }) => {
-        if (isPaused || !source) return
-        if (source instanceof History) list.grown(source.take([], head))
-        else show(parameters)
+    const onJump = ({ detail: { head, passed } }) => {
+        if (isPaused) wait(passed)
+        else if (source instanceof History) list.grown(source.take([], head))
+        else if (source) begin()
     }
     follower.addEventListener("commits", onCommits)
     follower.addEventListener("jump", onJump)

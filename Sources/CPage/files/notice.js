@@ -10,7 +10,8 @@ export function say(text, seconds = 8, undo) {
     const before = notice.querySelector("button")
     if (before && before === document.activeElement) document.getElementById("main").focus()
     before?.remove()
-    said.textContent = text
+    // A screen reader says anew what is written anew.
+    if (said.textContent !== text) said.textContent = text
     if (undo) notice.append(button("Undo", undo, { class: "small" }))
     clearTimeout(silence)
     if (seconds) silence = setTimeout(() => say("", 0), seconds * 1000)

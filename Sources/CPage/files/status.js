@@ -29,8 +29,8 @@ export async function open(main, parameters, context) {
         h("div", { class: "columns charts" }, Object.values(charts).filter(Boolean).map(chart => chart.element)),
         h("section", {}, waiters), hooks.element, h("section", {}, grants),
         context.can.backup && first.journal && h("section", {}, h("h3", {}, "Backup"),
-            h("p", { class: "hint" }, "A whole copy of the journal as of now, which ",
-                h("code", {}, "storekeeper journal restore"), " takes."),
+            h("p", { class: "hint" }, "A whole copy of the journal as of now. To use it, unpack it with tar, then ",
+                h("code", {}, "storekeeper journal restore --from"), " the directory."),
             h("div", { class: "buttons" }, button("Download a backup", event => context.backup(event.currentTarget)))),
         h("section", {}, copyable("These figures", curl("/v1/operations")))))
 

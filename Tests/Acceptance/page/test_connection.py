@@ -185,4 +185,29 @@ def test_what_failed_once_is_asked_for_again(server, open_tab):
 
     tab.button("Try again").click()
 
-    tab.expect_text("counter/add", "h2")
+    tab.expect_text("counter/add", ".action h2")
+
+
+def test_a_server_that_is_busy_is_not_gone(server, open_tab):
+    tab = open_tab()
+    busy = {"status": 503, "json": {"code": "too-many-waiters", "detail": "too many requests wait"}}
+    tab.page.route("**/v1/changes*wait=25*", lambda route: route.fulfill(**busy))
+
+    tab.open("live")
+
+    tab.expect_text("too many requests wait. The page asks again.", "#notice")
+    expect_equal(tab.text("#status"), "Version 0", "the status")
+
+
+def test_following_goes_on_after_an_answer_that_ends_it(server, open_tab):
+    tab = open_tab().open("live")
+    tab.expect_text("No commit yet")
+    tab.page.route("**/v1/changes*", lambda route: route.fulfill(status=404, json={"code": "status-404", "detail": "of a proxy"}))
+
+    with server.client() as client:
+        client.commit(add(1))
+    tab.expect_text("Not followed: the page asks again", "#status", seconds=40)
+    tab.page.unroute_all()
+
+    tab.expect_text("Version 1", "#status", seconds=20)
+    tab.expect_text("1 commit")
