@@ -30,8 +30,13 @@ export function setToken(value) {
 }
 
 export const pause = (milliseconds, signal) => new Promise(resolve => {
-    const timer = setTimeout(resolve, milliseconds)
-    signal?.addEventListener("abort", () => { clearTimeout(timer); resolve() }, { once: true })
+    const end = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener("abort", end)
+        resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    signal?.addEventListener("abort", end)
 })
 
 function tell(isThere) {

@@ -76,21 +76,18 @@ const context = {
     },
     async makeFork(wish) {
         if (wish.from) wish.to ??= follower.head
+        const mine = turn
         const { value } = await api.request("/v1/forks", { method: "POST", body: JSON.stringify(wish) })
-        location.hash = address("compare", {}, value.name)
-        return value
+        if (mine === turn) location.hash = address("compare", {}, value.name)
+        else say("The fork is made: it stands under Forks.", 20)
     },
     // Commits to the store in sight; undefined where the question of page_confirm was answered with no. It ends with its
     // signal, and when its subject signs out. `onRetry` shows why it is not yet committed.
     async dispatch(body, { base = context.base, signal, onRetry, ...options } = {}) {
         onRetry ??= error => say(context.delay(error), 20)
-        const control = new AbortController(), { signedIn } = typed
+        const signals = [typed.signedIn.signal, signal].filter(Boolean)
         if (!await confirmed(base)) return
-        for (const each of [signedIn.signal, signal]) {
-            if (each?.aborted) control.abort()
-            each?.addEventListener("abort", () => control.abort())
-        }
-        return api.post(base, body, { ...options, onRetry, signal: control.signal })
+        return api.post(base, body, { ...options, onRetry, signal: AbortSignal.any(signals) })
     },
     // Why an action that is under way is not yet committed.
     delay: ({ status, message }) => `${status ? `Not yet: ${visible(message)}.` : "The server does not answer."} `

@@ -5,7 +5,8 @@ import { patchView } from "./diff.js"
 import { bytes, byteCount, count, isWithin, parent, path, plural, pretty, stringify } from "./json.js"
 import { scriptOf } from "./export.js"
 
-const CASCADE_EXAMINED = 2000
+// Within which the commits of a cascade are looked for.
+const CASCADE_EXAMINED = 500, CASCADE_BYTES = 2_000_000
 // The most changes of a commit that is undone; each asks for the value before and the one after.
 const UNDO_MAX = 100
 
@@ -46,7 +47,7 @@ export function commitView(context, cursor, { back } = {}) {
             ? "The server no longer keeps this commit." : error.code === "cursor-lost"
                 ? "This commit is of another history: the server has begun a new one since." : error.message))
     })
-    return { element, close: () => control.abort() }
+    return { element, cursor, close: () => control.abort() }
 }
 
 function content(context, commit, signal) {
@@ -133,19 +134,20 @@ function cascade(context, commit, signal) {
             { signal })).value : commit
         const found = [first]
         const until = Math.max(commit.version, first.version) + CASCADE_EXAMINED
-        let since = first.cursor, more = true
-        while (more && versionOf(since) < until) {
-            const { value } = await get(`${context.base}/changes${query({ since, limit: 500 })}`, { signal })
+        let since = first.cursor, more = true, size = 0
+        for (let limit = 20; more && versionOf(since) < until && size < CASCADE_BYTES; limit = 100) {
+            const { value, length } = await get(`${context.base}/changes${query({ since, limit })}`, { signal })
             found.push(...value.changes.filter(other => other.root === root && other.version > first.version))
             since = value.next
             more = value.more
+            size += length
         }
         if (found.length === 1 && !commit.root) {
             fill(place)
             return
         }
         fill(place, h("h3", {}, `Cascade of ${plural(found.length, "commit")}`), branch(context, found, first, commit),
-            more && h("p", { class: "hint" }, `Among the ${count(CASCADE_EXAMINED)} commits that follow.`))
+            more && h("p", { class: "hint" }, `Among the ${count(versionOf(since) - first.version)} commits that follow.`))
     }
     look().catch(error => { if (!signal.aborted) fill(place,
         h("p", { class: "hint" }, `The cascade cannot be shown: ${error.message}`)) })

@@ -180,6 +180,7 @@ export class Filtered {
             while (!this.isComplete && !this.isFull && this.length < enough && !this.isClosed) {
                 const { value } = await get(`${this.base}/changes${query({ before: this.next,
                     limit: this.isOnlySeen ? 1000 : CHUNK, ...this.filter })}`)
+                if (this.isClosed) return
                 this.#lines.push(...value.changes.filter(commit => commit.version <= this.newest && this.#keeps(commit))
                     .map(summary))
                 this.next = value.next

@@ -10,7 +10,7 @@ import { VirtualList } from "./list.js"
 const ROW = 44
 
 export async function open(main, parameters, context) {
-    let source, list, detail, isPaused = false, waiting = 0, filter = {}, isOnlySeen = false
+    let source, list, detail, way, typing, isClosed = false, isPaused = false, waiting = 0, filter = {}, isOnlySeen = false
     const chosen = new Set()
     const follower = context.follower
     const fields = {
@@ -47,7 +47,10 @@ export async function open(main, parameters, context) {
     context.catalogue().then(actions => fill(types, actions.map(({ type }) => h("option", { value: type }))), () => {})
 
     for (const field of Object.values(fields)) {
-        field.addEventListener("input", () => context.go("live", now(), true))
+        field.addEventListener("input", () => {
+            clearTimeout(typing)
+            typing = setTimeout(() => context.go("live", now(), true), 250)
+        })
     }
     fillExport()
 
@@ -113,14 +116,15 @@ export async function open(main, parameters, context) {
     async function begin() {
         if (filter.types) filter.types = filter.types.split(/[\s,]+/).filter(Boolean).join(",")
         const mine = filter
+        if (source) source.isClosed = true
         let cursor
         try {
             cursor = await follower.aim(context.base, filter)
         } catch (error) {
-            if (mine === filter && error.name !== "AbortError") refuse(error)
+            if (mine === filter && !isClosed && error.name !== "AbortError") refuse(error)
             return
         }
-        if (mine !== filter) return
+        if (mine !== filter || isClosed) return
         for (const field of Object.values(fields)) field.removeAttribute("aria-invalid")
         let isTold = false
         const changed = () => {
@@ -133,7 +137,8 @@ export async function open(main, parameters, context) {
         source = Object.keys(filter).length || isOnlySeen
             ? new Filtered(context.base, cursor, filter, isOnlySeen, changed)
             : new History(context.base, cursor, follower.oldest, changed)
-        source.failed = refuse
+        const begun = source
+        source.failed = error => { if (!begun.isClosed) refuse(error) }
         list?.close()
         list = new VirtualList({
             role: "listbox", label: "Commits, newest first", rowHeight: ROW, source, draw,
@@ -143,6 +148,7 @@ export async function open(main, parameters, context) {
             keys: (event, index) => event.key === " " && mark(index),
         })
         fill(listPlace, list.element)
+        waiting = 0
         setPaused(false)
         list.refresh()
         say()
@@ -198,7 +204,6 @@ export async function open(main, parameters, context) {
         if (!value && waiting) {
             waiting = 0
             pauseButton.textContent = "Pause"
-            source = null
             begin()
             return
         }
@@ -208,25 +213,32 @@ export async function open(main, parameters, context) {
     const back = () => link("← Commits", context.address("live", { ...now(), commit: undefined }), { class: "back" })
 
     async function choose(next) {
+        // Another filter leaves the commit as it is.
+        if (detail && next.commit === detail.cursor && !next.id) {
+            way.href = back().href
+            return moveTo(next.commit)
+        }
         detail?.close()
         detail = null
         if (next.id) {
             try {
                 const { value } = await get(`${context.base}/actions/${encodeURIComponent(next.id)}`)
-                return context.go("live", { ...now(), commit: value.cursor }, true)
+                if (parameters === next && !isClosed) context.go("live", { ...now(), commit: value.cursor }, true)
+                return
             } catch (error) {
+                if (parameters !== next || isClosed) return
                 split.classList.add("has-detail")
                 return fill(side, h("div", { class: "detail" }, back(), h("p", { class: "error", role: "alert" }, error.message)))
             }
         }
         split.classList.toggle("has-detail", Boolean(next.commit))
         if (next.commit) {
-            detail = commitView(context, next.commit, { back: back() })
+            way = back()
+            detail = commitView(context, next.commit, { back: way })
             fill(side, detail.element)
             // On a narrow screen the list has given way to the commit.
             if (left.offsetParent === null) detail.element.focus()
-            const index = source && epochOf(next.commit) === source.epoch ? source.indexOf(versionOf(next.commit)) : -1
-            if (index >= 0) list.move(index)
+            moveTo(next.commit)
         } else {
             const address = `${context.base}/changes${query({ since: "now", wait: 25, ...filter })}`
             fill(side, h("div", { class: "detail" },
@@ -234,7 +246,13 @@ export async function open(main, parameters, context) {
                 context.can.fork && waysToCommit(context),
                 h("p", { class: "hint" }, "Arrows move, Enter opens, space selects for the export, p pauses."),
                 copyable("Follow from here", curl(address))))
+            list?.refresh(true)
         }
+    }
+
+    function moveTo(commit) {
+        const index = source && epochOf(commit) === source.epoch ? source.indexOf(versionOf(commit)) : -1
+        if (index >= 0) list.move(index)
         list?.refresh(true)
     }
 
@@ -263,6 +281,9 @@ export async function open(main, parameters, context) {
         keys: event => event.key === "p" ? (setPaused(!isPaused), true) : event.key === "/"
             ? (fields.types.focus(), true) : false,
         close() {
+            isClosed = true
+            clearTimeout(typing)
+            if (source) source.isClosed = true
             follower.removeEventListener("commits", onCommits)
             follower.removeEventListener("jump", onJump)
             detail?.close()

@@ -38,23 +38,23 @@ export function restoreForm(context, payload, { version, title }) {
     }
 
     async function restore() {
-        busy(true, submit)
+        busy(true, preview, submit)
         try {
             const receipt = await context.dispatch(text, { base: "/v1", query: "?path=", headers: condition() })
-            if (!receipt) busy(false, submit)
+            if (!receipt) busy(false, preview, submit)
             else {
                 context.say(`It is the present now, with version ${count(receipt.version)}.`, 20)
-                context.toPresent()
+                if (outcome.isConnected) context.toPresent()
             }
         } catch (error) {
-            refused(error)
+            busy(false, preview)
+            if (error.status !== 412) return refused(error)
+            await look()
+            outcome.prepend(h("p", { class: "error" }, "Nothing is done: the present has changed since the preview."))
         }
     }
 
-    function refused(error) {
-        fill(outcome, h("p", { class: "error" }, error.status === 412
-            ? "The present has changed since the preview. Look at a new preview first." : visible(error.message)))
-    }
+    const refused = error => fill(outcome, h("p", { class: "error" }, visible(error.message)))
 
     return h("section", { class: "restore", "aria-label": title }, h("h3", {}, title),
         h("p", { class: "hint" }, "One more commit leads there. The history stays, so that there is a way back from it, too."),

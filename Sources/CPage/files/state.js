@@ -257,6 +257,7 @@ export async function open(main, parameters, context) {
     // Opens the way to a place, which may need what is around it first.
     async function reveal(pointer) {
         selected = pointer
+        const mine = tree
         const ways = [pointer]
         for (let outer = pointer; outer !== ""; outer = parent(outer)) ways.unshift(parent(outer))
         for (const way of ways) {
@@ -266,7 +267,8 @@ export async function open(main, parameters, context) {
             for (let turn = 0; turn < 100 && (tree.known(way)?.kind
                 ?? "fetching") === "fetching"; turn++) await new Promise(resolve => setTimeout(resolve, 20))
         }
-        if (isClosed) return
+        // Another place or version has been chosen meanwhile.
+        if (isClosed || selected !== pointer || mine !== tree) return
         redraw()
         for (let index = 0, most = lines.length; index < most; index++) {
             if (lines.at(index).pointer !== pointer) continue

@@ -92,7 +92,7 @@ export async function open(main, parameters, context) {
                     if (signal.aborted) return
                     etag = found.etag ?? etag
                     if (found.value) draw(found.value)
-                    if (!mayWait) await pause(2000, signal)
+                    await pause(mayWait ? 250 : 2000, signal)
                 })
             } catch (error) {
                 if (signal.aborted || error.status === 401) return

@@ -170,3 +170,42 @@ def test_the_commits_of_an_element_are_those_that_change_it(workspace, open_tab)
     tab.open("live", path="/shopping/2")
     tab.expect_text("4 commits")
     expect_equal(versions(tab), [8, 7, 4, 1], "the commits of the third element")
+
+
+def test_a_filter_that_is_typed_is_asked_for_once_and_leaves_the_chosen_commit(server, open_tab):
+    with server.client() as client:
+        for _ in range(3):
+            client.commit(add(1))
+    tab = open_tab().open("live")
+    tab.find(".line").first.click()
+    tab.expect_text("What it changed", ".side")
+    answered = []
+    tab.page.on("request", lambda request: answered.append(request.url) if "before=now" in request.url else None)
+    tab.page.evaluate("document.querySelector('.detail').isKept = true")
+
+    tab.page.keyboard.press("/")
+    tab.page.keyboard.type("counter/reset", delay=5)
+
+    tab.expect_text("No commit is like this.")
+    expect_equal(len(answered), 1, "the scans of the history")
+    expect(tab.page.evaluate("document.querySelector('.detail').isKept"), "the commit is drawn again")
+
+
+def test_an_id_that_is_found_late_does_not_lead_back(server, open_tab):
+    with server.client() as client:
+        client.commit(add(1, id="mine"))
+    tab = open_tab().open("live")
+    tab.expect_text("1 commit")
+    held = []
+    tab.page.route("**/v1/actions/mine", lambda route: held.append(route))
+    tab.page.get_by_label("ID", exact=True).fill("mine")
+    tab.page.keyboard.press("Enter")
+    wait_until(lambda: held or tab.page.wait_for_timeout(20), "the ID is asked for")
+
+    tab.link("State").click()
+    tab.expect_text("counter")
+    with tab.page.expect_response("**/v1/actions/mine"):
+        held.pop().continue_()
+    tab.page.wait_for_timeout(300)
+
+    expect("#/state" in tab.page.url, "the page has left for", tab.page.url)

@@ -248,3 +248,22 @@ def test_another_domain_has_no_button_to_undo_a_commit_and_the_author_is_not_nam
     tab.open("state", path="/counter/value")
     tab.button("Who changed this last?").click()
     tab.expect_text("no author is recorded: the server has no tokens.", ".side")
+
+
+def test_a_version_that_cannot_be_the_present_as_previewed_gets_a_new_preview(document, open_tab):
+    put(document, "/name", "y")
+    with document.client() as client:
+        cursor = client.get("/v1").json["cursor"]
+    put(document, "/name", "z")
+    tab = open_tab(document).open("state", at=cursor)
+    tab.button("Preview").click()
+    tab.expect_text("It would change")
+    put(document, "/name", "what nobody has seen")
+
+    tab.button("Make this the present").click()
+
+    tab.expect_text("Nothing is done: the present has changed since the preview.", ".restore")
+    tab.expect_text('"what nobody has seen"', ".restore .removed")
+    tab.button("Make this the present").click()
+    tab.expect_text("It is the present now, with version 5.", "#notice")
+    expect_equal(state(document)["name"], "y", "the name")
