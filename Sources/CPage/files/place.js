@@ -9,6 +9,9 @@ import { restoreForm } from "./restore.js"
 import { isTabular } from "./table.js"
 import { VISIBLE } from "./tree.js"
 
+// The tag of a value that changes is asked for this often at most.
+const TAG_MILLISECONDS = 1000
+
 const editTitles = { change: "Edit", add: "Add a member", append: "Add an element", remove: "Remove" }
 const editKeys = { e: ["change"], a: ["add", "append"], Delete: ["remove"] }
 
@@ -23,11 +26,16 @@ function plainTest(part) {
 export function placePanel(context, { head, choose, leave }) {
     const panel = h("div", { class: "detail", tabindex: "-1" })
     const back = () => button("← State", () => leave(), { class: "back small" })
-    const facts = h("dl", { class: "facts" }), lines = h("div", {})
+    const facts = h("dl", { class: "facts" }), lines = h("div", {}), waitLine = h("div", {})
+    // These stay while the value of the place changes, with where they are scrolled to and what was answered.
+    const text = h("bdi"), value = h("pre", { class: "json", tabindex: "0" }, text)
+    const who = h("div", { class: "found", role: "status" }), since = link("When did this happen?", "", { class: "button" })
     // The forms with something typed that is not saved, by their stores and places, for as long as the page is open.
     const { kept } = context.model
     const keyOf = pointer => `${context.base} ${pointer}`
     let tree, pointer = null, part, editing = null, turn = 0, hasChanged = false, cursorLine
+    // The place and the shape of what is drawn; the address of the value, when its tag was asked for last, and the request.
+    let shownPlace, lined, drawn, address, tagged, tagging, timer
 
     // How this client may change the place where it is seen.
     function edits() {
@@ -78,7 +86,8 @@ export function placePanel(context, { head, choose, leave }) {
     async function showOther(content) {
         const mine = ++turn
         park()
-        pointer = null
+        clearTag()
+        pointer = drawn = null
         fill(panel, back(), h("p", { class: "hint" }, "Looking…"))
         const found = await content().catch(error => h("p", { class: "error", role: "alert" }, error.message))
         if (mine === turn) fill(panel, back(), found)
@@ -94,39 +103,52 @@ export function placePanel(context, { head, choose, leave }) {
 
     function draw() {
         if (pointer === null) return
-        const mine = ++turn
+        turn++
         part = tree.known(pointer)
         // What is being typed stays; the form says what has changed below it.
         if (editing?.pointer !== pointer || tree.version !== null) park()
         const before = tree.version === null && kept.get(keyOf(pointer))
         if (before && !editing) adopt(before)
         if (editing && (part?.kind === "value" || part?.kind === "absent")) editing.told(part.value)
-        drawLines(mine)
+        const here = stringify([keyOf(pointer), tree.version]), shape = stringify([here, part?.kind, part?.isCut])
+        if (here !== shownPlace) {
+            shownPlace = here
+            clearTag()
+            fill(who)
+        }
+        if (shape !== lined) {
+            lined = shape
+            drawLines()
+        } else cursorLine.put(cursor())
+        drawTag()
+        if (part?.kind === "value") text.textContent = pretty(part.value)
+        since.href = context.address("bisect", { path: pointer, to: tree.version ?? undefined, ...plainTest(part) })
         if (editing && panel.contains(editing.element)) {
             hasChanged = false
             return
         }
         tell()
-        const who = h("div", { class: "found", role: "status" })
+        const kinds = edits(), isTable = isTabular(part) && tree.version === null
+        const now = stringify([shape, part?.kind === "large" ? part.bytes : null, kinds, isTable, editing !== null])
+        if (now === drawn) return
+        drawn = now
         fill(panel,
             back(),
             h("h2", {}, pointer === "" ? "The whole state" : h("bdi", { class: "mono" }, foreign(pointer, 300))),
             tree.version !== null && h("p", { class: "hint" }, `As it was at version ${count(tree.version)}. `,
                 link("Now", context.address("state", { path: pointer || undefined }))),
-            isTabular(part) && tree.version === null && h("div", { class: "buttons" },
+            isTable && h("div", { class: "buttons" },
                 link("As a table", context.address("table", { path: pointer || undefined }), { class: "button" })),
-            editing ? editing.element : edits().length > 0 && h("div", { class: "buttons" },
-                edits().map(kind => button(editTitles[kind], () => edit(kind)))),
+            editing ? editing.element : kinds.length > 0 && h("div", { class: "buttons" },
+                kinds.map(kind => button(editTitles[kind], () => edit(kind)))),
             facts,
             h("div", { class: "buttons" },
-                button("Who changed this last?", event => whoDid(who, event.currentTarget), { class: "who" }),
+                button("Who changed this last?", event => whoDid(event.currentTarget), { class: "who" }),
                 link("All commits of it", context.address("live", { path: pointer || undefined }), { class: "button" }),
-                context.can.bisect && !context.fork && link("When did this happen?", context.address("bisect",
-                    { path: pointer, to: tree.version ?? undefined, ...plainTest(part) }), { class: "button" })),
+                context.can.bisect && !context.fork && since),
             who,
             part?.kind === "large" && button(`Fetch ${bytes(part.bytes)}`, () => tree.want(pointer, true)),
-            part?.kind === "value" && !editing && [h("h3", {}, "Value"),
-                h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(part.value)))],
+            part?.kind === "value" && !editing && [h("h3", {}, "Value"), value],
             part?.kind === "absent" && h("p", { class: "hint" }, tree.version !== null ? "Nothing was here at this version." : context.can.set
                 ? "Nothing is here now. Add it at the value around it." : "Nothing is here now. It appears when it comes."),
             tree.version !== null && context.can.restore && !context.fork && restoreForm(context,
@@ -136,36 +158,52 @@ export function placePanel(context, { head, choose, leave }) {
 
     const cursor = () => `${epochOf(tree.cursor)}.${tree.at}`
 
-    // The tag, and the lines to copy.
-    function drawLines(mine) {
-        let address
+    // The lines to copy.
+    function drawLines() {
+        address = undefined
         try {
             address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}`
         } catch { /* A browser has no address for it. */ }
         cursorLine = copyable("Cursor", cursor())
         fill(facts)
+        fill(waitLine)
         fill(lines, copyable("Pointer", pointer === "" ? '""' : pointer), cursorLine,
             part?.isCut ? tree.version === null && copyable("All that this token sees", curl(context.base + VISIBLE))
-                : address && copyable("This value", curl(address)))
-        if (!address || part?.isCut || part?.kind === "absent") return
-        // The tag of a large part costs the server its whole encoding, so it comes when it is asked for.
-        if (part?.kind === "value") showTag()
-        else facts.append(fact("ETag", button("Show", showTag, { class: "small", "aria-label": "Show its ETag" })))
-
-        async function showTag() {
-            try {
-                const { etag, length, coding } = await request(address, { method: "HEAD" })
-                if (mine !== turn) return
-                fill(facts, fact("ETag", h("code", {}, etag ?? "none")),
-                    length > 0 && fact("Size", bytes(length) + (coding ? ` as ${coding}` : "")))
-                if (etag && tree.version === null) lines.append(copyable("Wait for its next change",
-                    curl(`${address}?wait=25`, ` -H ${quote(`If-None-Match: ${etag}`)}`)))
-            } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
-        }
+                : address && copyable("This value", curl(address)), waitLine)
     }
 
-    async function whoDid(place, control) {
-        const asked = pointer
+    // The tag of a large part costs the server its whole encoding, so it comes when it is asked for.
+    function drawTag() {
+        if (!address || part?.isCut || part?.kind === "absent") return
+        if (part?.kind === "value") {
+            timer ??= setTimeout(showTag, Math.max(0, tagged + TAG_MILLISECONDS - Date.now()))
+        } else fill(facts, fact("ETag", button("Show", showTag, { class: "small", "aria-label": "Show its ETag" })))
+    }
+
+    async function showTag() {
+        clearTag()
+        const { signal } = tagging = new AbortController()
+        tagged = Date.now()
+        try {
+            const { etag, length, coding } = await request(address, { method: "HEAD", signal })
+            if (signal.aborted) return
+            fill(facts, fact("ETag", h("code", {}, etag ?? "none")),
+                length > 0 && fact("Size", bytes(length) + (coding ? ` as ${coding}` : "")))
+            fill(waitLine, etag && tree.version === null && copyable("Wait for its next change",
+                curl(`${address}?wait=25`, ` -H ${quote(`If-None-Match: ${etag}`)}`)))
+        } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
+    }
+
+    function clearTag() {
+        clearTimeout(timer)
+        tagging?.abort()
+        timer = null
+        tagged = 0
+    }
+
+    async function whoDid(control) {
+        const asked = pointer, place = h("div", {})
+        fill(who, place)
         busy(true, control)
         const before = tree.version === null || tree.version >= head() ? "now"
             : `${epochOf(tree.cursor)}.${tree.version + 1}`
@@ -202,7 +240,7 @@ export function placePanel(context, { head, choose, leave }) {
         },
         // Commits have come that do not concern the place.
         moved() { if (pointer !== null) cursorLine.put(cursor()) },
-        close: park,
+        close() { park(); clearTag() },
         // More of the state has been fetched.
         refresh() {
             if (pointer === null) return

@@ -1,7 +1,7 @@
 """The state as a tree, now and as it was, and who changed what."""
 
 from harness.actions import action, add, bulk
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 
 
 def test_the_tree_shows_the_present_and_marks_what_a_commit_has_changed(server, open_tab):
@@ -119,3 +119,23 @@ def test_go_to_takes_a_pointer_or_finds_keys_and_values(server, open_tab):
     go_to.fill("nowhere")
     tab.button("Go").click()
     tab.expect_text("No key and no value has this text.", ".side")
+
+
+def test_what_is_read_beside_a_busy_place_stays_while_its_value_changes(workspace, open_tab):
+    server = workspace.server(domain="document")
+    set_to = lambda client, value: client.commit(action("document/set", {"path": "/busy", "value": {"n": value}}))
+    with server.client() as client:
+        set_to(client, 0)
+        tab = open_tab(server).open("state", path="/busy")
+        tab.button("Who changed this last?").click()
+        tab.expect_text("Last changed", ".side")
+        tab.expect_text("Wait for its next change", ".side")
+        tab.page.evaluate("document.querySelector('.side pre.json').isKept = true")
+        before = tab.find(".side .facts code").inner_text()
+        for value in range(1, 30):
+            set_to(client, value)
+    tab.expect_text("29", ".side pre.json")
+
+    expect(tab.page.evaluate("document.querySelector('.side pre.json').isKept"), "the value is drawn as another element")
+    expect("Last changed" in tab.text(".side"), "the answer is gone")
+    wait_until(lambda: tab.find(".side .facts code").inner_text() != before or tab.page.wait_for_timeout(20), "the newer tag")
