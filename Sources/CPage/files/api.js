@@ -78,6 +78,7 @@ export const VALUE_BYTES_MAX = 8_000_000
 
 // The answer to one request; a status of 400 or above throws. `largest` refuses to read a body of more bytes.
 export async function request(path, options = {}) {
+    const used = token
     const answer = await send(path, options)
     const found = {
         status: answer.status, cursor: answer.headers.get("State-Cursor"), location: answer.headers.get("Location"),
@@ -100,7 +101,8 @@ export async function request(path, options = {}) {
     if (answer.status < 400) return { ...found, value: text === "" ? undefined : parse(text) }
     let body = {}
     try { body = parse(text) } catch { /* A HEAD and a proxy have no problem document; the status says enough. */ }
-    if (answer.status === 401) events.dispatchEvent(new Event("unauthorized"))
+    // Of several requests with a token that has ended, the first one says so.
+    if (answer.status === 401 && used === token) events.dispatchEvent(new Event("unauthorized"))
     const problem = new Problem(answer.status, body)
     problem.retryAfter = Number(answer.headers.get("Retry-After") ?? 0)
     throw problem

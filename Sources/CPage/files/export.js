@@ -11,7 +11,8 @@ const isOwn = commit => [commit.action].flat().some(action => action?.type.start
 // One call. The text stands in a here-document, which takes any length and any character; the key makes a second run
 // harmless.
 export function scriptOf(commit, address) {
-    return `curl -sS --fail-with-body \${TOKEN:+-H "Authorization: Bearer $TOKEN"} -H 'Idempotency-Key: "${commit.cursor}"' `
+    // Of two words: zsh splits none.
+    return `curl -sS --fail-with-body \${TOKEN:+-H} \${TOKEN:+"Authorization: Bearer $TOKEN"} -H 'Idempotency-Key: "${commit.cursor}"' `
         + `--json @- ${address}/actions <<'END'\n${stringify(commit.action)}\nEND`
 }
 
@@ -58,9 +59,10 @@ async function* all(wanted, told) {
         told(found)
         if (!value.more || versionOf(since) >= versionOf(head)) return
     }
+    wanted.isCut = true
 }
 
-// Exports the chosen versions, or all commits that the filter keeps.
+// Exports the chosen versions, or all commits that the filter keeps; `wanted.isCut` says that these were too many.
 export function exportCommits(kind, wanted, told) {
     const { base, versions, head } = wanted
     return write(kind, versions.size ? chosen(base, versions, epochOf(head)) : all(wanted, told))

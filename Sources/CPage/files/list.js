@@ -74,7 +74,9 @@ export class VirtualList {
     // Lines were added at the head: what is seen stays where it is, unless the head itself is seen.
     grown(lines) {
         if (lines <= 0) return this.refresh()
-        this.#focus = this.#focus === 0 && this.element.scrollTop === 0 ? 0 : this.#focus + lines
+        // A screen reader would say each line that gets the focus.
+        const isAtHead = this.#focus === 0 && this.element.scrollTop === 0 && document.activeElement !== this.element
+        this.#focus = isAtHead ? 0 : this.#focus + lines
         if (this.element.scrollTop > 0) {
             this.space.style.height = `${this.length * this.rowHeight}px`
             this.element.scrollTop += lines * this.rowHeight

@@ -260,10 +260,11 @@ export async function open(main, parameters, context) {
         const status = h("p", { class: "hint", role: "status" })
         const run = async kind => {
             try {
-                const written = await exportCommits(kind,
-                    { base: context.base, versions: chosen, filter, isOnlySeen, head: follower.head },
-                    found => { status.textContent = `${plural(found, "commit")}…` })
-                status.textContent = `${plural(written, "commit")} written.`
+                const wanted = { base: context.base, versions: chosen, filter, isOnlySeen, head: follower.head }
+                const written = await exportCommits(kind, wanted, found => { status.textContent = `${plural(found, "commit")}…` })
+                status.textContent = wanted.isCut
+                    ? `The oldest ${plural(written, "commit")} written: an export takes no more. curl can ask for the others.`
+                    : `${plural(written, "commit")} written.`
             } catch (error) {
                 status.textContent = error.message
             }

@@ -1,6 +1,6 @@
 // The operations of the OpenAPI document: parameters, answers, problems, the curl line, and the answer to a GET.
 import { curl, get, query, request } from "./api.js"
-import { button, copyable, fill, h, labelled, link, quote } from "./dom.js"
+import { busy, copyable, fill, h, isBusy, labelled, link, quote } from "./dom.js"
 import { cut, plural } from "./json.js"
 import { parse, render } from "./markdown.js"
 import { picker } from "./picker.js"
@@ -109,6 +109,7 @@ export async function open(main, parameters, context) {
         /** Gets the tag that a wait needs, unless the page has it. */
         async function getTag() {
             const { bare, needsTag } = asked()
+            if (isBusy(sender)) return
             if (!needsTag || got.address === bare) return
             const { etag } = await request(bare, { method: "HEAD" }).catch(() => ({}))
             got = { address: bare, etag }
@@ -121,7 +122,15 @@ export async function open(main, parameters, context) {
             typing = setTimeout(getTag, 300)
         }
 
+        /** Draws the line, once every field that has to be filled is. */
         function drawLine() {
+            const missing = fields.filter(({ parameter, input }) => parameter.required && input.value === "")
+                .map(({ parameter }) => parameter.name)
+            busy(missing.length > 0, sender)
+            if (missing.length > 0) {
+                fill(line, h("p", { class: "hint" }, `The line comes when ${missing.join(" and ")} has a value.`))
+                return
+            }
             const { target, headers } = asked()
             const options = Object.entries(headers).map(([name, value]) => ` -H ${quote(`${name}: ${value}`)}`).join("")
             const data = body ? ` --json ${quote(JSON.stringify(example(body.content["application/json"]) ?? {}))}` : ""
@@ -161,7 +170,7 @@ export async function open(main, parameters, context) {
             h("a", { class: "back", href: context.address("operations") }, "To the operations"),
             h("h2", { tabindex: "-1" }, `${methods.join(", ")} ${path}`),
             h("p", {}, h("strong", {}, summary)), text(description),
-            h("form", { novalidate: true, onsubmit: event => { event.preventDefault(); if (canSend) send() } },
+            h("form", { novalidate: true, onsubmit: event => { event.preventDefault(); if (canSend && (control || !isBusy(sender))) send() } },
                 line, canSend && h("div", { class: "buttons" }, sender), answer,
                 fields.length > 0 && [h("h3", {}, "Parameters"), h("div", { class: "rows" },
                     fields.map(({ element }) => element))]),

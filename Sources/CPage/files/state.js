@@ -46,7 +46,7 @@ export async function open(main, parameters, context) {
     })
     field.addEventListener("change", () => {
         const version = Number(field.value.replaceAll(/[ ,.]/g, ""))
-        if (Number.isInteger(version)) move(version)
+        if (field.value.trim() !== "" && Number.isInteger(version)) move(version)
         else field.value = tree?.at ?? ""
     })
 
@@ -99,10 +99,11 @@ export async function open(main, parameters, context) {
     async function show(next, isAfresh = false) {
         parameters = next
         const cursor = await follower.aim(context.base)
-        if (isClosed) return
+        if (isClosed || parameters !== next) return
         if (next.at && epochOf(next.at) !== epochOf(cursor)) {
             context.say("This address is of another history: the server has begun a new one since. The present is shown.", 20)
-            next = { ...next, at: undefined }
+            parameters = next = { ...next, at: undefined }
+            context.remember("state", parameters)
         }
         const version = next.at ? versionOf(next.at) : null
         const isOther = !tree || tree.version !== version || isAfresh, place = next.path ?? ""

@@ -1,7 +1,7 @@
 // What the server is doing: who waits, what is queued, how fast, in how much memory.
 import { button, copyable, fact, fill, foreign, h, link, refill } from "./dom.js"
 import { curl, get, pause } from "./api.js"
-import { bytes, count, duration, stringify } from "./json.js"
+import { bytes, count, duration, stringify, visible } from "./json.js"
 import { Chart } from "./chart.js"
 import { hookCards } from "./hooks.js"
 
@@ -11,7 +11,7 @@ const appendSeconds = ({ journal }) => Number(stringify(journal.appendSecondsTot
 
 export async function open(main, parameters, context) {
     const control = new AbortController(), { signal } = control
-    const read = async () => (await get("/v1/operations", { signal })).value
+    const read = async once => (await get("/v1/operations", { signal, once })).value
     const first = await read()
     const rate = value => `${value < 10 ? value.toFixed(1) : count(Math.round(value))}/s`
     const milliseconds = value => `${value.toFixed(value < 10 ? 2 : 0)} ms`
@@ -91,8 +91,13 @@ export async function open(main, parameters, context) {
         while (!signal.aborted) {
             await pause(SECONDS * 1000, signal)
             if (signal.aborted || document.hidden) continue
-            try { draw(await read()) } catch (error) { if (!signal.aborted
-                && error.status !== 401) context.say(error.message) }
+            try {
+                draw(await read(true))
+            } catch (error) {
+                if (!signal.aborted && error.status !== 401) {
+                    refill(ready, error.message, () => h("p", { class: "error" }, `Not known: ${visible(error.message)}.`))
+                }
+            }
         }
     })()
     return { update() {}, close() { control.abort() } }

@@ -29,11 +29,11 @@ const inTurn = ask => navigator.locks
     ? navigator.locks.request("storekeeper table", { ifAvailable: true }, lock => ask(lock !== null)) : ask(true)
 
 export async function open(main, parameters, context) {
-    let running, columns = new Set(), place
+    let running, columns = new Set(), place, isTold = true
     const filter = h("input", { type: "search", class: "mono", spellcheck: "false", autocomplete: "off",
         placeholder: "@.done == false" })
     const fault = h("div", { class: "error", id: name("fault"), role: "alert", hidden: true })
-    const total = h("p", { class: "hint", role: "status" }), pages = h("div", { class: "buttons" })
+    const total = h("p", { class: "hint" }), pages = h("div", { class: "buttons" })
     const rows = h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Members" })
     const title = h("div", { class: "titled" }), line = h("div", {})
     fill(main, h("div", { class: "page full" }, title,
@@ -130,6 +130,9 @@ export async function open(main, parameters, context) {
         refill(total, [many, first, members.length, columns.size], () => [many === 0 ? parameters.filter ? "The filter lets no member through." : "There is no member yet."
             : `${count(first + 1)} to ${count(first + members.length)} of ${count(many)}`,
         columns.size > shown.length && `; ${count(columns.size - shown.length)} more columns are left out`])
+        // What was asked for is said once, and not with each commit that comes.
+        if (!isTold) context.announce(total.textContent)
+        isTold = true
         if (members.length === 0) fill(rows, h("p", { class: "empty" }, many > 0
             ? ["This page is behind the end. ", link("To the first page", context.address("table", at()))]
             : parameters.filter ? button("Show all members", () => { filter.value = ""; find() })
@@ -169,7 +172,7 @@ export async function open(main, parameters, context) {
     document.addEventListener("visibilitychange", visibility)
     show(parameters)
     return {
-        update: show,
+        update(next) { isTold = false; show(next) },
         keys: event => event.key === "/" ? (filter.focus(), true) : false,
         close() {
             running?.abort()

@@ -211,3 +211,15 @@ def test_following_goes_on_after_an_answer_that_ends_it(server, open_tab):
 
     tab.expect_text("Version 1", "#status", seconds=20)
     tab.expect_text("1 commit")
+
+
+def test_the_status_is_not_ready_while_nothing_answers(server, open_tab):
+    tab = open_tab().open("status")
+    tab.expect_text("Ready.")
+
+    start = restart(server)
+
+    tab.expect_text("Not known: the server does not answer.")
+    expect("Ready." not in tab.text(), "the status is ready")
+    start()
+    tab.expect_text("Ready.", seconds=30)

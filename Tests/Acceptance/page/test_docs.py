@@ -96,6 +96,10 @@ def test_every_operation_opens_and_a_get_is_answered_as_by_its_line(server, open
         tab.open("operations", id=name)
         tab.expect_text(path, ".side h2")
         expect(tab.text(".side h2").startswith(method), f"{name} has another method")
+        for empty in tab.find(".side .field", has_text="; required").locator("input").all():
+            if not empty.input_value():
+                tab.expect_text("The line comes when", ".side form")
+                empty.fill("x")
         tab.expect_text("curl", ".side .copyable")
         expect("Problems" in tab.text(".side") and "`" not in tab.text(".side"), f"{name} is not rendered whole")
     tab.open("operations", id="getPart")

@@ -187,3 +187,22 @@ def test_on_a_phone_the_focus_goes_with_what_is_shown(document, open_tab):
     expect(tab.page.evaluate("document.activeElement.closest('.side') !== null"), "the focus is not in the place:", focus(tab))
     tab.button("← State").click()
     expect_focus(tab, "div", "State")
+
+
+def test_commits_that_come_are_not_said_in_a_list_or_a_table(document, tab):
+    tab.open("table", path="/users")
+    tab.expect_text("1 to 2 of 2")
+    tab.page.wait_for_timeout(1500)
+    tab.page.evaluate("window.spoken.length = 0")
+    with document.client() as client:
+        client.commit(action("document/set", {"path": "/users/eve", "value": {"age": 32}}))
+        tab.expect_text("1 to 3 of 3")
+        tab.page.wait_for_timeout(1500)
+        expect_equal(tab.page.evaluate("window.spoken"), [], "what is said of a row that comes")
+
+        tab.open("live")
+        tab.expect_text("4 commits")
+        tab.find(".list").focus()
+        client.commit(action("document/set", {"path": "/users/eve/age", "value": 33}))
+        tab.expect_text("5 commits")
+    expect_equal(tab.find(".list").get_attribute("aria-activedescendant"), "line-4", "the line that has the focus")

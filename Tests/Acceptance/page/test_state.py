@@ -139,3 +139,18 @@ def test_what_is_read_beside_a_busy_place_stays_while_its_value_changes(workspac
     expect(tab.page.evaluate("document.querySelector('.side pre.json').isKept"), "the value is drawn as another element")
     expect("Last changed" in tab.text(".side"), "the answer is gone")
     wait_until(lambda: tab.find(".side .facts code").inner_text() != before or tab.page.wait_for_timeout(20), "the newer tag")
+
+
+def test_an_emptied_version_leaves_the_version_as_it_is(server, open_tab):
+    with server.client() as client:
+        for _ in range(3):
+            client.commit(add(1))
+    tab = open_tab().open("state")
+    tab.expect_text("The present, version 3")
+    field = tab.find("#version")
+
+    field.fill("")
+    field.press("Enter")
+
+    expect_equal(field.input_value(), "3", "the field")
+    tab.expect_text("The present, version 3")
