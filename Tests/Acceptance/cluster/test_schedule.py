@@ -79,11 +79,12 @@ def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer
     ports = [server.port for server in servers]
     told = change_through_kills(workspace, ports, kill, count, kills, lead, window, ahead)
 
-    states = []
-    for server in servers:
-        with server.client() as client:
-            states.append(client.get("/v1/state"))
-    expect_equal(len({(state.cursor, state.body) for state in states}), 1, "how many states the servers have")
+    def states():
+        found = [server.client().get("/v1/state") for server in servers]
+        return {(state.cursor, state.body) for state in found}
+
+    # A server that does not write follows as soon as it can.
+    wait_until(lambda: len(states()) == 1, "all servers have one state")
     with servers[0].client() as client:
         fired = judge_many(client, told)
     figures(f"{told}; late: {lateness(fired)}; late in the quiet end: {lateness(fired, told.quiet)}")
