@@ -83,9 +83,9 @@ def test_a_present_that_has_gone_on_is_not_undone_unseen(counter, open_tab):
         client.commit(add(100))
 
     tab.button("Make this the present").click()
-    tab.expect_text("The present has changed since the preview.")
+    tab.expect_text("Nothing is done: the present has changed since the preview.")
     expect_equal(value(counter), 143, "the value")
-    tab.button("Preview").click()
+    # The new preview is there at once.
     tab.expect_text("The present has 2 commits since.")
     tab.button("Make this the present").click()
     tab.expect_text("It is the present now, with version 5", "#notice")
