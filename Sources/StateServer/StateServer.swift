@@ -38,7 +38,7 @@ public struct StateServer: Service, Sendable {
     }
 
     /// The version of Storekeeper, which is that of this package.
-    package static let version = "0.2.0"
+    package static let version = "0.3.0"
 
     static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }
 

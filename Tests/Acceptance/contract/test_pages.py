@@ -37,7 +37,7 @@ NOT_RUN = {
     "storekeeper serve --model": "another server; models/test_serving.py has it",
     "storekeeper model check config/models": "needs the models; models/test_commands.py runs both commands",
     "docker compose": "needs Docker; deployment/test_manifests.py judges the file",
-    "docker build -t storekeeper:0.2.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
+    "docker build -t storekeeper:0.3.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
     "kubectl create secret": "needs a cluster; deployment/test_kubernetes.py has what the server does in one",
     "sudo tar xzf": "needs root; deployment/test_package.py runs the archive, deployment/test_systemd.py judges the unit",
     "bash .ci/install && swift build": "needs root; deployment/test_systemd.py judges the unit",
