@@ -38,6 +38,28 @@ struct ClientIDTests {
         journal = nil
     }
 
+    @Test("a deep verification takes the table that the journal writes, with and without subjects")
+    func verified() throws {
+        let journal = try scratch.open()
+        let subjects = [nil, "ann", "ben"]
+        let limit = Version(RecentIDs.waitingMax / 2)
+        try journal.record(
+            (1...limit + 10).map { version in
+                // Each ID comes twice, by one subject and by another, and some commits have two.
+                let ids = ["id\(version / 2)"] + (version % 5 == 0 ? ["further\(version)", "further\(version)"] : [])
+                return .setting(version, ids: ids, by: subjects[Int(version) % 3])
+            })
+        journal.background.sync {}
+        #expect(try rowsCount(journal) > Int(limit))
+
+        try JournalReader(directory: scratch.path).verify(.deep, at: Timestamp(milliseconds: 0))
+        try journal.database.write { db in try db.execute(sql: "DELETE FROM ids WHERE version = 7") }
+
+        #expect(throws: JournalError.self) {
+            try JournalReader(directory: scratch.path).verify(.deep, at: Timestamp(milliseconds: 0))
+        }
+    }
+
     @Test("a start finds the IDs that the table does not have yet in the segments")
     func started() throws {
         var journal: SQLiteJournal? = try scratch.open()

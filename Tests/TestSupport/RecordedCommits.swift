@@ -109,11 +109,12 @@ package struct CommitMaker {
 extension Commit {
     /// A commit that sets the value to its version.
     package static func setting(
-        _ version: Version, to value: Int? = nil, type: String = "set", ids: [String] = [], key: KeyRecord? = nil
+        _ version: Version, to value: Int? = nil, type: String = "set", ids: [String] = [], by subject: String? = nil,
+        key: KeyRecord? = nil
     ) -> Commit {
         Commit(
             version: version, time: Timestamp(milliseconds: 1000 + Int64(version)), id: ids.first ?? "cursor",
-            types: [type],
+            by: subject, types: [type],
             action: Array(#"{"type":"\#(type)"}"#.utf8),
             patch: Array(#"[{"op":"replace","path":"/value","value":\#(value ?? Int(version))}]"#.utf8),
             changedPointers: ["/value"], clientIDs: ids, idempotency: key)

@@ -61,9 +61,7 @@ extension JournalReader {
             entries.removeAll(keepingCapacity: true)
         }
         try rows.read(db, after: base, through: indexed) { commit in
-            for id in commit.clientIDs {
-                entries.insert(RecentIDs.Entry(hash: RecentIDs.hash(of: id), version: commit.version))
-            }
+            entries.formUnion(RecentIDs.entries(of: commit))
             if entries.count >= RecentIDs.waitingMax { try look() }
             return true
         }
