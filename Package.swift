@@ -157,7 +157,6 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SystemPackage", package: "swift-system"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
         // The test kit for domains: a store that checks each change against the stated one, a manual clock, a client.
         .target(

@@ -11,7 +11,6 @@ internal import StateHTTP
 internal import StateJSON
 public import StateStore
 internal import Synchronization
-internal import UnixSignals
 
 /// A store behind HTTP: it builds and connects the parts, runs them and stops them.
 ///
@@ -364,18 +363,22 @@ public struct StateServer: Service, Sendable {
         server.manager = ServiceManager()
         server.exitDelay = .seconds(settings.graceSeconds) + .seconds(2)
         server.restart = restart
-        let group = ServiceGroup(
-            configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        let group = ServiceGroup(configuration: .init(services: [server], logger: logger))
         let reload = { @Sendable [server] in
             guard let present = await server.reloadDomain() else { return }
             restart?.ask(keeping: present)
             await group.triggerGracefulShutdown()
         }
-        let hangUps = Task { [server] in
-            for await _ in await UnixSignalsSequence(trapping: .sighup) {
-                server.refreshTokens()
-                await reload()
+        ProcessSignals.receive()
+        try ProcessSignals.handle { [server] number in
+            guard number == SIGHUP else {
+                // Who asks for an end while the server stops for a new start gets the end.
+                restart?.forbid()
+                Task { await group.triggerGracefulShutdown() }
+                return
             }
+            server.refreshTokens()
+            Task { await reload() }
         }
         let saves = Task {
             guard let file else { return }
@@ -385,11 +388,7 @@ public struct StateServer: Service, Sendable {
                 if watch.hasChanged() { await reload() }
             }
         }
-        // Who asks for an end while the server stops for a new start gets the end.
-        let ends = Task {
-            for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) { restart?.forbid() }
-        }
-        defer { for task in [hangUps, saves, ends] { task.cancel() } }
+        defer { saves.cancel() }
         try await group.run()
     }
 

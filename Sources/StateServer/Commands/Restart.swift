@@ -48,14 +48,10 @@ final class Restart: Sendable {
             path = Array("/proc/self/exe".utf8CString)
         }
         var arguments = CommandLine.arguments.map { strdup($0) } + [nil]
-        // The threads of the pool block signals, and the program would begin with that. An end that is asked for from here on
-        // ends the process; a hang-up does not.
-        signal(SIGTERM, SIG_DFL)
-        signal(SIGINT, SIG_DFL)
-        signal(SIGHUP, SIG_IGN)
-        var none = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, nil)
+        // The threads of the pool block all signals, and the program begins with what is blocked: those of `ProcessSignals`,
+        // which wait for it.
+        var waiting = ProcessSignals.set
+        pthread_sigmask(SIG_SETMASK, &waiting, nil)
         HTTPServer.closeOthersOnExec()
         KeptFile.keep(kept.withLock(\.self))
         execv(path, &arguments)

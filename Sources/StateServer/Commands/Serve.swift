@@ -68,7 +68,7 @@ struct Serve: SettingsCommand {
         StateLogHandler.flush()
         if restart.isWanted { throw Failure("the program cannot start again: \(restart.begin())") }
         // The process exits without freeing its objects: freeing a million of them takes seconds.
-        Self.exit()
+        withExtendedLifetime((server, served)) { Self.exit() }
     }
 
     /// Throws where the port file could not be written when the server is ready.

@@ -83,15 +83,31 @@ public enum ServerCommand {
         _ served: @escaping @Sendable (Settings) throws -> Program.Served,
         completing complete: (inout Program) -> Void = { _ in }
     ) async {
+        ProcessSignals.receive()
         do {
             var program = Program(
                 name: name ?? Program.executableName, version: version,
                 settings: try DeclaredSetting.all(with: settings), served: served)
             complete(&program)
             try program.checkOptionNames()
-            await Program.$current.withValue(program) { await RootCommand.main() }
+            try await Program.$current.withValue(program) { try await runCommand() }
         } catch {
             RootCommand.exit(withError: Failure.ending(with: error))
+        }
+    }
+
+    private static func runCommand() async throws {
+        var command: any ParsableCommand
+        do {
+            command = try RootCommand.parseAsRoot()
+            if command is Serve { try ProcessSignals.endStart() } else { ProcessSignals.restore() }
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            RootCommand.exit(withError: error)
         }
     }
 }

@@ -1,0 +1,78 @@
+internal import Glibc
+internal import Logging
+internal import Synchronization
+internal import Threads
+
+/// The signals to a server: SIGTERM and SIGINT end it, and SIGHUP makes it read its files again.
+///
+/// A program receives them from its first line on. The kernel drops a signal to process 1, such as that of a container, for
+/// which there is no handler yet, and ends any other process by it.
+enum ProcessSignals {
+    private static let numbers = [SIGTERM, SIGINT, SIGHUP]
+    /// A bit for each signal that has arrived and that nobody has handled yet.
+    private static let arrived = Atomic<UInt64>(0)
+    // unchecked: sem_post(3) and sem_wait(3) may be called by any thread, and by a handler of a signal.
+    private nonisolated(unsafe) static let count: UnsafeMutablePointer<sem_t> = {
+        let count = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+        sem_init(count, 0, 0)
+        return count
+    }()
+    static var set: sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for number in numbers { sigaddset(&set, number) }
+        return set
+    }
+    private static let handler = Mutex<(@Sendable (Int32) -> Void)?>(nil)
+    private static let hasThread = Atomic(false)
+
+    /// Keeps the signals that arrive from now on for ``endStart()`` and ``handle(_:)``.
+    static func receive() {
+        // A handler may not initialize them.
+        _ = (arrived.load(ordering: .relaxed), count)
+        for number in numbers {
+            signal(number) { number in
+                ProcessSignals.arrived.bitwiseOr(1 << UInt64(number), ordering: .relaxed)
+                sem_post(ProcessSignals.count)
+            }
+        }
+        // A program that goes on in the process of another one begins with blocked ones.
+        var waiting = set
+        pthread_sigmask(SIG_UNBLOCK, &waiting, nil)
+    }
+
+    /// Gives the signals back to the system, for a command that is not a server.
+    static func restore() {
+        for number in numbers { signal(number, SIG_DFL) }
+        for number in take() { raise(number) }
+    }
+
+    /// Ends the process by SIGTERM and SIGINT until ``handle(_:)`` is called: every acknowledged commit is in the journal.
+    static func endStart() throws(SystemThread.Unavailable) {
+        guard !hasThread.exchange(true, ordering: .relaxed) else { return }
+        try SystemThread {
+            while true {
+                sem_wait(count)
+                if let handle = handler.withLock(\.self) {
+                    for number in take() { handle(number) }
+                } else if arrived.load(ordering: .relaxed) & (1 << UInt64(SIGTERM) | 1 << UInt64(SIGINT)) != 0 {
+                    Logger(label: "signals", factory: StateLogHandler.init).info("stopped before the server was ready")
+                    StateLogHandler.flush()
+                    _exit(0)
+                }
+            }
+        }.detach()
+    }
+
+    /// Calls for each signal that has arrived or arrives, on a thread of its own, in place of the call of the time before.
+    static func handle(_ handle: @escaping @Sendable (Int32) -> Void) throws(SystemThread.Unavailable) {
+        try endStart()
+        handler.withLock { $0 = handle }
+        sem_post(count)
+    }
+
+    private static func take() -> [Int32] {
+        let bits = arrived.exchange(0, ordering: .relaxed)
+        return numbers.filter { bits & 1 << UInt64($0) != 0 }
+    }
+}
