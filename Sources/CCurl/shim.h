@@ -73,6 +73,12 @@ static inline CURLcode curl_set_ask(struct Curl curl, CURL *easy, curl_prereq_ca
     return code == CURLE_OK ? curl.easy_setopt(easy, CURLOPT_PREREQDATA, context) : code;
 }
 
+// Returns the seconds that a field Retry-After asks for, whether it has them or a date; 0 without one.
+static inline long curl_retry_after(struct Curl curl, CURL *easy) {
+    curl_off_t seconds = 0;
+    return curl.easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK ? seconds : 0;
+}
+
 // Returns the status of the newest response, or 0 before the first one.
 static inline long curl_status(struct Curl curl, CURL *easy) {
     long status = 0;

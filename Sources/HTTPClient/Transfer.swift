@@ -129,7 +129,9 @@ final class Transfer {
         switch code {
         // libcurl takes a head that the connection cuts off for a response without a body.
         case CURLE_OK where !isHeadComplete: throw .disconnected(reason: "the connection has ended within the head")
-        case CURLE_OK: return HTTPConnection.Response(status: status, fields: fields, body: body)
+        case CURLE_OK:
+            return HTTPConnection.Response(
+                status: status, fields: fields, retryAfter: curl_retry_after(curl, easy), body: body)
         case CURLE_OPERATION_TIMEDOUT: throw .timedOut
         case CURLE_WRITE_ERROR: throw .tooLong
         case CURLE_ABORTED_BY_CALLBACK: throw .disconnected(reason: "the connection has ended before the answer")

@@ -90,16 +90,30 @@ extension Contract {
 
     /// The value of the member `actions` in minified JSON.
     ///
-    /// - Returns: nil for a text such as `ok`, and for JSON without the member.
-    /// - Throws: the problem of an answer that begins as an object, and cannot be read.
+    /// - Returns: nil for a text such as `ok`, and for JSON without the member that is not an action either.
+    /// - Throws: the problem of an answer that begins as an object and cannot be read, and of actions in another form, which
+    ///   would be dropped in silence.
     private static func actions(inAnswer body: [UInt8]) throws(Problem) -> [UInt8]? {
         let body = JSONText.withoutByteOrderMark(body)
-        guard body.first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: "{") else { return nil }
-        guard let document = try? JSONDocument(body, depthMax: 1000), JSONNode(document).members != nil else {
+        let first = body.first { !" \t\r\n".utf8.contains($0) }
+        let node = (try? JSONDocument(body, depthMax: 1000)).map { JSONNode($0) }
+        if first == UInt8(ascii: "["), node?.elements?.contains(where: { $0.members != nil }) ?? false {
+            throw misfit("the answer is an array: \(form)")
+        }
+        guard first == UInt8(ascii: "{") else { return nil }
+        guard let members = node?.members else {
             throw misfit("the answer is not JSON, or has a name twice, or is nested too deep")
         }
-        return JSONText.select(["actions"], in: JSONText.minified(body))
+        let minified = JSONText.minified(body)
+        if let actions = JSONText.select(["actions"], in: minified) { return actions }
+        let names = Set(members.map(\.key))
+        if names.contains("action") || names.isSuperset(of: ["type", "payload"]) {
+            throw misfit("the answer has an action and no member actions: \(form)")
+        }
+        return nil
     }
+
+    private static let form = "it must be an object, {\"actions\":[...]}"
 
     /// An action in minified JSON, with an ID where it has none.
     private static func naming(_ action: [UInt8], _ id: String) -> [UInt8] {

@@ -43,6 +43,12 @@ struct HookCreate: SettingsCommand {
     @Option(help: "An action type that its answers may dispatch; a * at its end stands for any ending. Repeatable.")
     var dispatch: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "A header field of each delivery, such as 'Authorization: Basic ...'. Repeatable.",
+            discussion: "It is kept in the file of the hooks, and nobody is shown it.", valueName: "name: value"))
+    var header: [String] = []
+
     @Flag(help: "Allow an http address on another machine. Everybody on the way can read and change the deliveries.")
     var insecure = false
 
@@ -56,7 +62,7 @@ struct HookCreate: SettingsCommand {
         let journal = try JournalPlace(settings.data, settings)
         let history = try journal?.hasHistory == true ? journal?.history() : nil
         let entry = HookFile.Entry(
-            url: url, types: types, path: path, grant,
+            url: url, types: types, path: path, grant, fields: header,
             since: history.map { Cursor($0.epoch, $0.latest).description })
         if let fault = grant.newFault ?? entry.fault { throw SettingsFault(description: fault) }
         guard insecure || !HookURL.isInsecure(url) else {
@@ -100,6 +106,7 @@ struct HookList: SettingsCommand {
             let words =
                 entry.types.map { "type=\($0)" } + (entry.path.map { ["path=\($0)"] } ?? [])
                 + entry.grant.read.map { "read=\($0)" } + entry.grant.dispatch.map { "dispatch=\($0)" }
+                + (entry.fields ?? []).map { "header=\($0.prefix { $0 != ":" })" }
                 + (entry.secrets.count > 1 ? ["secrets=2"] : [])
             let condition = entry.condition(known, latest)
             print(entry.id, entry.url, condition, words.joined(separator: " "), separator: "  ")

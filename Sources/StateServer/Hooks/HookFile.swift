@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import HTTPTypes
 internal import StateHTTP
 internal import StateJSON
 internal import StateStore
@@ -17,6 +18,8 @@ struct HookFile: Sendable {
         /// The secrets, each of which signs: one, or during a rotation the new one and the old one.
         var secrets: [String]
         var created: String
+        /// Further header fields of the deliveries, such as `Authorization: Basic ...`; nobody is shown them.
+        var fields: [String]?
         /// The cursor behind which it begins.
         var since: String?
         /// Why it is paused; nil for a hook that is not.
@@ -109,9 +112,10 @@ struct HookFile: Sendable {
 
 extension HookFile.Entry {
     /// Makes a hook with a new name and a new secret.
-    init(url: String, types: [String], path: String?, _ grant: Grant, since: String?) {
+    init(url: String, types: [String], path: String?, _ grant: Grant, fields: [String] = [], since: String?) {
         id = "h" + (0..<5).map { _ in TokenFile.hexadecimal(.random(in: .min ... .max)) }.joined()
         (self.url, self.types, self.path, self.grant, self.since) = (url, types, path, grant, since)
+        self.fields = fields.isEmpty ? nil : fields
         secrets = [HookSecret().text]
         created = Date().formatted(.iso8601)
     }
@@ -119,6 +123,7 @@ extension HookFile.Entry {
     /// The first fault, as a sentence, or nil.
     var fault: String? {
         if let fault = grant.fault ?? HookURL.fault(in: url) { return fault }
+        if let fault = Self.fault(in: fields ?? []) { return fault }
         if grant.read.isEmpty { return "it sees nothing: name with --read what it may see, or * for everything" }
         if let path, pointer == nil { return "path \(path): \(JSONPointer.expectation(of: path))" }
         if let type = types.first(where: { $0.isEmpty || $0.dropLast().contains("*") }) {
@@ -128,12 +133,40 @@ extension HookFile.Entry {
         return (1...2).contains(secrets.count) && secrets.allSatisfy { HookSecret($0) != nil }
             ? nil : "it needs one or two secrets: whsec_ and the base64 of 24 to 64 bytes"
     }
+
+    private static let ownFields = [
+        "connection", "content-encoding", "content-length", "content-type", "expect", "host", "te", "trailer",
+        "transfer-encoding", "upgrade", "user-agent",
+    ]
+
+    /// The fault in further header fields, as a sentence that quotes no value, or nil.
+    private static func fault(in fields: [String]) -> String? {
+        guard fields.count <= 16, fields.reduce(0, { $0 + $1.utf8.count }) <= 8192 else {
+            return "it has more than 16 header fields, or more than 8 KiB of them"
+        }
+        for (index, field) in fields.enumerated() {
+            let name = field.prefix { $0 != ":" }
+            let value = field.dropFirst(name.count + 1).drop { $0 == " " }
+            guard HTTPField.Name(String(name)) != nil, !value.isEmpty, value.utf8.allSatisfy({ 0x20...0x7E ~= $0 })
+            else {
+                return "header field \(index + 1) must be a name, a colon and a value, such as Authorization: Basic ..."
+            }
+            let lowered = name.lowercased()
+            if ownFields.contains(lowered) || lowered.hasPrefix("webhook-") {
+                return "the header field \(name) is one of the server's own"
+            }
+        }
+        return nil
+    }
 }
 
 /// The address of a receiver.
 enum HookURL {
     /// The fault in an address, as a sentence, or nil.
     static func fault(in url: String) -> String? {
+        if url.prefix(while: { !"?#".contains($0) }).dropFirst(8).prefix(while: { $0 != "/" }).contains("@") {
+            return "an address has no user and no password: send them with --header 'Authorization: Basic ...'"
+        }
         guard url.utf8.count <= 2048, url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), host(of: url) != nil else {
             return "\"\(url)\" is not the address of a receiver: it must be one such as https://example.org/hook"
         }

@@ -52,7 +52,10 @@ struct HookProgress: Sendable, Codable, Equatable {
     }
 
     /// How long to wait behind so many failed attempts: a second, then twice as long each time, up to an hour.
-    static func pause(after attempts: Int) -> Duration { .seconds(min(3600, 1 << min(max(0, attempts &- 1), 12))) }
+    static func pause(after attempts: Int) -> Duration {
+        .seconds(min(secondsMax, 1 << min(max(0, attempts &- 1), 12)))
+    }
+    static let secondsMax = 3600
 }
 
 /// The file of how far the hooks have come, which the server writes some times a second at most.

@@ -158,13 +158,16 @@ struct HookRun: Sendable {
 
     /// Ends an attempt that has failed, or the reading of the next commits; the next one is made behind a pause.
     ///
+    /// - Parameter seconds: how long the receiver wants to be left alone; at most an hour of it counts.
     /// - Returns: whether it is the first failure there.
-    mutating func fail(_ reason: String, at now: Instant, date: Timestamp, random: Double) -> Bool {
+    mutating func fail(
+        _ reason: String, at now: Instant, date: Timestamp, random: Double, retryAfter seconds: Int = 0
+    ) -> Bool {
         attempt = nil
         let cursor = delivery?.cursor.description ?? progress.cursor
         let known = progress.failing.flatMap { $0.cursor == cursor ? $0 : nil }
         let attempts = (known?.attempts ?? 0) &+ 1
-        let pause = HookProgress.pause(after: attempts) * random
+        let pause = max(HookProgress.pause(after: attempts) * random, .seconds(min(seconds, HookProgress.secondsMax)))
         notBefore = now + pause
         progress.failing = .init(
             cursor: cursor, attempts: attempts, since: known?.since ?? RFC3339.text(milliseconds: date.milliseconds),

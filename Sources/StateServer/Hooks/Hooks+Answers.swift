@@ -14,7 +14,8 @@ extension Hooks {
         case .success(let answer) where 200..<300 ~= answer.status:
             dispatch(answer.body, of: run, delivery, number, site)
         case .success(let answer) where answer.status == 410: pause(id, "the receiver has answered 410 (Gone)")
-        case .success(let answer): fail(id, "the receiver has answered \(answer.status)")
+        case .success(let answer):
+            fail(id, "the receiver has answered \(answer.status)", retryAfter: answer.retryAfter)
         case .failure(.cancelled): change(id) { $0.abandon() }
         case .failure(let failure): fail(id, failure.sentence(settings))
         }
@@ -100,13 +101,14 @@ extension Hooks {
         step(id, site)
     }
 
-    func fail(_ id: String, _ reason: String) {
+    func fail(_ id: String, _ reason: String, retryAfter seconds: Int = 0) {
         let reason = HookProgress.shown(reason)
         metrics.hookFailed()
         var isFirst = false
         change(id) { run in
             isFirst = run.fail(
-                reason, at: schedule.now(), date: schedule.time(), random: schedule.random(0.75...1))
+                reason, at: schedule.now(), date: schedule.time(), random: schedule.random(0.75...1),
+                retryAfter: seconds)
         }
         logger.log(
             level: isFirst ? .warning : .debug, "hook failed",

@@ -281,11 +281,12 @@ final class Hooks: Sendable {
         var request = HTTPConnection.Request(
             entry.url, within: .seconds(settings.hookSecondsMax), bodyBytesMax: settings.hookAnswerBytesMax)
         (request.method, request.body) = ("POST", delivery.body)
-        request.fields = [
-            "Content-Type: application/json", "User-Agent: storekeeper/\(StateServer.version)",
-            "webhook-id: \(delivery.id)", "webhook-timestamp: \(seconds)",
-            "webhook-signature: \(signatures.joined(separator: " "))",
-        ]
+        request.fields =
+            [
+                "Content-Type: application/json", "User-Agent: storekeeper/\(StateServer.version)",
+                "webhook-id: \(delivery.id)", "webhook-timestamp: \(seconds)",
+                "webhook-signature: \(signatures.joined(separator: " "))",
+            ] + (entry.fields ?? [])
         pool.send(request) { [self] in
             !isStopped.load(ordering: .relaxed) && state.withLock { $0.runs[entry.id]?.attempt == number }
         } then: { [self] outcome in

@@ -3,7 +3,7 @@
     hook_receiver.py SETTINGS
 
 SETTINGS is a JSON file: port, file, secret, seed, the share of deliveries with each fault, and the actions that answer a
-type of action. The receiver reads it again for each delivery.
+type of action, or the text of each answer. The receiver reads it again for each delivery.
 """
 
 import json
@@ -40,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
         faults = now.get("faults", {})
         fault = chance.choices([None, *faults], [1 - sum(faults.values()), *faults.values()])[0]
         if fault == "status":
-            return self.tell(500, b"not now")
+            return self.tell(500, b"not now", **now.get("status_fields", {}))
         if fault == "redirect":
             return self.tell(302, b"", Location=f"http://127.0.0.1:{now['port']}/elsewhere")
         if fault == "hang":
@@ -49,15 +49,18 @@ class Handler(BaseHTTPRequestHandler):
             return None
         if fault == "huge":
             return self.huge()
-        record.write(
-            json.dumps({"id": self.headers["webhook-id"], "path": self.path, "body": body.decode()}).encode() + b"\n"
-        )
+        taken = {"id": self.headers["webhook-id"], "path": self.path, "body": body.decode()}
+        if now.get("keeps_fields"):
+            taken["fields"] = {name.lower(): value for name, value in self.headers.items()}
+        record.write(json.dumps(taken).encode() + b"\n")
         # The sender does not learn that the delivery was taken.
         if fault == "lost":
             self.close_connection = True
             return None
         if now.get("status"):
             return self.tell(now["status"])
+        if "answer" in now:
+            return self.tell(200, now["answer"].encode())
         actions = self.actions(json.loads(body), now.get("answers", {}))
         return self.tell(200, json.dumps({"actions": actions}).encode()) if actions else self.tell(204)
 

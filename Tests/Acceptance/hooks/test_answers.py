@@ -70,6 +70,38 @@ def test_a_refused_answer_is_named_and_the_next_commit_comes(workspace, answer, 
         expect("nothing to dismiss" in receiver.hook("dismiss", code=78), "a second time")
 
 
+ADD = '{"type":"counter/add","payload":{"amount":1}}'
+
+
+@pytest.mark.parametrize(
+    "answer, says",
+    [
+        (f"[{ADD}]", "the answer is an array"),
+        (f" [1, {ADD}]", "the answer is an array"),
+        (ADD, "no member actions"),
+        (f'{{"action":{ADD}}}', "no member actions"),
+        (f'{{"actions":{ADD}}}', "actions is not an array"),
+        (f'{{"actions":[{ADD}]', "the answer is not JSON"),
+        ("[info] done", None),
+        ("[]", None),
+        ("[1,2]", None),
+        ('{"ok":true,"type":"success"}', None),
+        ('{"actions":[]}', None),
+        ("", None),
+    ],
+)
+def test_actions_in_another_form_are_named_and_other_answers_have_none(workspace, answer, says):
+    data = workspace.path("data")
+    receiver = Receiver(workspace, data, *DISPATCHES, "--types", "tasks/add", answer=answer)
+    server = workspace.server(data)
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "t"}))
+        receiver.wait_for(1)
+        wait_until(lambda: "up to date" in receiver.listed(), "the hook goes on")
+        expect((says or "refused") in receiver.listed() if says else "refused" not in receiver.listed(), receiver.listed())
+        expect_equal(client.get("/v1/state/counter/value").json, 0, "the counter")
+
+
 def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(workspace):
     rename = {"type": "tasks/rename", "payload": {"id": 7, "title": "named"}}
     options = ["--read", "*", "--types", "tasks/add", "--dispatch", "tasks/rename"]

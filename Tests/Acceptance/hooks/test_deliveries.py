@@ -1,5 +1,8 @@
 """What a hook is sent: each commit that it sees, in order, signed, through every failure."""
 
+import contextlib
+import datetime
+import email.utils
 import json
 import os
 import random
@@ -359,12 +362,61 @@ def test_a_file_of_hooks_with_a_fault_is_named_and_changes_nothing(workspace):
     start_refusal(workspace, data, f"has a fault in {receiver.id}")
 
 
+@pytest.mark.parametrize(
+    "after, least, most",
+    [
+        ("3", 2.9, 30),
+        ("-5", 0, 2.5),
+        ("soon", 0, 2.5),
+        (lambda: email.utils.formatdate(time.time() + 100, usegmt=True), 50, 101),
+        # More than 64 bits are no number.
+        ("99999999999999999999", 0, 2.5),
+        ("9223372036854775807", 3500, 3601),
+    ],
+)
+def test_a_receiver_says_when_to_come_again(workspace, after, least, most):
+    data = workspace.path("data")
+    receiver = Receiver(workspace, data, "--read", "*", faults={"status": 1})
+    receiver.set(faults={"status": 1}, status_fields={"Retry-After": after() if callable(after) else after})
+    server = workspace.server(data, **QUICK)
+    with server.client() as client:
+        client.commit(add(1))
+        (failing,) = wait_until(lambda: failing_hooks(data), "the hook fails")
+        since, following = (datetime.datetime.fromisoformat(failing[name]) for name in ("since", "next"))
+        expect(least <= (following - since).total_seconds() <= most, "the pause:", failing)
+
+
+def failing_hooks(data):
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(data, "hooks-progress.json")) as file:
+        return [hook["failing"] for hook in json.load(file)["hooks"] if "failing" in hook]
+
+
+def test_a_hook_sends_the_fields_that_its_receiver_asks_for_and_shows_them_to_nobody(workspace):
+    data = workspace.path("data")
+    fields = ["--header", "Authorization: Basic a2ltOnNlY3JldA==", "--header", "X-Key: abc"]
+    receiver = Receiver(workspace, data, "--read", "*", *fields, keeps_fields=True)
+    server = workspace.server(data, **QUICK)
+    with server.client() as client:
+        client.commit(add(1))
+        receiver.wait_for(1)
+        sent = receiver.taken[0]["fields"]
+        expect_equal((sent["authorization"], sent["x-key"]), ("Basic a2ltOnNlY3JldA==", "abc"), "the fields")
+        for shown in (receiver.listed(), client.get("/v1/operations").body.decode(), server.log_text()):
+            expect("a2ltOnNlY3JldA" not in shown and "abc" not in shown.replace(receiver.id, ""), "it is shown:", shown)
+        expect("header=Authorization header=X-Key" in receiver.listed(), receiver.listed())
+
+
 def test_a_command_with_a_fault_makes_no_hook(workspace):
     data = workspace.path("data")
     for options, says in [
         (["--url", "http://example.org/", "--read", "*"], "is not https"),
         (["--url", "example.org", "--read", "*"], "is not the address of a receiver"),
-        (["--url", "https://kim:secret@example.org/", "--read", "*"], "is not the address of a receiver"),
+        (["--url", "https://kim:secret@example.org/", "--read", "*"], "--header 'Authorization: Basic ...'"),
+        (["--url", "https://example.org/", "--read", "*", "--header", "X"], "must be a name, a colon and a value"),
+        (["--url", "https://example.org/", "--read", "*", "--header", "X: a\nY: b"], "must be a name"),
+        (["--url", "https://example.org/", "--read", "*", "--header", "X Y: secret"], "must be a name"),
+        (["--url", "https://example.org/", "--read", "*", "--header", "host: a"], "host is one of the server's own"),
+        (["--url", "https://example.org/", "--read", "*", "--header", "Webhook-Id: a"], "the server's own"),
         (["--url", "https://example.org/"], "it sees nothing"),
         (["--url", "https://example.org/", "--read", "tasks"], "cannot be read"),
         (["--url", "https://example.org/", "--read", "*", "--path", "tasks"], "path tasks"),
