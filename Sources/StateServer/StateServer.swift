@@ -248,14 +248,6 @@ public struct StateServer: Service, Sendable {
     }
 
     private func warnOfLibrary() {
-        if !LibraryVersion.current.isStrict {
-            logger.notice(
-                "libmicrohttpd reads requests less strictly",
-                metadata: [
-                    "version": .string(LibraryVersion.current.text),
-                    "advice": "chunked bodies are refused; with libmicrohttpd 1.0 or later they are taken",
-                ])
-        }
         guard !LibraryVersion.current.isTested else { return }
         let tested = LibraryVersion.tested
         logger.warning(

@@ -16,6 +16,8 @@ package final class Access: Sendable {
     package let operates: Bool
     private let mayFork: Bool
     let seesOthers: Bool
+    var seesAll: Bool { parts == nil }
+    var dispatchesAll: Bool { grant.dispatch.contains("*") }
     /// The parts of the state that the client may see; nil for the whole state.
     let parts: PointerSet?
     /// The names of the views, in the whole store, that the client may see; nil for all.

@@ -265,7 +265,10 @@ extension Contract {
         let near = hint == .nearestNames ? NearestNames.of(type, among: store.types).filter { $0 != type } : []
         let hint =
             near.isEmpty ? "GET \(store.path)/actions lists them" : "did you mean \(near.joined(separator: " or "))?"
-        let detail = "there is no action of this type; \(hint)"
+        // Nobody learns by the words whether a type is missing or hidden.
+        let mayBeHidden = pointer == nil ? !store.access.seesAll : !store.access.dispatchesAll
+        let hidden = mayBeHidden ? ", or this token may not \(pointer == nil ? "see" : "dispatch") it" : ""
+        let detail = "there is no action of this type\(hidden); \(hint)"
         return Problem(
             pointer == nil ? .badRequest : .unprocessableContent, "unknown-action", detail,
             parts: pointer.map { [.init($0.description, detail)] } ?? [])
