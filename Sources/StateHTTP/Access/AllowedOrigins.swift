@@ -47,14 +47,42 @@ package struct AllowedOrigins: Sendable {
         "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, traceparent, X-Request-ID"
 
     /// The fault in an origin, or nil for one as a browser writes it.
+    ///
+    /// Pages of extensions and of shells for apps have schemes of their own, such as `capacitor://localhost`.
     package static func fault(in origin: String) -> String? {
+        let fault = { (words: String) in "\"\(origin)\" is not an origin: \(words)" }
+        let isNamePart = { (byte: UInt8) in byte.isLowercaseLetter || byte.isDigit || "-._".utf8.contains(byte) }
+        guard origin.utf8.allSatisfy({ $0 < 0x80 }) else {
+            return fault("a browser writes the name of a host in ASCII, such as https://xn--bcher-kva.example")
+        }
         let parts = origin.split(separator: "://", omittingEmptySubsequences: false)
-        guard parts.count == 2, ["http", "https"].contains(parts[0]), !parts[1].isEmpty,
-            !parts[1].contains(where: { $0 == "/" || $0 == "*" || $0 == "@" || $0.isWhitespace }),
-            origin == origin.lowercased()
+        guard parts.count == 2 else {
+            return fault("it must be one such as https://app.example or http://localhost:5173")
+        }
+        let (scheme, authority) = (parts[0], parts[1])
+        let isAddress = authority.hasPrefix("[")
+        let host =
+            isAddress ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }
+        let port = authority.dropFirst(host.count)
+        let isHost =
+            isAddress
+            ? authority.contains("]")
+                && host.dropFirst().dropLast().utf8.allSatisfy { $0.isDigit || "abcdef:.".utf8.contains($0) }
+            : !host.isEmpty && host.utf8.allSatisfy(isNamePart)
+        let isPort = port.isEmpty || port.first == ":" && UInt16(port.dropFirst()).map { ":\($0)" == port } ?? false
+        guard let first = scheme.utf8.first, first.isLowercaseLetter,
+            scheme.utf8.allSatisfy({ isNamePart($0) || $0 == UInt8(ascii: "+") }), scheme != "file", isHost, isPort
         else {
-            return "\"\(origin)\" is not an origin: it must be one such as https://app.example or http://localhost:5173"
+            return fault("it must be one such as https://app.example or http://localhost:5173, in small letters")
+        }
+        guard (scheme, port) != ("https", ":443"), (scheme, port) != ("http", ":80") else {
+            return fault("a browser writes it without the usual port, \(scheme)://\(host)")
         }
         return nil
     }
+}
+
+extension UInt8 {
+    fileprivate var isLowercaseLetter: Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= self }
+    fileprivate var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
 }
