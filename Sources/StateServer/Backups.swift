@@ -70,6 +70,8 @@ final class Backups: Sendable {
         self.init(directory: directory, of: place, schedule: schedule, memory: memory, logger: logger)
     }
 
+    var figures: DirectoryFigures { DirectoryFigures(directory) }
+
     /// Copies the journal for an exchange; the handler of the exchange replies `deferred`.
     ///
     /// - Parameter failed: takes the reason where there is no copy; otherwise the exchange is resumed.
@@ -147,6 +149,7 @@ final class Backups: Sendable {
         guard let sending = leave(exchange) else { return }
         Exchange.send([], to: [exchange], isLast: true)
         logger.info("backup sent", metadata: metadata(of: sending))
+        DirectoryFigures.noteBackup(of: directory)
     }
 
     private func judge(_ exchange: Exchange, chunksCount: Int) {

@@ -60,7 +60,11 @@ struct DataDirectory: Sendable {
     /// The bytes that the file system has for this user, if they are known.
     var room: Int? {
         var status = statvfs()
-        return statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : nil
+        guard statvfs(path, &status) == 0 else { return nil }
+        // A file system without a bound may name the largest number.
+        let (bytes, isTooLarge) = Int(clamping: status.f_bavail).multipliedReportingOverflow(
+            by: Int(clamping: status.f_frsize))
+        return isTooLarge ? .max : bytes
     }
 
     func rename(_ file: String, to other: String) throws(JournalError) {

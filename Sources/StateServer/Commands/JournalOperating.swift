@@ -39,7 +39,9 @@ struct JournalBackup: SettingsCommand {
     var to: String
 
     func run(_ reading: SettingsReading) async throws {
-        let span = try JournalTool(settings: reading.settings).copy(to: JournalTool(to, reading.settings), under: .same)
+        let tool = try JournalTool(settings: reading.settings)
+        let span = try tool.copy(to: JournalTool(to, reading.settings), under: .same)
+        if case .directory(let path) = tool.place { DirectoryFigures.noteBackup(of: path) }
         print("backed up: \(span.sentence), epoch \(span.epoch.text)")
     }
 }

@@ -76,6 +76,8 @@ extension MetricDescription {
             buckets: [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10]),
         .init("storekeeper_journal_turns", .gauge, "Turns that are computed and not yet in the journal."),
         .init("storekeeper_journal_bytes", .gauge, "Bytes of the files of the journal."),
+        .init("storekeeper_journal_free_bytes", .gauge, "Bytes that the disk of the data directory has free."),
+        .init("storekeeper_backup_time_seconds", .gauge, "When the newest backup was made, in seconds since 1970; 0: none is known."),
     ]
 
     private static let hooks: [MetricDescription] = [

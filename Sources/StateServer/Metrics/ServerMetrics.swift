@@ -28,6 +28,7 @@ final class ServerMetrics: Sendable {
         var isWriter = false
         var staleSeconds = 0
         var hooks = Hooks.Figures()
+        var directory: DirectoryFigures?
     }
 
     let settings: Settings
@@ -232,6 +233,8 @@ final class ServerMetrics: Sendable {
         set("hooks_paused", figures.hooks.paused.count)
         set("hook_behind_versions", figures.hooks.behind)
         if let bytes = journal?.bytesCount { set("journal_bytes", bytes) }
+        if let bytes = figures.directory?.freeBytes { set("journal_free_bytes", bytes) }
+        if let directory = figures.directory { set("backup_time_seconds", directory.backupTime ?? 0) }
         var waiters = 0
         for route in Watch.Route.allCases {
             waiters += figures.hub.waits[route] + figures.hub.streams[route]

@@ -3,6 +3,7 @@ internal import HTTPTypes
 internal import MicroHTTP
 internal import StateHTTP
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
@@ -49,6 +50,7 @@ extension RequestHandler {
         use("mailbox", store.waitingCount, of: settings.mailboxActionsMax, "actions")
         use("idempotency keys", store.idempotencyKeysCount, of: settings.idempotencyKeysMax, "keys")
         use("schedule", hub.latest.schedule.count, of: settings.scheduleMax, "actions")
+        lines += backups.map { Self.directoryLines($0.figures) } ?? []
         lines.append(isReady ? "ready" : "not ready")
         let text = lines.joined(separator: "\n") + "\n"
         return Response(
@@ -102,13 +104,27 @@ extension RequestHandler {
         return "[!]quarantine: \(names.count) \(names.count == 1 ? "action" : "actions"), \(newest)"
     }
 
+    /// The room on a disk below which an operator has to look.
+    private static let freeBytesMin = 1 << 30
+
+    static func directoryLines(_ figures: DirectoryFigures) -> [String] {
+        let free = figures.freeBytes.map { "[\($0 < freeBytesMin ? "!" : "+")]disk: \($0) bytes are free" }
+        let time = figures.backupTime.map { RFC3339.text(milliseconds: Int64(clamping: $0) &* 1000) }
+        return [free, time.map { "[+]backup: the newest is of \($0)" } ?? "[+]backup: none is known"].compactMap(\.self)
+    }
+
+    private static let behindMax = 1000
+
     /// The line about the hooks, which names the hooks that stand still.
     static func hooksLine(_ figures: Hooks.Figures, unreadable: String?) -> String {
         if let unreadable { return "[!]hooks: \(unreadable)" }
         let stuck = [(figures.failing, "failing"), (figures.paused, "paused")].filter { !$0.0.isEmpty }.map {
             "\($0.0.count) \($0.1): \($0.0.prefix(10).joined(separator: ", "))"
         }
-        return (["[\(stuck.isEmpty ? "+" : "!")]hooks: \(figures.hooks)"] + stuck).joined(separator: ", ")
+        // A receiver that is slow fails nothing, and what it has not taken may be gone some day.
+        let slow = figures.behind >= behindMax && stuck.isEmpty ? ["one is \(figures.behind) versions behind"] : []
+        let mark = stuck.isEmpty && slow.isEmpty ? "+" : "!"
+        return (["[\(mark)]hooks: \(figures.hooks)"] + stuck + slow).joined(separator: ", ")
     }
 
     func metricsText() -> Response {
@@ -130,7 +146,7 @@ extension RequestHandler {
             isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil,
             isWriter: cluster?.isWriter ?? false,
             staleSeconds: staleness.map { Int($0.components.seconds) } ?? 0,
-            hooks: hooks?.figures ?? Hooks.Figures())
+            hooks: hooks?.figures ?? Hooks.Figures(), directory: backups?.figures)
     }
 
     /// Begins to drain: not ready, no new waits, no new actions.
