@@ -15,8 +15,8 @@ extension StateClient {
         public var status: Int
         /// The kind of the problem, for programs: a code of the server or of its domain.
         ///
-        /// Of the client are `no-answer`, `unexpected-value` for an answer that does not fit its type, and `status-<n>`
-        /// for an answer without a problem document, such as a proxy's.
+        /// Of the client are `no-answer`, `unexpected-value` for an answer that does not fit its type, `redirected`, and
+        /// `status-<n>` for an answer without a problem document, such as a proxy's.
         public var code: String
         /// The problem, for people.
         public var detail: String

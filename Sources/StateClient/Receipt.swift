@@ -20,6 +20,10 @@ extension StateClient {
 
         init(_ answer: Answer) throws {
             let body = try Problem.decode(Body.self, from: answer.body)
+            guard body.committed == false || body.version != nil && body.cursor != nil && body.id != nil else {
+                let detail = "the answer is not a receipt, so that nobody knows whether the action has committed"
+                throw Problem(status: answer.status, code: "unexpected-value", detail: detail)
+            }
             (version, cursor, id, changed) = (body.version, body.cursor, body.id, body.changed)
             (name, due) = (body.name, body.due)
         }
@@ -75,6 +79,7 @@ extension StateClient {
 }
 
 private struct Body: Decodable {
+    var committed: Bool?
     var version: Version?
     var cursor: String?
     var id: String?

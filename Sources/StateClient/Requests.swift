@@ -39,9 +39,17 @@ struct Requests: Sendable {
     func send(_ call: Call, within limit: Duration?) async throws -> Answer {
         var patience = Patience(limit: limit)
         let start = ContinuousClock.now
+        var refused: String?
         while true {
-            let (answer, problem) = try await attempt(call)
+            let token = try await tokens()
+            if let refused, refused == token { try await Task.sleep(for: .seconds(1)) }
+            let (answer, problem) = try await attempt(call, token)
             guard let problem else { return answer }
+            if problem.status == 401, token != nil, refused == nil {
+                // The token can have been replaced meanwhile, and a new one counts after a moment.
+                refused = token
+                continue
+            }
             let passed = ContinuousClock.now - start
             guard let pause = patience.pause(after: problem, passed, random: .random(in: 0..<1)) else { throw problem }
             report(problem)
@@ -49,8 +57,7 @@ struct Requests: Sendable {
         }
     }
 
-    private func attempt(_ call: Call) async throws -> (Answer, StateClient.Problem?) {
-        let token = try await tokens()
+    private func attempt(_ call: Call, _ token: String?) async throws -> (Answer, StateClient.Problem?) {
         guard [token, call.key].allSatisfy({ $0?.utf8.allSatisfy { (0x20...0x7E).contains($0) } != false }) else {
             throw StateClient.Problem.malformed("a token or a key has characters that a header field cannot have")
         }
@@ -81,7 +88,7 @@ struct Patience {
     /// come back at once.
     mutating func pause(after problem: StateClient.Problem, _ passed: Duration, random: Double) -> Duration? {
         guard problem.isPassing else { return nil }
-        let backoff = min(10, 0.5 * Double(1 << min(failures, 5)))
+        let backoff = min(10, 0.5 * pow(1.5, Double(failures)))
         failures += 1
         let pause = Duration.seconds(problem.retryAfter) + .seconds(random * backoff)
         guard let limit else { return pause }
@@ -108,7 +115,15 @@ enum Transport {
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
         configuration.urlCache = nil
         configuration.httpShouldSetCookies = false
-        return URLSession(configuration: configuration)
+        return URLSession(configuration: configuration, delegate: Redirects(), delegateQueue: nil)
+    }
+
+    /// Refuses each redirect: a POST could become a GET, whose answer is of something else.
+    private final class Redirects: NSObject, URLSessionTaskDelegate {
+        func urlSession(
+            _: URLSession, task _: URLSessionTask, willPerformHTTPRedirection _: HTTPURLResponse,
+            newRequest _: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
+        ) { completionHandler(nil) }
     }
 
     /// The URL to which the targets of calls are appended.
@@ -135,6 +150,11 @@ enum Transport {
         if let tag = call.tag { request.setValue(tag, forHTTPHeaderField: "If-None-Match") }
         let (data, response) = try await (call.method == "GET" ? reads : actions).data(for: request)
         guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
+        if [301, 302, 303, 307, 308].contains(response.statusCode) {
+            let to = response.value(forHTTPHeaderField: "Location") ?? "an address that it does not tell"
+            let detail = "\(base) redirects to \(to): give the client the address that it leads to"
+            throw StateClient.Problem(status: response.statusCode, code: "redirected", detail: detail)
+        }
         return Answer(
             status: response.statusCode, tag: response.value(forHTTPHeaderField: "ETag"),
             cursor: response.value(forHTTPHeaderField: "State-Cursor"),

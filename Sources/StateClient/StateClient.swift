@@ -39,7 +39,7 @@ public struct StateClient: Sendable {
     /// Makes a client whose token can change.
     ///
     /// - Parameters:
-    ///   - tokens: gives the credential of each request. An error of it ends the call that the request is for.
+    ///   - tokens: gives the credential of each request; after a 401 it is asked once more. An error of it ends the call.
     ///   - report: gets each ``Problem`` after which a request is sent again.
     public init(
         _ url: URL, tokens: @escaping @Sendable () async throws -> String?,

@@ -3,6 +3,7 @@ import Logging
 import StateServer
 import StateServerTesting
 import StateStore
+import Synchronization
 import Testing
 
 @testable import StateClient
@@ -127,6 +128,56 @@ struct LiveTests {
 
         await #expect { try await client.dispatch(Tally.Add(amount: 1)) } throws: {
             ($0 as? StateClient.Problem)?.code == "malformed-request"
+        }
+    }
+
+    @Test(
+        "a redirect of an action is an error that names the address, and is not followed",
+        arguments: [301, 302, 303, 307, 308])
+    func redirects(status: Int) async throws {
+        let head = "HTTP/1.1 \(status) Moved\r\nLocation: /v1/moved\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        let front = try Front(answering: head)
+
+        await #expect { try await StateClient(front.url).dispatch(Tally.Add(amount: 1)) } throws: {
+            guard let problem = $0 as? StateClient.Problem else { return false }
+            return problem.code == "redirected" && problem.status == status && problem.detail.contains("/v1/moved")
+        }
+        #expect(front.requests.withLock { $0 } == ["POST /v1/actions HTTP/1.1"])
+    }
+}
+
+/// Something before a server, which answers each connection with the same text.
+private final class Front: Sendable {
+    let url: URL
+    let requests = Mutex<[String]>([])
+
+    init(answering text: String) throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = bind(listener, $0, size)
+                _ = listen(listener, 8)
+                _ = getsockname(listener, $0, &size)
+            }
+        }
+        url = try #require(URL(string: "http://127.0.0.1:\(UInt16(bigEndian: address.sin_port))"))
+        Thread.detachNewThread { [self] in
+            while case let connection = accept(listener, nil, nil), connection >= 0 {
+                var bytes = [UInt8](repeating: 0, count: 4000), received: [UInt8] = []
+                // The body may come behind the head.
+                while !received.suffix(2).elementsEqual("}}".utf8),
+                    case let length = recv(connection, &bytes, bytes.count, 0),
+                    length > 0
+                { received += bytes.prefix(length) }
+                let line = String(decoding: received.prefix { $0 != 13 }, as: UTF8.self)
+                requests.withLock { $0.append(line) }
+                _ = send(connection, text, text.utf8.count, Int32(MSG_NOSIGNAL))
+                close(connection)
+            }
         }
     }
 }

@@ -16,8 +16,8 @@ struct StepTests {
         let silent = Problem(status: 0, code: "no-answer", detail: "")
 
         #expect(patience.pause(after: busy, .zero, random: 0) == .seconds(3))
-        #expect(patience.pause(after: silent, .seconds(3), random: 1) == .seconds(1))
-        #expect(patience.pause(after: silent, .seconds(4), random: 1) == .seconds(2))
+        #expect(patience.pause(after: silent, .seconds(3), random: 1) == .seconds(0.75))
+        #expect(patience.pause(after: silent, .seconds(4), random: 1) == .seconds(1.125))
         for _ in 0..<80 { #expect(patience.pause(after: silent, .zero, random: 0) == .zero) }
         #expect(patience.pause(after: silent, .seconds(10), random: 1) == .seconds(10))
         #expect(patience.pause(after: silent, .seconds(10.5), random: 1) == nil)
@@ -89,6 +89,21 @@ struct StepTests {
         #expect(known?.document[pointer: "/cursor"] == "c")
         #expect((page?.status, page?.code, page?.document) == (502, "status-502", .null))
         for status in [200, 204, 304] { #expect(Problem(Answer(status: status, body: [])) == nil) }
+    }
+
+    @Test(
+        "only what has the members of a receipt is one",
+        arguments: [
+            ("", false), ("null", false), (#"{"ok":true}"#, false), (#"{"changed":true}"#, false), ("[]", false),
+            (#"{"committed":true,"changed":false}"#, false), (#"{"cursor":"a.1","changed":true}"#, false),
+            (#"{"committed":false,"changed":false}"#, true),
+            (#"{"cursor":"a.1","version":1,"id":"x","changed":true}"#, true),
+        ])
+    func receipts(text: String, isReceipt: Bool) {
+        let answer = Answer(status: text.isEmpty ? 204 : 200, body: bytes(text))
+
+        #expect(((try? StateClient.Receipt(answer)) != nil) == isReceipt)
+        if !isReceipt { #expect(throws: Problem.self) { try StateClient.Receipt(answer) } }
     }
 
     @Test("a loop over values reads, waits with the tag, and gives a value when it is another one")

@@ -61,16 +61,19 @@ async function send(path, { method = "GET", body, headers = {}, signal } = {}) {
     const fields = { ...headers }
     if (token !== null) fields.Authorization = `Bearer ${token}`
     if (body !== undefined) fields["Content-Type"] = "application/json"
+    let answer
     try {
-        const answer = await fetch(path, { method, body, headers: fields, signal, cache: "no-store",
-            credentials: "omit" })
+        answer = await fetch(path, { method, body, headers: fields, signal, cache: "no-store",
+            credentials: "omit", redirect: "manual" })
         tell(true)
-        return answer
     } catch (error) {
         if (signal?.aborted) throw error
         tell(false)
         throw new Unreachable("the server does not answer")
     }
+    // What a redirected POST leads to does not say what has become of it.
+    if (answer.type === "opaqueredirect") throw new Error("the server redirects to another address: open the page there")
+    return answer
 }
 
 // The longest value that a view reads whole.
@@ -134,13 +137,16 @@ export const client = base => connect(location.origin + base, { token: token ?? 
         if (isAnswered && error?.isPassing) events.dispatchEvent(new CustomEvent("busy", { detail: error.detail }))
     } })
 
+// A receipt, or what the server says where nothing is committed, or not yet; the answer of a proxy is none of these.
+const isReceipt = json => json?.cursor !== undefined || json?.committed === false || json?.settled === false
+
 // `onRetry` is called with each problem after which the action is sent again.
 export async function post(base, body, { headers, signal, query = "", onRetry } = {}) {
     const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-")
     const fields = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"`, ...headers }
     try {
         return (await client(base).request("/actions" + query,
-            { method: "POST", body, headers: fields, signal, seconds: Infinity, onRetry })).json
+            { method: "POST", body, headers: fields, signal, seconds: Infinity, onRetry, isAnswer: isReceipt })).json
     } catch (error) {
         throw error.document ? new Problem(error.status, error.document) : error
     }

@@ -2,9 +2,9 @@
 
 /** A refusal, with what the server's problem document says. */
 export declare class Problem extends Error {
-    /** The status of the answer; 0 where there was none. */
+    /** The status of the answer; 0 where there was none, and for a redirect in a browser, which does not tell it. */
     readonly status: number
-    /** What happened, for programs; `no-answer` and `status-<n>` are of the client. */
+    /** What happened, for programs; `no-answer`, `redirected` and `status-<n>` are of the client. */
     readonly code: string
     /** What happened, for people. */
     readonly detail: string
@@ -27,8 +27,8 @@ export declare function connect(url: string | URL, options?: ConnectOptions): St
 
 export interface ConnectOptions {
     /**
-     * The token, or what makes one for each request. It is asked again after a 401, as when the token was replaced
-     * meanwhile; what it throws ends the call, or the subscriptions.
+     * The token, or what makes one for each request; what it throws ends the call, or the subscriptions. After a 401 the
+     * store asks once more, for a token that was replaced meanwhile, or is new.
      */
     token?: string | (() => string | Promise<string>)
     /** Called when the server begins or ceases to answer what follows it; the store goes on by itself. */
@@ -123,6 +123,8 @@ export interface Store {
         },
     ): Promise<{ status: number; headers: Headers; json: unknown }>
 
+            /** Whether the JSON of an answer is what was asked for; what is not, as of a proxy, is no answer. */
+            isAnswer?: (json: unknown) => boolean
     /** Ends everything: loops end, subscriptions are silent, requests are aborted. */
     close(): void
 }

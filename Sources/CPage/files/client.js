@@ -14,8 +14,8 @@ export class Problem extends Error {
         Object.assign(this, { name: "Problem", status, code, detail, errors, document, retryAfter })
     }
 
-    /** Whether the same request can succeed later. */
-    get isPassing() { return [0, 408, 429, 502, 503, 504].includes(this.status) }
+    /** Whether the same request can succeed later. A browser does not tell the status of a redirect. */
+    get isPassing() { return this.code !== "redirected" && [0, 408, 429, 502, 503, 504].includes(this.status) }
 }
 
 export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
@@ -27,6 +27,8 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
     const running = new Set(), listeners = new Set(), watches = new Map()
     /** `seen` is the cursor up to which the listeners have been given the commits. */
     let isClosed = false, isFollowing = false, isThere, poll, seen = "now", dispatched = Promise.resolve()
+    /** The pauses that end when the server is there again. */
+    const resting = new Set()
     /** What `token` or `parse` has thrown last: it ends the request that has called it. */
     let thrown = {}
     const isFinal = (error) => error === thrown.error || error.isPassing === false
@@ -62,8 +64,17 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
     }))
     const sleep = (seconds, signal) => waken(() => {}, signal, seconds)
 
+    /** The pause after a failure. */
+    const rest = (seconds, error, signal) => error.status > 0 ? sleep(seconds, signal)
+        : waken((resume) => resting.add(resume), signal, seconds)
+    const endRest = () => {
+        for (const resume of resting) resume()
+        resting.clear()
+    }
+
     /** Sends a request until it has an answer, or for so many seconds; 0 is one attempt. */
-    async function request(path, { method = "GET", headers, body, signal, seconds = 120, onRetry } = {}) {
+    async function request(path, options = {}) {
+        const { method = "GET", headers, body, signal, seconds = 120, onRetry, isAnswer = () => true } = options
         const given = new Headers(headers), end = Date.now() + 1000 * seconds
         // For the head of an answer, and for each silence in its body; a long body of a request takes its time.
         const longest = Math.min(method === "GET" ? 60 : 20 + (body?.length ?? 0) / 65536, seconds || Infinity)
@@ -75,22 +86,32 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
                 return await within(longest, signal, async (signal, again) => {
                     const fields = new Headers(given)
                     credential = await authorize(fields, signal)
-                    if (refused && refused.credential === credential) throw refused.error
-                    const answer = await fetch(base + path, { method, headers: fields, body, signal, cache: "no-store" })
+                    if (refused && refused === credential) await sleep(1, signal), again()
+                    // A POST that is redirected can become a GET, whose answer is of something else.
+                    const answer = await fetch(base + path,
+                        { method, headers: fields, body, signal, cache: "no-store", redirect: "manual" })
                     const text = await contentOf(answer, again), { status, headers, ok } = answer
+                    if (answer.type === "opaqueredirect" || [301, 302, 303, 307, 308].includes(status)) {
+                        const to = headers.get("Location") ?? "an address that a browser does not tell"
+                        const detail = `${base + path} redirects to ${to}: connect to the address that it leads to`
+                        throw new Problem(status, { code: "redirected", detail })
+                    }
                     if (!ok && status !== 304) {
                         throw new Problem(status, problemIn(text, status), Number(headers.get("Retry-After")) || 0)
                     }
                     const hasJSON = text || status === 200 && method !== "HEAD"
-                    return { status, headers, json: hasJSON ? jsonOf(text) : undefined }
+                    const json = hasJSON ? jsonOf(text) : undefined
+                    if (!isAnswer(json)) throw noAnswer(undefined, `the answer of ${base} is not what was asked for`)
+                    if (!isThere) endRest()
+                    return { status, headers, json }
                 })
             } catch (caught) {
                 error = caught
             }
             if (isClosed || signal?.aborted || error === thrown.error) throw error
-            if (error.status === 401 && typeof token === "function" && !refused) {
-                // The token can have been replaced while the request was waiting.
-                refused = { credential, error }
+            if (error.status === 401 && credential && !refused) {
+                // The token can have been replaced while the request was waiting, and a new one counts after a moment.
+                refused = credential
                 continue
             }
             if (error.isPassing === false) throw error
@@ -98,7 +119,7 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
             const pause = pauseAfter(failures, error)
             if (Date.now() + 1000 * pause > end) throw error
             if (onRetry) call(onRetry, error)
-            await sleep(pause, signal)
+            await rest(pause, error, signal)
         }
     }
 
@@ -160,7 +181,8 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
             const longest = Math.max(0.001, Math.min(seconds, 2e6))
             await waken((resume) => before.then(() => { isTurn = true; resume() }), signal, longest)
             if (!isTurn && !isClosed && !signal?.aborted) throw noAnswer()
-            const options = { method: "POST", headers, body, signal, seconds: Math.max(0, end - Date.now()) / 1000 }
+            const left = Math.max(0, end - Date.now()) / 1000
+            const options = { method: "POST", headers, body, signal, seconds: left, isAnswer: isReceipt }
             return (await request("/actions", options)).json
         } finally {
             leave()
@@ -202,8 +224,12 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
     async function follow() {
         if (isFollowing) return
         isFollowing = true
-        const turn = () => poll.abort()
+        const turn = () => {
+            poll.abort()
+            endRest()
+        }
         document?.addEventListener("visibilitychange", turn)
+        for (const type of ["online", "offline"]) globalThis.addEventListener?.(type, turn)
         for (let failures = 0; listeners.size > 0 && !isClosed; ) {
             poll = new AbortController()
             const { signal } = poll
@@ -224,10 +250,11 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
                 if (signal.aborted || isClosed) continue
                 if (isFinal(error)) for (const listener of [...listeners]) listener.fail(error)
                 tell(false, error)
-                await sleep(pauseAfter(failures++, error))
+                await rest(pauseAfter(failures++, error), error)
             }
         }
         document?.removeEventListener("visibilitychange", turn)
+        for (const type of ["online", "offline"]) globalThis.removeEventListener?.(type, turn)
         isFollowing = false
     }
 
@@ -448,7 +475,7 @@ function call(f, ...values) {
 }
 
 /** What the server asks for, and at random up to ten seconds more: the clients of a server do not come back at once. */
-const pauseAfter = (failures, error) => (error?.retryAfter ?? 0) + Math.random() * Math.min(10, 0.5 * 2 ** failures)
+const pauseAfter = (failures, error) => (error?.retryAfter ?? 0) + Math.random() * Math.min(10, 0.5 * 1.5 ** failures)
 
 /** Node 18 has no `crypto` in modules. */
 const random = () => globalThis.crypto?.getRandomValues(new Uint32Array(1))[0] ?? Math.floor(Math.random() * 2 ** 32)
@@ -462,6 +489,10 @@ function plain(text) {
         return undefined
     }
 }
+
+/** Whether JSON is what the server says of an action; an answer of a proxy does not say that it is committed. */
+const isReceipt = (json) => json?.committed === false
+    || ["cursor", "version", "id", "changed"].every((name) => json?.[name] !== undefined)
 
 function problemIn(text, status) {
     const document = plain(text)

@@ -37,7 +37,7 @@ class Problem(Exception):
         # What a copy is made of, also in another process.
         super().__init__(status, document, retry_after)
         self.status = status
-        #: The fault, for programs; `no-answer` and `status-<n>` are the client's own.
+        #: The fault, for programs; `no-answer`, `redirected` and `status-<n>` are the client's own.
         self.code: str = document["code"]
         #: The fault, for people.
         self.detail: str = document.get("detail", "")
@@ -130,8 +130,8 @@ class Answer(NamedTuple):
 def connect(url: str, *, token: str | Callable[[], str] | None = None) -> Store:
     """Makes a store for a server's URL, or for one below it, such as `http://localhost:8080/v1/stores/tasks`.
 
-    `token` is the token, or a function that makes one for each request. It is called again after a 401, as when the
-    token was replaced meanwhile; its errors are raised. Nothing is sent yet.
+    `token` is the token, or a function that makes one for each request; its errors are raised. After a 401 the store asks
+    once more, for a token that was replaced meanwhile, or is new. Nothing is sent yet.
     """
     return Store(url, token)
 
@@ -321,7 +321,7 @@ class Store:
                     lambda: self._queue[0] is ticket or self._closed.is_set(), min(seconds, threading.TIMEOUT_MAX))
                 if self._queue[0] is not ticket:
                     raise self._no_answer()
-            receipt: Receipt = self._request("POST", "/actions", headers, body, end).json
+            receipt: Receipt = self._request("POST", "/actions", headers, body, end, _is_receipt).json
             return receipt
         finally:
             with self._changed:
@@ -342,35 +342,45 @@ class Store:
 
     def _request(
         self, method: str, path: str, headers: Mapping[str, str] = {}, body: bytes | None = None,
-        end: float = math.inf,
+        end: float = math.inf, is_answer: Callable[[Any], bool] = lambda json: True,
     ) -> Answer:
-        """Sends a request until it has an answer that is not passing, or until `end`; at least once."""
+        """Sends a request until it has an answer that is not passing, or until `end`; at least once.
+
+        What `is_answer` does not take is of a proxy, and no answer.
+        """
         if re.search(r"/(\.|%2e){1,2}(?![^/?#])", path.split("?")[0], re.IGNORECASE):
             raise ValueError(f"{path} has a segment . or .., which proxies remove")
-        failures, refused = 0, None
+        failures, refused = 0, ""
         # A long body takes its time to be sent.
         longest = 60 if method == "GET" else 20 + len(body or b"") / 65536
         while True:
             token = self._token() if callable(self._token) else self._token
-            if refused and refused[0] == token:
-                raise refused[1]
+            if refused and refused == token:
+                self._closed.wait(1)
             fields = {**headers, "Authorization": f"Bearer {token}"} if token else headers
             try:
                 answer = self._send(method, path, fields, body, max(0.05, min(longest, end - time.monotonic())))
                 if answer.status < 300 or answer.status == 304:
                     has_json = answer.json or answer.status == 200 and method != "HEAD"
-                    return Answer(answer.status, answer.headers, self._value(answer.json) if has_json else None)
+                    value = self._value(answer.json) if has_json else None
+                    if not is_answer(value):
+                        raise self._no_answer(f"the answer of {self._base} is not what was asked for")
+                    return Answer(answer.status, answer.headers, value)
+                if answer.status in (301, 302, 303, 307, 308):
+                    to = answer.headers.get("Location") or "an address that it does not tell"
+                    detail = f"{self._base}{path} redirects to {to}: connect to the address that it leads to"
+                    raise Problem(answer.status, {"code": "redirected", "detail": detail})
                 raise _problem(answer)
             except (OSError, http.client.HTTPException, Problem) as caught:
                 error: Exception = caught
-            if isinstance(error, Problem) and error.status == 401 and callable(self._token) and not refused:
-                # The token can have been replaced while the request was waiting.
-                refused = token, error
+            if isinstance(error, Problem) and error.status == 401 and token and not refused:
+                # The token can have been replaced while the request was waiting, and a new one counts after a moment.
+                refused = token
                 continue
             if isinstance(error, Problem) and not error.is_passing:
                 raise error
             # Up to ten seconds more at random: the clients of a server do not come back at once.
-            pause = getattr(error, "retry_after", 0) + random.random() * min(10, 0.5 * 2**failures)
+            pause = getattr(error, "retry_after", 0) + random.random() * min(10, 0.5 * 1.5**failures)
             failures = min(failures + 1, 10)
             if time.monotonic() + pause > end or self._closed.wait(pause):
                 raise error if isinstance(error, Problem) else self._no_answer() from error
@@ -507,6 +517,11 @@ class _Pauses:
         if now - self._last < 1:
             self._store._closed.wait(random.random())
         self._last = time.monotonic()
+
+
+def _is_receipt(json: Any) -> bool:
+    """Whether JSON is what the server says of an action; an answer of a proxy does not say that it is committed."""
+    return isinstance(json, dict) and (json.get("committed") is False or {"cursor", "version", "id", "changed"} <= json.keys())
 
 
 def _problem(answer: Answer) -> Problem:

@@ -128,3 +128,53 @@ def test_a_hidden_tab_asks_for_nothing_and_misses_nothing(browser, served):
         tab.evaluate(HIDE, False)
         await_versions(tab, 31)
         wait_until(lambda: tab.evaluate("shown") == 31, "the tab shows the value")
+
+
+def test_a_tab_knows_when_its_browser_is_offline_and_comes_back_at_once(browser, served):
+    server, address, origin = served
+    tab = open_tab(browser, origin, address)
+    tab.evaluate("""async (server) => {
+        const { connect } = await import("/client.js")
+        Math.random = () => 0.999
+        Object.assign(globalThis, { told: [], mine: connect(server, { onConnection: (isThere) => told.push(isThere) }) })
+        mine.subscribe("/counter/value", (value) => { globalThis.mineShown = value })
+    }""", address)
+    wait_until(lambda: tab.evaluate("told.at(-1) === true && mineShown === 0"), "the tab is there")
+    time.sleep(0.5)
+
+    browser.set_offline(True)
+    wait_until(lambda: tab.evaluate("told.at(-1)") is False, "the tab knows that it is offline", 3)
+    with server.client() as client:
+        client.commit(add(1))
+    # Now it rests for 3 s and more.
+    time.sleep(5)
+    browser.set_offline(False)
+    begin = time.monotonic()
+    wait_until(lambda: tab.evaluate("mineShown") == 1, "the tab has what has come meanwhile")
+
+    expect(time.monotonic() - begin < 1.5, f"the value came {time.monotonic() - begin:.1f} s late")
+    expect_equal(tab.evaluate("told"), [True, False, True], "what is told of the connection")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirected_dispatch_is_an_error_in_a_browser_at_once(browser, served, status):
+    server, address, origin = served
+    tab = browser.new_page()
+    seen = []
+
+    def answer(route):
+        seen.append(route.request.method)
+        return route.fulfill(status=status, headers={"Location": f"{address}/v1/actions", "Access-Control-Allow-Origin": origin})
+
+    tab.route("**/moved/**", answer)
+    tab.goto(origin)
+    problem = tab.evaluate("""async () => {
+        const { connect } = await import("/client.js")
+        return connect(location.origin + "/moved").dispatch("counter/add", { amount: 1 })
+            .then((value) => ({ value }), ({ name, code, status, isPassing }) => ({ name, code, status, isPassing }))
+    }""")
+
+    expect_equal(problem, {"name": "Problem", "code": "redirected", "status": 0, "isPassing": False}, "what is thrown")
+    expect_equal(seen, ["POST"], "what was asked")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 0, "the counter")
