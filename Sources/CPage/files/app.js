@@ -2,7 +2,7 @@
 import * as api from "./api.js"
 import { busy, button, fill, foreign, h, link, copy, save } from "./dom.js"
 import { Follower } from "./follow.js"
-import { count, cut, visible } from "./json.js"
+import { count, cut, parse, visible } from "./json.js"
 import { learn } from "./model.js"
 import { announce, hush, say } from "./notice.js"
 
@@ -81,12 +81,14 @@ const context = {
         if (mine === turn) location.hash = address("compare", {}, value.name)
         else say("The fork is made: it stands under Forks.", 20)
     },
-    // Commits to the store in sight; undefined where the question of page_confirm was answered with no. It ends with its
+    // Commits to the store in sight; undefined where a question was answered with no. It ends with its
     // signal, and when its subject signs out. `onRetry` shows why it is not yet committed.
-    async dispatch(body, { base = context.base, signal, onRetry, ...options } = {}) {
+    async dispatch(body, { base = context.base, signal, onRetry, isUndo = false, ...options } = {}) {
         onRetry ??= error => say(context.delay(error), 20)
         const signals = [typed.signedIn.signal, signal].filter(Boolean)
-        if (!await confirmed(base)) return
+        if (!await confirmed(base) || !isUndo && changesAll(body) && !await isMeant("Change the whole document?",
+            "The path is empty: this action changes the whole document, and not a place in it.",
+            "Change the whole document")) return
         return api.post(base, body, { ...options, onRetry, signal: AbortSignal.any(signals) })
     },
     // Why an action that is under way is not yet committed.
@@ -105,7 +107,7 @@ const context = {
     async takeBack(undo, base = context.base) {
         say("")
         try {
-            const { version } = await context.dispatch(undo, { base }) ?? {}
+            const { version } = await context.dispatch(undo, { base, isUndo: true }) ?? {}
             if (version) say(`Undone with version ${count(version)}.`)
         } catch (error) {
             if (error.name === "AbortError") return
@@ -148,18 +150,31 @@ let hasConfirmed = false
 try { hasConfirmed = sessionStorage.getItem("confirmed") === "yes" } catch { /* Without storage it asks after a reload. */ }
 async function confirmed(base = context.base) {
     if (hasConfirmed || base !== "/v1" || !model.identity.page_confirm) return true
+    hasConfirmed = await isMeant("Change the present?", ["This is ",
+        h("strong", {}, foreign(model.identity.name ?? "a Storekeeper server", 80)), " at ", location.host,
+        ". What is dispatched is seen by everyone. The page asks once for this session."], "Change it")
+    try { if (hasConfirmed) sessionStorage.setItem("confirmed", "yes") } catch { /* As above. */ }
+    return hasConfirmed
+}
+
+// Whether a question in a dialog is answered with yes.
+async function isMeant(title, text, yes) {
     const dialog = document.getElementById("confirm")
-    fill(dialog, h("h2", { id: "confirm-title" }, "Change the present?"),
-        h("p", {}, "This is ", h("strong", {}, foreign(model.identity.name ?? "a Storekeeper server", 80)), " at ",
-            location.host, ". What is dispatched is seen by everyone. The page asks once for this session."),
+    fill(dialog, h("h2", { id: "confirm-title" }, title), h("p", {}, text),
         h("form", { method: "dialog", class: "buttons" }, h("button", { value: "no" }, "Not now"),
-            h("button", { value: "yes", class: "primary" }, "Change it")))
+            h("button", { value: "yes", class: "primary" }, yes)))
     dialog.returnValue = ""
     dialog.showModal()
     await new Promise(resolve => dialog.addEventListener("close", resolve, { once: true }))
-    hasConfirmed = dialog.returnValue === "yes"
-    try { if (hasConfirmed) sessionStorage.setItem("confirmed", "yes") } catch { /* As above. */ }
-    return hasConfirmed
+    return dialog.returnValue === "yes"
+}
+
+// Whether an action of a document, or one of several, has an empty path.
+function changesAll(body) {
+    let actions = []
+    try { actions = [parse(body)].flat() } catch { /* The server refuses it. */ }
+    return actions.some(({ type, payload } = {}) => String(type).startsWith("document/")
+        && [payload, payload?.patch].flat().some(place => place?.path === ""))
 }
 
 function signOut() {

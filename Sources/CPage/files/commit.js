@@ -62,7 +62,7 @@ function content(context, commit, signal) {
     const actions = h("div", { class: "buttons" },
         link("State at this version", context.address("state", { at: cursor }), { class: "button" }),
         context.can.patch && context.can.seeState && commit.patch.length > 0 && commit.patch.length <= UNDO_MAX
-            && button("Undo this commit", event => undo(context, commit, event.currentTarget)),
+            && button("Undo this commit", event => undo(context, context.base, cursor, event.currentTarget)),
         context.can.fork && !context.fork && isDispatchable && !commit.cause
             && button("See it without this", event => context.undo(commit, event.currentTarget)),
         context.can.dispatch && isDispatchable && !Array.isArray(commit.action)
@@ -96,11 +96,11 @@ function content(context, commit, signal) {
     ]
 }
 
-async function undo(context, commit, control) {
+// Takes back what the commit with this cursor has changed.
+export async function undo(context, base, cursor, control) {
     busy(true, control)
-    const { base } = context
-    await inverse(base, commit).then(action => context.takeBack(action, base),
-        error => context.say(`Not undone: ${error.message}`))
+    await fetchCommit(base, cursor).then(commit => inverse(base, commit)).then(
+        action => context.takeBack(action, base), error => context.say(`Not undone: ${error.message}`))
     busy(false, control)
 }
 
@@ -109,6 +109,7 @@ async function undo(context, commit, control) {
 async function inverse(base, { version, patch }) {
     const read = (pointer, version) => get(`${base}/state${path(pointer)}?version=${version}`).then(({ value }) => value,
         error => { if (error.status !== 404) throw error })
+    if (patch.length > UNDO_MAX) throw new RangeError(`it has changed more than ${UNDO_MAX} places`)
     const isElement = async ({ op, path }) => op !== "replace" && /\/\d+$/.test(path)
         && Array.isArray(await read(parent(path), version - 1))
     const places = new Set()

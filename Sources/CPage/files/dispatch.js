@@ -1,6 +1,7 @@
 // An action by a form: tried first, sent once, refused at the field that is at fault.
 import { curl, request } from "./api.js"
-import { busy, button, copyable, fill, foreign, h, isBusy, link, quote } from "./dom.js"
+import { undo } from "./commit.js"
+import { busy, button, copyable, fill, foreign, h, isBusy, link, quote, when } from "./dom.js"
 import { patchView } from "./diff.js"
 import { field } from "./form.js"
 import { count, isEqual, parse, plural, stringify, visible } from "./json.js"
@@ -47,18 +48,18 @@ export async function open(main, parameters, context) {
                     : h("p", {}, "Choose the action to dispatch.")))
             return
         }
-        const draft = `${base} ${entry.type}`, sent = kept.get(`dispatch ${draft}`)
+        const draft = `${base} ${stringify(entry)}`, sent = kept.get(`dispatch ${draft}`)
         if (sent) {
             fill(side, sent.element)
             return
         }
-        const form = field(entry.payload, { label: "Payload", pointer: "/payload" })
+        const emptyForm = () => field(entry.payload, { label: "Payload", pointer: "/payload" })
+        const form = !next.payload && drafts.get(draft) || emptyForm()
         const isEmpty = Object.keys(entry.payload.properties ?? {}).length === 0
             && entry.payload.additionalProperties === undefined
-        const given = next.payload ?? drafts.get(draft)
         let isInAddress = next.payload !== undefined
-        if (given) {
-            try { form.set(parse(given)) } catch { /* A broken address gives an empty form. */ }
+        if (isInAddress) {
+            try { form.set(parse(next.payload)) } catch { /* A broken address gives an empty form. */ }
         }
         // Until something is typed into it, it has the action of the form.
         const raw = h("textarea", { class: "json mono", spellcheck: "false", "aria-label": "The action as JSON" })
@@ -76,7 +77,7 @@ export async function open(main, parameters, context) {
             // What was answered is of another text.
             oninput: event => {
                 if (!rawPlace.contains(event.target)) {
-                    drafts.set(draft, form.text())
+                    drafts.set(draft, form)
                     follow()
                     if (isInAddress) {
                         // The way back leads to what is typed, and not to what a link has brought.
@@ -108,17 +109,16 @@ export async function open(main, parameters, context) {
 
         // The form has a type and a payload that its fields can hold; nothing of an action is left out without a word.
         function takeIn() {
-            const before = parse(form.text())
             try {
-                const { type, payload = {}, ...others } = parse(raw.value)
-                form.set(payload)
-                if (type === entry.type && Object.keys(others).length === 0 && isEqual(parse(form.text()), payload)) {
-                    drafts.set(draft, form.text())
+                const { type, payload = {}, ...others } = parse(raw.value), trial = emptyForm()
+                trial.set(payload)
+                if (type === entry.type && Object.keys(others).length === 0 && isEqual(parse(trial.text()), payload)) {
+                    form.set(payload)
+                    drafts.set(draft, form)
                     isRaw = false
                     forget()
                     return fill(outcome)
                 }
-                form.set(before)
                 fill(outcome, h("p", { class: "error" },
                     "The form cannot hold all of this. Dispatch sends it as it stands here."))
             } catch (error) {
@@ -131,6 +131,8 @@ export async function open(main, parameters, context) {
         async function run(isDry) {
             if (isBusy(submit) || !isDry && !await context.confirmed(base)) return
             forget()
+            const asText = isRaw && rawPlace.open, fault = !asText && form.check()
+            if (fault) return fault.focus()
             const mine = new AbortController()
             if (isDry) trial = mine
             else kept.set(`dispatch ${draft}`, { element, close: () => mine.abort() })
@@ -138,15 +140,16 @@ export async function open(main, parameters, context) {
             fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Sending…"))
             const onRetry = error => fill(outcome, h("p", {}, context.delay(error)),
                 button("Give up", () => mine.abort(), { class: "small" }))
-            const asText = isRaw && rawPlace.open, text = asText ? raw.value : body(), payload = form.text()
+            const text = asText ? raw.value : body(), payload = form.text()
             const address = `${base}/actions${isDry ? "?dry-run" : ""}`
             try {
                 const found = isDry ? (await request(address,
                     { method: "POST", body: text, signal: mine.signal })).value
                     : await context.dispatch(text, { base, headers: { Prefer: "wait=5" }, signal: mine.signal, onRetry })
-                if (!isDry && !asText && drafts.get(draft) === payload) drafts.delete(draft)
-                fill(outcome, isDry ? dryRun(found) : receipt(found), h("h3", {}, "To copy"),
-                    copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`))
+                if (!isDry && found && !asText && drafts.get(draft) === form && form.text() === payload) drafts.delete(draft)
+                fill(outcome, found ? [isDry ? dryRun(found, text) : receipt(found), h("h3", {}, "To copy"),
+                    copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`)]
+                    : h("p", {}, "Nothing was sent."))
             } catch (error) {
                 if (mine.signal.aborted) fill(outcome, h("p", {},
                     "Given up. Whether the action was committed is shown by the commits."))
@@ -180,8 +183,10 @@ export async function open(main, parameters, context) {
         const place = pointer => link(foreign(pointer === "" ? "the whole state" : pointer),
             context.address("state", { path: pointer }))
 
-        function dryRun(value) {
-            return [h("h3", {}, value.changed ? "It would change" : "It would change nothing"),
+        function dryRun(value, text) {
+            const isLater = [parse(text)].flat().some(({ schedule }) => schedule)
+            return [h("h3", {}, value.changed ? "It would change" : isLater ? "It would be scheduled, and change nothing until then"
+                : "It would change nothing"),
                 value.changed && patchView(base, value.patch, null, place)]
         }
 
@@ -191,9 +196,14 @@ export async function open(main, parameters, context) {
             if (value.cursor === undefined) return h("p", {}, value.detail ?? "The action is on its way.")
             const to = ({ cursor, version }) => link(h("span", { class: "number" }, count(version)),
                 context.address("live", { commit: cursor }))
+            const scheduled = value.due ? [value] : value.scheduled ?? []
             return h("div", { class: "receipt" },
                 h("p", {}, h("strong", {}, "Committed"), fork && " in the fork", " as version ", to(value),
-                    value.changed ? "." : "; the state is the same as before."),
+                    value.changed || scheduled.length > 0 ? "." : "; the state is the same as before."),
+                scheduled.map(({ name, due }) => h("p", {}, h("strong", {}, "Scheduled"), " as ", foreign(name, 80), " for ",
+                    when(due), ". It stands under ", link("Pending", context.address("pending")), " until then.")),
+                value.changed && context.can.patch && context.can.seeState && h("div", { class: "buttons" },
+                    button("Undo", event => undo(context, base, value.cursor, event.currentTarget), { class: "small" })),
                 value.caused?.length > 0
                     && [h("p", {}, `It caused ${plural(value.causedCount ?? value.caused.length, "commit")}:`),
                     h("ul", { class: "cascade" }, value.caused.slice(0,

@@ -3,6 +3,7 @@
 import { curl, get, request, VALUE_BYTES_MAX } from "./api.js"
 import { busy, button, copyable, fill, foreign, h, isBusy, labelled, name, quote, refill } from "./dom.js"
 import { patchView } from "./diff.js"
+import { faultOf } from "./form.js"
 import { lastChange } from "./history.js"
 import { byteCount, child, isTree, lastToken, parent, parse, path, pretty, stringify, visible } from "./json.js"
 
@@ -60,14 +61,10 @@ function valueField(value, onSave) {
         text() {
             refuse("")
             if (kind.value === "text") return stringify(area.value)
-            try {
-                parse(area.value)
-                return area.value.trim()
-            } catch (error) {
-                refuse(area.value.trim() === "" ? "A value is missing. An empty text is \"\" as JSON."
-                    : `This is not JSON: ${visible(error.message)}. Choose Text for a text without quotes.`)
-                area.focus()
-            }
+            const sentence = faultOf(area.value, "Choose Text for a text without quotes.")
+            if (!sentence) return area.value.trim()
+            refuse(sentence)
+            area.focus()
         },
     }
 }

@@ -5,7 +5,8 @@ import { escape, isEqual, isTree, parse, stringify, visible } from "./json.js"
 
 const isNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
 
-// A field has an element, text() (undefined where it is left out), set(value), and refuse(pointer, sentence).
+// A field has an element, text() (undefined where it is left out), set(value), refuse(pointer, sentence), and check(), which
+// refuses what is not JSON where JSON is written, and returns the first control at fault.
 export function field(schema, { label, pointer, isRequired = true, root = schema, depth = 0 }) {
     const found = resolve(schema, root)
     const kinds = [found.type ?? []].flat().filter(kind => kind !== "null")
@@ -16,7 +17,7 @@ export function field(schema, { label, pointer, isRequired = true, root = schema
     else if (found.oneOf ?? found.anyOf) make = variants
     else if (depth > 12) make = undefined
     const inner = (make ?? anything)(options)
-    if (found.type === "null") Object.assign(inner, { text: () => "null" })
+    if (found.type === "null") Object.assign(inner, { text: () => "null", check() {} })
     return isRequired && !canBeNull ? inner : optional(inner, { ...options, canBeLeftOut: !isRequired, canBeNull })
 }
 
@@ -55,7 +56,8 @@ function line({ label, pointer }, control, hint, { text, set }) {
     const element = h("div", { class: "field" },
         h("label", { for: control.id }, visible(label), h("span", { class: "hint" }, ` ${hint}`)), control, refusal)
     return {
-        element, pointer, control, text: () => text(control), set: value => set(control, value),
+        element, pointer, control, text: () => text(control), check() {},
+        set: value => value === undefined ? control.value = "" : set(control, value),
         refuse(_, sentence) {
             control.toggleAttribute("aria-invalid", Boolean(sentence))
             if (sentence) control.setAttribute("aria-invalid", "true")
@@ -77,14 +79,24 @@ function choice(options) {
     })
 }
 
+// Why a text is not JSON, or undefined.
+export function faultOf(text, advice = "A text stands in quotes.") {
+    try {
+        parse(text)
+    } catch (error) {
+        return text.trim() === "" ? "A value is missing. An empty text is \"\" as JSON."
+            : `This is not JSON: ${visible(error.message)}. ${advice}`
+    }
+}
+
 // Where the schema says nothing, the value is written as JSON.
 function anything(options) {
-    return line(options, h("textarea", { rows: 2, class: "mono", spellcheck: "false" }), "JSON", {
-        text: control => {
-            try { parse(control.value); return control.value } catch { return stringify(control.value) }
-        },
-        set: (control, value) => { control.value = stringify(value) },
-    })
+    const made = line(options, h("textarea", { rows: 2, class: "mono", spellcheck: "false" }), "JSON",
+        { text: control => control.value.trim(), set: (control, value) => { control.value = stringify(value) } })
+    return { ...made, check() {
+        const fault = faultOf(made.control.value)
+        return fault && made.refuse(null, fault)
+    } }
 }
 
 // Several fields in one frame; a refusal goes to the innermost field that its pointer names.
@@ -93,7 +105,7 @@ function group({ label, pointer, depth }, parts, content) {
     const element = h("fieldset", { class: depth === 0 ? "top" : "", "aria-describedby": id, tabindex: "-1" },
         depth > 0 && h("legend", {}, visible(label)), content, refusal)
     return {
-        element, pointer,
+        element, pointer, check: () => parts().map(part => part.check()).find(Boolean),
         refuse(to, sentence) {
             if (to === undefined || to === null) {
                 for (const part of parts()) part.refuse(null, null)
@@ -201,7 +213,7 @@ function variants(options) {
         forms.map(({ title }, index) => h("option", { value: index }, title || `form ${index + 1}`)))
     return {
         element: h("div", { class: "field" }, control, place), pointer, control,
-        text: () => current.field.text(),
+        text: () => current.field.text(), check: () => current.field.check(),
         // The first form that has the value as it is, or else the first one of all.
         set(value) {
             const index = forms.findIndex(({ field }) => {
@@ -233,6 +245,7 @@ function optional(inner, { label, canBeLeftOut, canBeNull }) {
         get pointer() { return inner.pointer },
         set pointer(value) { inner.pointer = value },
         text: () => control.value === "left out" ? undefined : control.value === "null" ? "null" : inner.text(),
+        check: () => control.value === "given" ? inner.check() : undefined,
         set(value) {
             control.value = value === undefined ? choices[0] : value === null && canBeNull ? "null" : "given"
             if (value !== undefined && value !== null) inner.set(value)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal, wait_until
 
@@ -248,3 +250,152 @@ def test_the_text_of_the_action_is_what_is_sent_once_it_is_changed(server, open_
         expect_equal(client.get("/v1/state/counter/value").json, 5, "the counter")
     tab.button("Take it into the form").click()
     expect_equal(tab.field("amount").input_value(), "5", "the field of a text that it can hold")
+
+
+DOCUMENT = {"tasks": {"t1": {"title": "call"}}, "list": [1, 2]}
+
+
+@pytest.fixture
+def document(workspace):
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "", "value": DOCUMENT}))
+    return server
+
+
+def state(server, base="/v1"):
+    with server.client() as client:
+        return client.get(f"{base}/state").json
+
+
+@pytest.mark.parametrize("typed", ["", " ", "\n", '{"a":1', "'a'", "call Bob", "1 2"])
+@pytest.mark.parametrize("kind", ["document/set", "document/add", "document/merge"])
+def test_what_is_not_JSON_is_an_error_at_its_field_and_nothing_is_sent(document, open_tab, kind, typed):
+    tab = open_tab(document).open("dispatch", type=kind)
+    if kind != "document/merge":
+        tab.field("path text").fill("/tasks")
+    tab.field("value JSON").fill(typed)
+
+    for name in ["Preview", "Dispatch"]:
+        tab.button(name).click()
+        sentence = "A value is missing." if typed.strip() == "" else "This is not JSON"
+        wait_until(lambda: sentence in refusals(tab).get("value", "") or tab.page.wait_for_timeout(20), "the refusal at the field")
+    expect("Committed" not in tab.text() and "It would" not in tab.text(), "something was sent")
+    expect_equal(state(document), DOCUMENT, "the document")
+    # Left and come back to, the field is as it was, and not "" as JSON.
+    tab.link("Live").click()
+    tab.expect_text("1 commit")
+    tab.link("Dispatch").click()
+    tab.link(kind).click()
+    expect_equal(tab.field("value JSON").input_value(), typed, "the field")
+    tab.field("value JSON").fill('{"title":"x"}')
+    tab.button("Dispatch").click()
+    tab.expect_text("Committed as version 2.")
+
+
+def test_the_empty_form_changes_nothing(document, open_tab):
+    tab = open_tab(document).open("dispatch", type="document/set")
+
+    tab.button("Dispatch").click()
+    tab.page.keyboard.press("Control+Enter")
+
+    tab.expect_text("A value is missing.")
+    expect_equal(state(document), DOCUMENT, "the document")
+
+
+WHOLE = {
+    "the form of set": ("document/set", None, "7"),
+    "the form of add": ("document/add", None, "[]"),
+    "the form of merge": ("document/merge", None, '{"tasks":null}'),
+    "the action as JSON": ("document/set", '{"type":"document/set","payload":{"path":"","value":7}}', None),
+    "a patch": ("document/set", '{"type":"document/patch","payload":{"patch":[{"op":"replace","path":"","value":7}]}}', None),
+    "an array": ("document/set", '[{"type":"document/set","payload":{"path":"/a","value":1}},{"type":"document/set","payload":{"path":"","value":7}}]', None),
+}
+
+
+@pytest.mark.parametrize("what", WHOLE)
+def test_the_whole_document_needs_a_second_click_and_is_undone_at_the_receipt(document, open_tab, what):
+    kind, raw, value = WHOLE[what]
+    tab = open_tab(document).open("dispatch", type=kind)
+    if raw:
+        tab.find("summary", has_text="The action as JSON").click()
+        tab.page.get_by_label("The action as JSON", exact=True).fill(raw)
+    else:
+        tab.field("value JSON").fill(value)
+        if kind == "document/merge":
+            tab.field("Whether path is given").select_option("given")
+
+    tab.button("Dispatch").click()
+    tab.expect_text("the whole document", "#confirm")
+    expect_equal(state(document), DOCUMENT, "the document after one click")
+    tab.button("Not now").click()
+    tab.expect_text("Nothing was sent.")
+    expect_equal(state(document), DOCUMENT, "the document after a no")
+    tab.button("Dispatch").click()
+    tab.button("Change the whole document").click()
+
+    tab.expect_text("Committed as version 2.")
+    expect(state(document) != DOCUMENT, "nothing has changed")
+    tab.button("Undo").click()
+    tab.expect_text("Undone with version 3.", "#notice")
+    expect_equal(state(document), DOCUMENT, "the document after the undo")
+    expect_equal(tab.find("#confirm[open]").count(), 0, "questions about the undo")
+
+
+def test_the_editor_of_the_whole_document_asks_as_well(document, open_tab):
+    tab = open_tab(document).open("state")
+    tab.find(".line").first.click()
+    tab.button("Edit").click()
+    tab.find("form.edit textarea").fill("{}")
+
+    tab.button("Save").click()
+    tab.expect_text("the whole document", "#confirm")
+    expect_equal(state(document), DOCUMENT, "the document after one click")
+    tab.button("Change the whole document").click()
+
+    tab.expect_text("Saved as version 2.", "#notice")
+    expect_equal(state(document), {}, "the document")
+    tab.button("Undo").click()
+    tab.expect_text("Undone with version 3.", "#notice")
+    expect_equal(state(document), DOCUMENT, "the document after the undo")
+
+
+def test_a_place_in_the_document_asks_nothing_and_is_undone_unless_it_has_changed_since(document, open_tab):
+    tab = open_tab(document).open("dispatch", type="document/set")
+    tab.field("path text").fill("/tasks/t1")
+    tab.field("value JSON").fill('{"title":"mine"}')
+    tab.button("Dispatch").click()
+    tab.expect_text("Committed as version 2.")
+    with document.client() as client:
+        client.commit(action("document/set", {"path": "/tasks/t1", "value": "theirs"}))
+
+    tab.button("Undo").click()
+
+    tab.expect_text("Not undone: the place has changed since.", "#notice")
+    expect_equal(state(document)["tasks"]["t1"], "theirs", "the place")
+
+
+def test_a_domain_without_patches_has_no_undo_at_its_receipt_and_an_address_fills_no_field_with_undefined(server, open_tab):
+    tab = open_tab().open("dispatch", type="tasks/add", payload="{}")
+    expect_equal([tab.field(name).input_value() for name in ("id whole number", "title text")], ["", ""], "the fields")
+    tab.field("id whole number").fill("5")
+    tab.field("title text").fill("milk")
+
+    tab.button("Dispatch").click()
+
+    tab.expect_text("Committed as version 1")
+    expect_equal(tab.button("Undo").count(), 0, "buttons")
+
+
+def test_an_answer_of_something_else_is_not_told_as_a_commit(server, open_tab):
+    tab = open_tab()
+    answers = [{"status": 200, "json": {"ok": True}}, {"status": 200, "json": None}, {"status": 204}]
+    tab.page.route("**/v1/actions", lambda route: route.fulfill(**answers.pop(0)) if route.request.method == "POST" and answers
+                   else route.continue_())
+    tab.open("dispatch", type="counter/add")
+    tab.field("amount").fill("7")
+
+    tab.button("Dispatch").click()
+
+    tab.expect_text("The action is kept and is sent again with the same key")
+    tab.expect_text("Committed as version 1.", seconds=20)
