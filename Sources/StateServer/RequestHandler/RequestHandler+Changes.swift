@@ -45,8 +45,7 @@ extension RequestHandler {
         case .aboveLatest: return lost(.lost, request, exchange)
         // After that many commits, the list of all entities is the shorter answer.
         case .inJournal where request.form.isDifference: return initialDifference(request, exchange)
-        case .inJournal, .long:
-            return reading(exchange, request.requestID) { [self] in try response(to: request, after: since) }
+        case .inJournal, .long: return search(request, from: since, exchange) { [self] in try page($0) }
         }
     }
 
@@ -56,9 +55,39 @@ extension RequestHandler {
             return isBehind(cursor.version, bounds.latest) && cursor.epoch == bounds.latest.epoch
                 ? .now(respond(.behind(bounds.latest), request.requestID)) : .now(lost(.lost, request))
         }
+        return search(request, from: cursor?.version ?? bounds.latest.version + 1, exchange) { [self] query in
+            var earlier = EarlierChanges(before: query.since, query)
+            return try earlier.page(in: bounds, page)
+        }
+    }
+
+    /// Looks for commits that pass a filter for a second, in turn with the slow reads of other clients.
+    private func search(
+        _ request: ChangesRequest, from start: Version, _ exchange: Exchange,
+        _ look: @escaping @Sendable (ChangesQuery) throws -> ChangesPage?
+    ) -> Reply {
+        let search = Mutex<ChangesPage?>(nil)
+        let (end, whole) = (schedule.now() + .seconds(1), request.query(since: start))
         return reading(exchange, request.requestID) { [self] in
-            var earlier = EarlierChanges(before: cursor?.version ?? bounds.latest.version + 1, request.query(since: 0))
-            return contract.response(to: request, try earlier.page(in: bounds, page))
+            let found = search.withLock(\.self)
+            var rest = whole
+            if let found {
+                rest.since = found.next
+                (rest.limit, rest.weightMax) = (whole.limit - found.commits.count, whole.weightMax - found.weight)
+            }
+            do {
+                var page = try look(rest)
+                page?.commits.insert(contentsOf: found?.commits ?? [], at: 0)
+                guard let page, page.isMore, page.commits.count < whole.limit, page.weight < whole.weightMax,
+                    schedule.now() < end
+                else { return try response(to: request, page ?? found, since: start) }
+                search.withLock { $0 = page }
+                return nil
+            } catch {
+                // The next page begins at what cannot be read, and reports it.
+                guard let found else { throw error }
+                return try response(to: request, found, since: start)
+            }
         }
     }
 
@@ -91,18 +120,16 @@ extension RequestHandler {
 
     func page(_ query: ChangesQuery) throws -> ChangesPage? { try store.page(query) }
 
-    private func response(to request: ChangesRequest, after version: Version) throws -> Response {
-        guard let page = try page(request.query(since: version)) else {
-            return request.form.isDifference
-                ? try contract.initialDifference(to: request, in: hub.latest) : lost(.expired, request)
-        }
-        return try response(to: request, page, since: version)
+    private func response(to request: ChangesRequest, _ page: ChangesPage?, since version: Version) throws -> Response {
+        if let page { return try response(to: request, page, since: version) }
+        return request.form.isDifference
+            ? try contract.initialDifference(to: request, in: hub.latest) : lost(.expired, request)
     }
 
-    /// The same as ``response(to:after:)``, with a problem instead of an error.
+    /// The commits after a version as far as they are found at once, or a problem.
     func slowResponse(to request: ChangesRequest, after version: Version) -> Response {
         do {
-            return try response(to: request, after: version)
+            return try response(to: request, page(request.query(since: version)), since: version)
         } catch {
             return failedReading(request.requestID, error)
         }

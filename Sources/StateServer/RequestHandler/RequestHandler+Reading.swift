@@ -181,26 +181,31 @@ extension RequestHandler {
     /// what is longer.
     static let quickBytesMax = 64 << 10
 
+    /// Reads on a thread of slow work; nil is for a read that goes on when other clients have had their turn.
     func reading(
         _ exchange: Exchange, _ requestID: RequestID, _ kind: SlowWork.Kind = .read,
-        _ read: @escaping @Sendable () throws -> Response
+        _ read: @escaping @Sendable () throws -> Response?
     ) -> Reply {
         if let refusal = slowReads.begin(exchange, isAbandonable: kind == .past) {
             return .now(respond(.tooManyReads(refusal), requestID))
         }
-        schedule.slow(kind, exchange.client) { [self] in
-            // The client may have gone.
-            guard !exchange.isOver else { return slowReads.end(exchange) }
-            let response: Response
-            do {
-                response = try read()
-            } catch {
-                response = failedReading(requestID, error)
+        @Sendable func takeTurn() {
+            schedule.slow(kind, exchange.client) { [self] in
+                // The client may have gone.
+                guard !exchange.isOver else { return slowReads.end(exchange) }
+                let response: Response?
+                do {
+                    response = try read()
+                } catch {
+                    response = failedReading(requestID, error)
+                }
+                guard let response else { return takeTurn() }
+                // The client may ask again as soon as it has the answer, and this request then counts no more.
+                slowReads.end(exchange)
+                answer(exchange, response)
             }
-            // The client may ask again as soon as it has the answer, and this request then counts no more.
-            slowReads.end(exchange)
-            answer(exchange, response)
         }
+        takeTurn()
         // The loop watches the client of a request that waits, but not that of one that is being worked on.
         return kind == .past ? .waiting() : .working()
     }
