@@ -62,15 +62,18 @@ extension Contract {
 
     /// The head of a stream, and its first bytes.
     ///
-    /// The bytes hold `retry:` and `id:` lines and no data. An EventSource keeps the ID of an event without data (the
-    /// HTML standard, section 9.2.6), so a client that loses its connection before the first commit comes back to its
-    /// start.
+    /// `retry:` stands in the block of the first event: some readers make an event of a block without data. A stream of
+    /// commits begins with its progress, so that a client that loses its connection before the first commit comes back to
+    /// its start.
     ///
     /// - Parameters:
     ///   - start: the cursor after which the stream sends commits, or nil if a value comes first, which has its own ID.
     ///   - retry: how many milliseconds an EventSource waits before it connects again.
     package func response(to request: StreamRequest, latest: Cursor, start: Cursor?, retry: Int) -> Response {
         let isEvents = request.format == .events
+        var first = JSONWriter()
+        if isEvents { first.raw("retry: \(retry)\n".utf8) }
+        if isEvents, let start { progress(request, start, to: &first) }
         return Response(
             status: .ok,
             fields: [
@@ -78,7 +81,7 @@ extension Contract {
                 .xContentTypeOptions: "nosniff",
                 .crossOriginResourcePolicy: "same-origin", .accelBuffering: "no", .stateCursor: latest.description,
             ],
-            body: isEvents ? Array("retry: \(retry)\n\(start.map { "id: \($0)\n" } ?? "")\n".utf8) : [])
+            body: first.bytes)
     }
 
     /// The chunk with the value of a selection: a `snapshot` first, then a `change`, or `removed` without a value.

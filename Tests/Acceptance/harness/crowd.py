@@ -82,8 +82,10 @@ class Crowd:
             head, _, body = bytes(buffer).partition(b"\r\n\r\n")
             expect(head.startswith(b"HTTP/1.1 200 "), "a stream was answered", head)
             begin = head.partition(b"State-Cursor: ")[2].partition(b"\r\n")[0].decode()
-            retry, _, events = body.partition(b"\n\n")
-            expect(retry.startswith(b"retry: "), "a stream begins with", retry)
+            opening, _, events = body.partition(b"\n\n")
+            expect(opening.startswith(b"retry: ") and b"\ndata: " in opening, "a stream begins with", opening)
+            if b"\nevent: progress\n" not in opening:
+                events = opening.partition(b"\n")[2] + b"\n\n" + events
             counts[begin, events.replace(b"\n\n:\n\n", b"\n\n").removeprefix(b":\n\n")] += 1
         return counts
 

@@ -55,11 +55,16 @@ class EventReader:
                 continue
             expect(name not in found, f"two fields {name} in one event:", block[:300])
             found[name] = value.removeprefix(" ")
-        if "retry" in found:
+        is_opening = "retry" in found
+        if is_opening:
             self.retries.append(int(found.pop("retry")))
+            # Some readers make an event of a block without data.
+            expect("data" in found, "a stream opens with a block without data:", block[:300])
         # The end of a block sets the ID, before a block without data is dropped.
         self.last_id = found.get("id", self.last_id)
         if not set(found) - {"id"}:
+            return None
+        if is_opening and found["event"] == "progress":
             return None
         expect({"event", "data"} <= set(found) <= {"event", "data", "id"}, "an event of another form:", block[:300])
         return Event(found["event"], found.get("id"), found["data"])

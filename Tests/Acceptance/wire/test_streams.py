@@ -118,12 +118,27 @@ def test_a_stream_that_ends_ends_with_the_last_chunk(workspace):
 def test_a_stream_opens_at_once_with_an_event_that_has_an_id(server, name):
     """A client that loses the connection before anything happens comes back to where it was.
 
-    The first block has an `id`, with or without data: an EventSource keeps either (the HTML standard, section 9.2.6).
+    The first block has an `id`, and data: some readers make an event of a block without.
     """
     target, form = TARGETS[name]
     with RawStream(server.port, target, form) as stream:
         content = stream.read_until(lambda content: b"\nid:" in content and content.endswith(b"\n\n"), 2)
         expect(re.search(r"^id: ?\S+", content.decode(), re.MULTILINE), "the beginning has no id:", content)
+
+
+@pytest.mark.parametrize("target, last_id", [
+    ("/v1/state/counter", None), ("/v1/state/nowhere", None), ("/v1/state/counter", "aaaaaaaaaaaaaaaa.1"), ("/v1/views/count", None),
+    ("/v1/state/tasks/entities?filter=@.done%20==%20false", None), ("/v1/changes?since=now", None), ("/v1/changes?since=oldest", None),
+    ("/v1/changes?since=now", "aaaaaaaaaaaaaaaa.1"), ("/v1/changes?since=oldest&types=tasks/add", None)])
+def test_each_block_of_a_stream_has_data(server, target, last_id):
+    with server.client() as client:
+        client.commit(add(1))
+        with RawStream(server.port, target, **({"Last-Event-ID": last_id} if last_id else {})) as stream:
+            client.commit(add(1))
+            content = stream.read_until(lambda content: content.endswith(b"\n\n") and b"data:" in content, 2)
+    blocks = [block for block in content.split(b"\n\n") if block.replace(b":", b"").strip()]
+    expect(blocks and blocks[0].startswith(b"retry: "), "the first block has no retry:", content)
+    expect(all(b"\ndata:" in block for block in blocks), "a block has no data:", content)
 
 
 def test_a_client_that_lost_its_connection_before_the_first_commit_misses_nothing(server):
