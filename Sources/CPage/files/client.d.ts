@@ -33,7 +33,10 @@ export interface ConnectOptions {
     token?: string | (() => string | Promise<string>)
     /** Called when the server begins or ceases to answer what follows it; the store goes on by itself. */
     onConnection?: (isThere: boolean, error?: unknown) => void
-    /** Reads the JSON of an answer, for example with BigInts, which keep all digits; otherwise `JSON.parse` does. */
+    /**
+     * Reads the JSON of an answer, for example with BigInts, which keep all digits; otherwise `JSON.parse` does. A BigInt in
+     * an action is sent as a number.
+     */
     parse?: (text: string) => unknown
 }
 
@@ -120,11 +123,11 @@ export interface Store {
             body?: string
             /** Called with each problem after which the request is sent again; its status is 0 where there is no answer. */
             onRetry?: (problem: Problem) => void
+            /** Whether the JSON of an answer is what was asked for; what is not, as of a proxy, is no answer. */
+            isAnswer?: (json: unknown) => boolean
         },
     ): Promise<{ status: number; headers: Headers; json: unknown }>
 
-            /** Whether the JSON of an answer is what was asked for; what is not, as of a proxy, is no answer. */
-            isAnswer?: (json: unknown) => boolean
     /** Ends everything: loops end, subscriptions are silent, requests are aborted. */
     close(): void
 }

@@ -243,6 +243,27 @@ large.query("/list").subscribe(({ members }) => print("query", `${members[0].val
     expect_equal(printed(script, "large"), [[True]], "what is told of the connection")
 
 
+def test_a_BigInt_is_sent_as_a_number_with_all_its_digits(workspace):
+    server = workspace.server(domain="document")
+    lines = ended(start(workspace, server.port, """
+const parse = (text) => JSON.parse(text, (_, value, context) => typeof value === "number" && context?.source ? BigInt(context.source) : value)
+const large = connect(url, { parse })
+const set = (path, value, options) => large.dispatch("document/set", { path, value }, options)
+await set("/n", 9007199254740993n)
+await set("/deep", { list: [-123456789012345678901234567890n, { zero: 0n, text: "12n", quoted: '"1"' }], 7: 1.5 })
+await large.dispatchAll([{ type: "document/set", payload: { path: "/both", value: 18446744073709551617n } }])
+await set("/expected", true, { expect: [{ path: "/n", value: 9007199254740993n }] })
+print("wrong", await set("/expected", false, { expect: [{ path: "/n", value: 9007199254740992n }] }).catch(({ code }) => code))
+print("done")
+"""))
+    expect_equal([rest for name, *rest in lines if name == "wrong"], [["precondition-failed"]], "another number")
+    with server.client() as client:
+        found = client.get("/v1/state").body.decode()
+    expect_equal(json.loads(found), {
+        "n": 9007199254740993, "deep": {"list": [-123456789012345678901234567890, {"zero": 0, "text": "12n", "quoted": '"1"'}], "7": 1.5},
+        "both": 18446744073709551617, "expected": True}, "the document")
+
+
 def test_what_a_token_may_not_see_is_undefined(workspace):
     data = workspace.path("data")
     make_token(workspace, data, "all", "--all")
