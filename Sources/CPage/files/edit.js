@@ -3,9 +3,8 @@
 import { curl, get, request, VALUE_BYTES_MAX } from "./api.js"
 import { busy, button, copyable, fill, foreign, h, isBusy, labelled, name, quote, refill } from "./dom.js"
 import { patchView } from "./diff.js"
-import { faultOf } from "./form.js"
 import { lastChange } from "./history.js"
-import { byteCount, child, isTree, lastToken, parent, parse, path, pretty, stringify, visible } from "./json.js"
+import { byteCount, child, faultOf, isTree, lastToken, parent, parse, path, pretty, stringify, visible } from "./json.js"
 
 const BYTES_MAX = 256_000
 export const canEdit = text => byteCount(text) <= BYTES_MAX

@@ -1,7 +1,7 @@
 // A form for a value of a JSON Schema. What is typed becomes JSON text, so that digits stay as they are and the server
 // is the one that judges; each field knows the pointer by which the server would name it.
 import { button, fill, h, name } from "./dom.js"
-import { escape, isEqual, isTree, parse, stringify, visible } from "./json.js"
+import { escape, faultOf, isEqual, isTree, parse, stringify, visible } from "./json.js"
 
 const isNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
 
@@ -77,16 +77,6 @@ function choice(options) {
         text: control => stringify(values[control.value]),
         set: (control, value) => { control.value = values.findIndex(other => stringify(other) === stringify(value)) },
     })
-}
-
-// Why a text is not JSON, or undefined.
-export function faultOf(text, advice = "A text stands in quotes.") {
-    try {
-        parse(text)
-    } catch (error) {
-        return text.trim() === "" ? "A value is missing. An empty text is \"\" as JSON."
-            : `This is not JSON: ${visible(error.message)}. ${advice}`
-    }
 }
 
 // Where the schema says nothing, the value is written as JSON.

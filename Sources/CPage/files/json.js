@@ -56,6 +56,16 @@ export function at(value, pointer) {
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 export const visible = text => text.replace(hidden, mark => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"))
 
+// Why a text is not JSON, or undefined.
+export function faultOf(text, advice = "A text stands in quotes.") {
+    try {
+        parse(text)
+    } catch (error) {
+        return text.trim() === "" ? "A value is missing. An empty text is \"\" as JSON."
+            : `This is not JSON: ${visible(error.message)}. ${advice}`
+    }
+}
+
 const number = new Intl.NumberFormat("en")
 export const count = value => number.format(value)
 export const plural = (value, one, many = one + "s") => `${count(value)} ${value === 1 ? one : many}`
