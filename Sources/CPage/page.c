@@ -123,6 +123,9 @@ static const char table_js[] = {
 static const char tree_js[] = {
 #embed "files/tree.js"
 };
+static const char views_js[] = {
+#embed "files/views.js"
+};
 static const char welcome_js[] = {
 #embed "files/welcome.js"
 };
@@ -170,6 +173,7 @@ static const storekeeper_page_file files[] = {
     FILE_OF("style.css", style_css),
     FILE_OF("table.js", table_js),
     FILE_OF("tree.js", tree_js),
+    FILE_OF("views.js", views_js),
     FILE_OF("welcome.js", welcome_js),
 };
 

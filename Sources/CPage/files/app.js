@@ -206,7 +206,7 @@ function drawHeader() {
             link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
         button("Copy address", event => copy(location.href, event.currentTarget), { class: "small" }),
         button("?", () => help(), { class: "small", "aria-label": "Keys" }),
-        api.hasToken() && button(["Sign out ", foreign(model.subject, 24)], signOut, { class: "small" }))
+        api.hasToken() && button(h("span", {}, "Sign out ", foreign(model.subject, 24)), signOut, { class: "small" }))
     fill(document.getElementById("place"), h("strong", {}, foreign(model.identity.name ?? "Storekeeper", 80)),
         h("span", { class: "hint" }, location.host))
     document.title = `${current.title} · ${model.identity.name ?? "Storekeeper"}`

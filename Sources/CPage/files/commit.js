@@ -58,6 +58,7 @@ function content(context, commit, signal) {
     const previous = `${epochOf(cursor)}.${version - 1}`
     const types = typesOf(commit)
     const isDispatchable = commit.action !== null && !types.some(type => type.startsWith("storekeeper/"))
+    const isOfSchedule = types.some(type => /^storekeeper\/(un)?schedule$/.test(type))
     const address = commit.action === null ? `${base}/changes?since=${previous}&limit=1` : `${base}/actions/${cursor}`
     const actions = h("div", { class: "buttons" },
         link("State at this version", context.address("state", { at: cursor }), { class: "button" }),
@@ -86,7 +87,8 @@ function content(context, commit, signal) {
             : "Action"),
             h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(commit.action, 200)))],
         h("h3", {}, "What it changed"),
-        patchView(base, commit.patch, version - 1, place),
+        isOfSchedule && h("p", {}, "What is ", link("pending", context.address("pending")), "."),
+        !(isOfSchedule && commit.patch.length === 0) && patchView(base, commit.patch, version - 1, place),
         cascade(context, commit, signal),
         h("h3", {}, "To copy"),
         copyable("Cursor", cursor),
@@ -107,9 +109,9 @@ export async function undo(context, base, cursor, control) {
 // The action that puts back what a commit has changed, where all of it is as the commit left it. A list that has got or
 // lost elements is put back whole.
 async function inverse(base, { version, patch }) {
+    if (patch.length > UNDO_MAX) throw new RangeError(`it has changed more than ${UNDO_MAX} places`)
     const read = (pointer, version) => get(`${base}/state${path(pointer)}?version=${version}`).then(({ value }) => value,
         error => { if (error.status !== 404) throw error })
-    if (patch.length > UNDO_MAX) throw new RangeError(`it has changed more than ${UNDO_MAX} places`)
     const isElement = async ({ op, path }) => op !== "replace" && /\/\d+$/.test(path)
         && Array.isArray(await read(parent(path), version - 1))
     const places = new Set()

@@ -5,6 +5,7 @@ import { fetchCommit, typesOf } from "./commit.js"
 import { brief, bytes, count, isTree, isWithin, parent, plural } from "./json.js"
 import { placePanel } from "./place.js"
 import { StateTree } from "./tree.js"
+import { viewPanel, viewsOf } from "./views.js"
 import { VirtualList } from "./list.js"
 
 // A finger needs 44 pixels.
@@ -19,7 +20,7 @@ export async function open(main, parameters, context) {
     const what = h("p", { class: "hint total" })
     const goal = h("input", { type: "search", autocomplete: "off", spellcheck: "false",
         placeholder: "/pointer, or a text to find" })
-    const listPlace = h("div", { class: "list-place" })
+    const listPlace = h("div", { class: "list-place" }), views = h("p", { class: "hint total", hidden: true })
     const panel = placePanel(context, { head: () => head(), choose: pointer => choose(pointer), leave })
     const left = h("section", { class: "column", "aria-labelledby": "state-title" },
         h("h2", { id: "state-title", class: "aside" }, "State"),
@@ -27,7 +28,7 @@ export async function open(main, parameters, context) {
             button("▶", () => step(1), { "aria-label": "One version on" }), field, nowButton),
         h("form", { class: "bar goal", onsubmit: event => { event.preventDefault(); goTo(goal.value.trim()) } },
             labelled("Go to", goal), h("button", {}, "Go")),
-        what, listPlace)
+        what, views, listPlace)
     const split = h("div", { class: "split" }, left,
         h("section", { class: "side", "aria-label": "The chosen part" }, panel.element))
     fill(main, split)
@@ -108,7 +109,11 @@ export async function open(main, parameters, context) {
         const version = next.at ? versionOf(next.at) : null
         const isOther = !tree || tree.version !== version || isAfresh, place = next.path ?? ""
         if (isOther) plant(version)
-        if (place !== selected && place !== "") await reveal(place)
+        if (next.view !== undefined) {
+            selected = null
+            split.classList.add("has-detail")
+            await panel.showOther(() => viewPanel(context, next.view))
+        } else if (place !== selected && place !== "") await reveal(place)
         else if (isOther || place !== selected) choose(place, true)
         if (!next.edit) return
         // Who loads the page again wants to see the place.
@@ -294,6 +299,11 @@ export async function open(main, parameters, context) {
         panel.show(tree, pointer)
     }
 
+    viewsOf(context.base).then(found => {
+        views.hidden = found.length === 0
+        fill(views, "Views: ", found.map(({ name }, index) => [index > 0 && ", ",
+            link(foreign(name, 80), context.address("state", { view: name }))]))
+    }, () => { /* Without them there is the tree. */ })
     await show(parameters)
     return {
         update: show,

@@ -107,3 +107,26 @@ def test_who_has_not_the_grant_is_not_offered_the_way_back(workspace, open_tab):
     tab.expect_text("As it was at version 1")
     tab.page.wait_for_timeout(300)
     expect("the present" not in tab.text(".side"), "the way back is offered")
+
+
+SCHEDULED = '{"type":"document/set","payload":{"path":"/tea","value":"ready"},"schedule":{"after":3600,"name":"tea"}}'
+
+
+@pytest.mark.parametrize("text, names", [(SCHEDULED, ["tea"]), (f"[{SCHEDULED},{SCHEDULED.replace('tea', 'cake')}]", ["tea", "cake"])])
+def test_an_action_that_is_scheduled_says_so_at_its_preview_its_receipt_and_its_commit(workspace, open_tab, text, names):
+    server = workspace.server(domain="document")
+    tab = open_tab(server).open("dispatch", type="document/set")
+    tab.find("summary", has_text="The action as JSON").click()
+    tab.page.get_by_label("The action as JSON", exact=True).fill(text)
+
+    tab.button("Preview").click()
+    tab.expect_text("It would be scheduled")
+    tab.button("Dispatch").click()
+
+    tab.expect_text("Committed as version 1.")
+    for name in names:
+        tab.expect_text(f"Scheduled as {name} for ", ".receipt")
+    expect("the same as before" not in tab.text(".receipt"), "it says that nothing has changed")
+    tab.page.get_by_role("link", name="1", exact=True).click()
+    tab.expect_text("What is pending.", ".side")
+    expect("the same as before" not in tab.text(".side"), "its commit says that nothing has changed")

@@ -2,6 +2,7 @@
 
 from harness.actions import action, add, bulk
 from harness.expectations import expect, expect_equal, wait_until
+from harness.tokens import make_token
 
 
 def test_the_tree_shows_the_present_and_marks_what_a_commit_has_changed(server, open_tab):
@@ -154,3 +155,70 @@ def test_an_emptied_version_leaves_the_version_as_it_is(server, open_tab):
 
     expect_equal(field.input_value(), "3", "the field")
     tab.expect_text("The present, version 3")
+
+
+def test_the_views_stand_beside_the_state_with_their_values(server, open_tab):
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "call"}))
+    tab = open_tab().open("state")
+    tab.expect_text("Views: canvas.summary, count, tasks.open")
+
+    tab.link("tasks.open").click()
+
+    tab.expect_text("[1]", ".side pre")
+    tab.expect_text("/v1/views/tasks.open", ".side")
+    expect("view=tasks.open" in tab.page.url, f"the address is {tab.page.url}")
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 2, "title": "second"}))
+    tab.button("Read again").click()
+    tab.expect_text("[1, 2]", ".side pre")
+    tab.page.reload()
+    tab.expect_text("[1, 2]", ".side pre")
+    tab.find(".line", has_text="counter").first.click()
+    tab.expect_text("/counter", ".side h2")
+
+
+def test_who_may_only_see_views_sees_them(workspace, open_tab):
+    data = workspace.path("data")
+    token = make_token(workspace, data, "guest", "--read", "view:tasks.open")
+    tab = open_tab(workspace.server(data=data)).open("state")
+    tab.field("Token").fill(token)
+    tab.button("Open").click()
+
+    tab.expect_text("Views: tasks.open")
+    expect("count" not in tab.text(".column"), "another view is named")
+    expect("Sign out guest" in tab.text("#tools"), f"the button is {tab.text('#tools')!r}")
+    tab.link("tasks.open").click()
+    tab.expect_text("[]", ".side pre")
+
+
+MODEL = """
+import { createSlice } from '@reduxjs/toolkit'
+import { view } from 'storekeeper'
+createSlice({ name: 'tasks', initialState: {}, reducers: { add(state, { payload }) { state[payload.id] = payload } } })
+view('open', (state, { owner, first = 20 }) => Object.values(state.tasks).filter((task) => task.owner === owner).slice(0, first), {
+  parameters: { type: 'object', required: ['owner'], additionalProperties: false,
+    properties: { owner: { type: 'string' }, first: { type: 'integer', minimum: 1 } } } })
+"""
+
+
+def test_a_view_with_parameters_has_a_form(workspace, open_tab):
+    with open(workspace.path("model.js"), "w") as file:
+        file.write(MODEL)
+    server = workspace.server(model=workspace.path("model.js"))
+    with server.client() as client:
+        for number, owner in enumerate(["ann & co", "ann & co", "bob"]):
+            client.commit(action("tasks/add", {"id": number, "owner": owner}))
+    tab = open_tab(server).open("state")
+    tab.link("open").click()
+    tab.field("owner text").fill("ann & co")
+    tab.button("Show").click()
+    tab.expect_text('"id":1', ".side pre")
+    expect("bob" not in tab.text(".side pre"), "the view has another owner")
+
+    tab.field("first whole number").fill("1")
+    tab.button("Show").click()
+    wait_until(lambda: '"id":1' not in tab.text(".side pre") or tab.page.wait_for_timeout(20), "one is shown")
+    tab.field("first whole number").fill("0")
+    tab.button("Show").click()
+    tab.expect_text("first", ".outcome .error")
