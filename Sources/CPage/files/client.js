@@ -65,12 +65,13 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
     const sleep = (seconds, signal) => waken(() => {}, signal, seconds)
 
     /** The pause after a failure. */
-    const rest = (seconds, error, signal) => error.status > 0 ? sleep(seconds, signal)
-        : waken((resume) => resting.add(resume), signal, seconds)
-    const endRest = () => {
-        for (const resume of resting) resume()
-        resting.clear()
+    async function rest(seconds, error, signal) {
+        if (error.status > 0) return sleep(seconds, signal)
+        let entry
+        await waken((resume) => resting.add(entry = resume), signal, seconds)
+        resting.delete(entry)
     }
+    const endRest = () => { for (const resume of resting) resume() }
 
     /** Sends a request until it has an answer, or for so many seconds; 0 is one attempt. */
     async function request(path, options = {}) {

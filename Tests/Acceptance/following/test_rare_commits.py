@@ -8,6 +8,7 @@ import pytest
 from harness.actions import action, bulk
 from harness.client import Client
 from harness.expectations import expect, expect_equal
+from harness.journal import damage_segment
 from harness.workspace import Workspace
 
 BETWEEN = 11_000
@@ -82,3 +83,20 @@ def test_searches_for_what_was_never_changed_hold_nobody_else(server):
     expect(len(done) >= 20 and not any(done), "the answers:", done)
     expect(sorted(waits)[len(waits) // 2] < 1, f"another client waited {sorted(waits)[len(waits) // 2]:.2f} s")
 
+
+
+def test_what_cannot_be_read_behind_what_was_found_is_said_by_the_next_answer(workspace):
+    server = workspace.server(domain="document", history_commits_max=1000)
+    with server.client() as client:
+        for number in range(2):
+            client.commit(action("document/set", {"path": "/counter", "value": number}, id=f"rare-{number}"))
+            for _ in range(2 * BETWEEN // 5500):
+                bulk(client, [action("document/increment", {"path": "/other"})] * 5500)
+    server.stop()
+    server.start()
+    damage_segment(server, BETWEEN + BETWEEN // 2)
+    with server.client() as client:
+        page = client.get("/v1/changes?since=oldest&limit=10&path=/counter").json
+        answer = client.get(f"/v1/changes?since={page['next']}&limit=10&path=/counter")
+    expect_equal(([commit["id"] for commit in page["changes"]], page["more"]), (["rare-0"], True), "what lies before the damage")
+    expect_equal((answer.status, answer.json.get("code")), (500, "journal-damaged"), "what the next answer says")
