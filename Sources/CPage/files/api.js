@@ -45,6 +45,8 @@ function tell(isThere) {
         const seconds = Math.round((Date.now() - goneSince) / 1000)
         goneSince = 0
         events.dispatchEvent(new CustomEvent("back", { detail: plural(seconds, "second") }))
+        // The clients of this page rest no longer.
+        dispatchEvent(new Event("online"))
     } else {
         goneSince = Date.now()
         events.dispatchEvent(new Event("gone"))
@@ -119,8 +121,9 @@ export async function get(path, options = {}) {
         } catch (error) {
             const isBusy = (error.status === 429 || error.status === 503) && turn < 8
             if (options.signal?.aborted || !(isBusy || (error instanceof Unreachable && !options.once))) throw error
-            await pause(isBusy ? (error.retryAfter || 1) * 1000
-                : Math.min(250 * 2 ** turn, 3000) * (0.75 + Math.random() / 2), options.signal)
+            if (isBusy) await pause((error.retryAfter || 1) * 1000, options.signal)
+            else await Promise.race([pause(Math.min(250 * 2 ** turn, 3000) * (0.75 + Math.random() / 2), options.signal),
+                new Promise(resolve => events.addEventListener("back", resolve, { once: true }))])
             if (options.signal?.aborted) throw error
         }
     }

@@ -1,5 +1,7 @@
 """A server that goes and comes back, another history, and many tabs at once."""
 
+import time
+
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal, wait_until
 
@@ -223,3 +225,26 @@ def test_the_status_is_not_ready_while_nothing_answers(server, open_tab):
     expect("Ready." not in tab.text(), "the status is ready")
     start()
     tab.expect_text("Ready.", seconds=30)
+
+
+def test_the_first_answer_after_a_restart_brings_what_the_page_follows(server, open_tab):
+    with server.client() as client:
+        client.commit(add(1))
+    tab = open_tab()
+    # The longest pauses.
+    tab.page.add_init_script("Math.random = () => 0.999")
+    tab.open("live")
+    tab.expect_text("1 commit")
+    tab.page.wait_for_timeout(500)
+    start = restart(server)
+    tab.expect_text("The server does not answer.", "#notice", seconds=20)
+    tab.page.wait_for_timeout(5000)
+    start()
+    with server.client() as client:
+        client.commit(add(1))
+    tab.page.evaluate("import('/page/api.js').then(({ request }) => request('/v1'))")
+    begin = time.monotonic()
+
+    tab.expect_text("2 commits")
+
+    expect(time.monotonic() - begin < 1.2, f"the commit came {time.monotonic() - begin:.1f} s late")
