@@ -321,7 +321,9 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
                 else if (failure) throw failure
                 else if (isBehind) {
                     const query = `since=${encodeURIComponent(end)}&limit=1000&on-lost=snapshot${filter}`
-                    const { json: page } = await request(`/changes?${query}`, { signal, seconds: Infinity })
+                    // Where nothing follows yet, this request tells that the server is away.
+                    const onRetry = (error) => { if (!isFollowing) tell(false, error) }
+                    const { json: page } = await request(`/changes?${query}`, { signal, seconds: Infinity, onRetry })
                     const { reason, state, next } = page
                     if (page.reset) queue.push({ reset: true, reason, state, cursor: next })
                     else queue.push(...page.changes)

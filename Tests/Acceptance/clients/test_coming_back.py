@@ -134,3 +134,17 @@ print("worst", worst, count)
     [[worst, count]] = [rest for name, *rest in lines if name == "worst"]
     expect(worst < 0.01, f"a pause is {worst} s longer than half a second and half of the time before")
     expect_equal(count, 12, "the attempts")
+
+
+def test_a_loop_that_begins_without_a_server_tells_so_and_when_it_is_there(workspace):
+    server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
+    server.kill()
+    script = javascript.start(workspace, port, """
+for await (const { version } of store.changes({ since: "oldest" })) print("commit", version)
+""")
+    wait_until(lambda: printed(script, "connection") == [[False]], "the client says that the server is away")
+    server.start()
+    with server.client() as client:
+        client.commit(add(1))
+    wait_until(lambda: printed(script, "commit") == [[1]], "the commit has come")
+    wait_until(lambda: printed(script, "connection") == [[False], [True]], "the client says that the server is there")
