@@ -53,8 +53,13 @@ let package = Package(
         .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
         // JSON: typed decoding, encoding in a stable order, JSON Pointer, comparison, JSON Patch.
         .target(name: "StateJSON", dependencies: ["CSimdjson", "CXXHash"]),
-        // A thread of one's own, on pthreads.
-        .target(name: "Threads"),
+        // A thread of one's own, on pthreads, and the turns of clients.
+        .target(
+            name: "Threads",
+            dependencies: [
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ]),
         // The pure core: actions, reducers, slices, tables, middleware, selections, subscriptions, the turn.
         .target(
             name: "StateStore",

@@ -22,8 +22,8 @@ final class ModelCopies: Sendable {
         var usedCount = 0
     }
 
-    /// Enough for the turns, for a reader beside them, and for a fork.
-    private static let keptMax = 3
+    /// Enough for the turns, for the fan-out and two readers beside them.
+    private static let keptMax = 4
     /// From this size on, a difference is worth another engine.
     private static let farBytes = 1 << 18
     /// How often a copy is used between two looks at the memory of the process.

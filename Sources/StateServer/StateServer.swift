@@ -105,7 +105,7 @@ public struct StateServer: Service, Sendable {
         let metrics = ServerMetrics(
             types: compiled.catalogue.types, settings: settings, journal: journal,
             version: version, sharedWith: MetricsSystem.factory)
-        let schedule = Schedule.live()
+        let (schedule, queues) = Schedule.live()
         let hooks = try opened?.hooks(settings, schedule: schedule, metrics: metrics, logger)
         var observer = metrics.observer
         if let hooks {
@@ -118,7 +118,7 @@ public struct StateServer: Service, Sendable {
         let store = Store(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
-            processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: Schedule.hubQueues(),
+            processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: queues,
             observer: observer, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
         let loops = settings.loops

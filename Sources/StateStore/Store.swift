@@ -107,7 +107,7 @@ public final class Store<State: StateType>: Sendable {
         let woken: @Sendable (Int) -> Void = if let observer { observer.woken } else { { _ in } }
         hub = WatchHub(
             core.latest, catalogue: domain.catalogue, limits: limits, watchLimits: watchLimits,
-            journalOldest: journalOldest, queues: queues, now: clock, woken: woken)
+            journalOldest: journalOldest, queues: queues, now: clock, processorTime: processorTime, woken: woken)
         ledgerCount = Atomic(core.ledger.count)
         self.core = Owned(core)
         self.mark = mark

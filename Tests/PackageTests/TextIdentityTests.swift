@@ -10,7 +10,6 @@ struct TextIdentityTests {
         ("HTTPMessages/Response.swift", "codes of the server's problems"),
         ("MicroHTTP/Exchange.swift", "addresses of objects"),
         ("MicroHTTP/Loop/ClientCounts.swift", "addresses, and shares, which are ASCII"),
-        ("MicroHTTP/Loop/ClientTurns.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/Loop/IterationShares.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/Loop/MemoryBudget.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/ServerConfiguration.swift", "paths of small letters, which equal no other text"),
@@ -35,7 +34,7 @@ struct TextIdentityTests {
         ("StateServer/Metrics/ServerMetrics.swift", "names of metrics and codes of problems"),
         ("StateServer/RequestHandler/RequestHandler+Watching.swift", "addresses, and shares, which are ASCII"),
         ("StateServer/RequestHandler/RequestHandler.swift", "allowed origins, found by value(named:)"),
-        ("StateServer/RequestHandler/SlowWork.swift", "addresses, and shares, which are ASCII"),
+        ("StateServer/RequestHandler/SlowReads.swift", "addresses, and shares, which are ASCII"),
         ("StateServer/RequestHandler/WatchedRequest.swift", "requests, whose texts are ASCII or exact"),
         ("StateServer/Settings/Setting.swift", "names of settings"),
         ("StateServer/Settings/Settings+Reading.swift", "names of settings"),
@@ -50,6 +49,10 @@ struct TextIdentityTests {
         ("StateStore/Hub/HubStorage.swift", "addresses, and shares, which are ASCII"),
         ("StateStore/Hub/SelectionIndex.swift", "declared names"),
         ("StateStore/Hub/Snapshot.swift", "names of content codings"),
+        ("StateStore/Hub/WatchHub+FanOut.swift", "addresses, and shares, which are ASCII"),
+        ("StateStore/Hub/WatchHub.swift", "addresses, and shares, which are ASCII"),
+        ("StateStore/SlowWork.swift", "addresses, and shares, which are ASCII"),
+        ("Threads/ClientTurns.swift", "addresses, and shares, which are ASCII"),
     ]
 
     /// The lines that compare a subject, an ID or another name, with the reason why that compares bytes, or no text from

@@ -22,7 +22,13 @@ extension Store where State == Sample.State {
 final class Collection<Value: Sendable>: Sendable {
     private let stored = Mutex<[Value]>([])
     var values: [Value] { stored.withLock { $0 } }
-    func add(_ value: Value) { stored.withLock { $0.append(value) } }
+    /// How many there have ever been.
+    var count: Int { added.load(ordering: .relaxed) }
+    private let added = Atomic(0)
+    func add(_ value: Value) {
+        added.add(1, ordering: .relaxed)
+        stored.withLock { $0.append(value) }
+    }
     func takeAll() -> [Value] {
         stored.withLock { values in
             defer { values = [] }; return values

@@ -1,5 +1,6 @@
 import CMicroHTTPD
 import Glibc
+import Threads
 
 /// The listening sockets of a loop, the accepted clients that libmicrohttpd does not have yet, and the connections over
 /// capacity.

@@ -2,6 +2,7 @@ import CMicroHTTPD
 import Glibc
 import HTTPMessages
 import HTTPTypes
+import Threads
 
 /// The connections that the loop has taken from libmicrohttpd because their requests wait.
 ///

@@ -1,3 +1,5 @@
+import Threads
+
 /// The requests that are handled in a later iteration, because their clients have had their share of this one.
 ///
 /// The access handler returns without an answer, and libmicrohttpd calls it again in each iteration, in an order of its own.

@@ -1,5 +1,5 @@
-internal import MicroHTTP
 internal import Synchronization
+internal import Threads
 
 /// The verifications that wait, and the one that runs.
 ///

@@ -161,13 +161,14 @@ extension RequestHandler {
     ///
     /// The server hands the request on again after the work.
     func check(
-        _ exchange: Exchange, _ requestID: RequestID, _ work: @escaping @Sendable () throws -> Void
+        _ exchange: Exchange, _ requestID: RequestID, of selection: Selection? = nil,
+        _ work: @escaping @Sendable () throws -> Void
     ) -> Reply? {
         guard !checkedRequests.withLock({ $0.contains(exchange.id) }) else { return nil }
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
             return .now(respond(.tooManyReads(refusal), requestID))
         }
-        schedule.slow(.read, exchange.client) { [self] in
+        schedule.slow(.read, exchange.client, taking: selection.flatMap(hub.time)) { [self] in
             guard !exchange.isOver else { return slowReads.end(exchange) }
             let result = Result { try work() }
             slowReads.end(exchange)

@@ -23,7 +23,7 @@ extension RequestHandler {
             guard latest.version >= version else { return .now(notYet(request)) }
         }
         if request.explains {
-            return reading(exchange, request.requestID) { [self] in
+            return reading(exchange, request.requestID, of: request.selection) { [self] in
                 let snapshot = hub.latest
                 let encoded = try snapshot.encoded(request.selection)
                 return contract.response(to: request, Reading(cursor: snapshot.cursor, encoded: encoded))
@@ -40,7 +40,7 @@ extension RequestHandler {
                 if let reply = reply(to: hub.watch(watch, seen: seen), watch, wait, request.requestID) { return reply }
             }
             guard let now else {
-                return reading(exchange, request.requestID) { [self] in
+                return reading(exchange, request.requestID, of: request.selection) { [self] in
                     contract.response(to: request, try hub.read(request.selection))
                 }
             }
@@ -61,7 +61,9 @@ extension RequestHandler {
     /// The server hands the request on again after the evaluation.
     func evaluate(_ request: ReadRequest, _ exchange: Exchange) -> Reply? {
         guard request.selection.isQuery, !hub.isReadQuickly(request.selection) else { return nil }
-        return check(exchange, request.requestID) { [hub] in _ = try hub.read(request.selection, keeps: true) }
+        return check(exchange, request.requestID, of: request.selection) { [hub] in
+            _ = try hub.read(request.selection, keeps: true)
+        }
     }
 
     /// Whether this server is behind a version and cannot know when it will have it.
@@ -183,14 +185,14 @@ extension RequestHandler {
 
     /// Reads on a thread of slow work; nil is for a read that goes on when other clients have had their turn.
     func reading(
-        _ exchange: Exchange, _ requestID: RequestID, _ kind: SlowWork.Kind = .read,
+        _ exchange: Exchange, _ requestID: RequestID, _ kind: Schedule.Kind = .read, of selection: Selection? = nil,
         _ read: @escaping @Sendable () throws -> Response?
     ) -> Reply {
         if let refusal = slowReads.begin(exchange, isAbandonable: kind == .past) {
             return .now(respond(.tooManyReads(refusal), requestID))
         }
         @Sendable func takeTurn() {
-            schedule.slow(kind, exchange.client) { [self] in
+            schedule.slow(kind, exchange.client, taking: selection.flatMap(hub.time)) { [self] in
                 // The client may have gone.
                 guard !exchange.isOver else { return slowReads.end(exchange) }
                 let response: Response?

@@ -5,38 +5,57 @@ internal import StateStore
 
 /// The clock, the queues and the random numbers of a request handler, as values that a test replaces.
 struct Schedule: Sendable {
+    /// The kind of slow work; each kind has threads of its own, so that no kind waits for another.
+    enum Kind: CaseIterable {
+        /// Evaluates or encodes what is read or watched, indents it, or reads the journal.
+        case read
+        case past
+        case dryRun
+        /// Runs the actions of a history again, for a fork.
+        case fork
+        /// Parses a long body, or writes the answers to many lines.
+        case parse
+    }
+
     var now: @Sendable () -> Instant
     var time: @Sendable () -> Timestamp
     var after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
-    var slow: @Sendable (SlowWork.Kind, _ client: String, @escaping @Sendable () -> Void) -> Void
+    /// Runs slow work in turn by client, as ``SlowWork`` does, with the time that it has taken before.
+    var slowWork: @Sendable (Kind, _ client: String, Duration?, @escaping @Sendable () -> Void) -> Void
     var random: @Sendable (ClosedRange<Double>) -> Double
 
-    /// The queues of the store's hub.
+    /// The clock, queues and random numbers of a server, with the queues of its store's hub.
     ///
-    /// After each encoding the encoding queue rests for four times the processor time that it took: a fifth of a processor is
-    /// the most that large values cost, whatever the number of streams and of changes. A stream of 5 MB that is encoded in 15 ms
-    /// then shows a new value every 75 ms at most.
-    ///
-    /// Views with arguments have threads of their own, where each client waits for itself.
-    static func hubQueues() -> WatchHub.Queues {
-        let views = SlowWork(width: width)
+    /// What is watched is evaluated and encoded by the threads for reads.
+    static func live() -> (schedule: Schedule, hub: WatchHub.Queues) {
+        // One client has half of the processors at most.
+        let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
+        let works = Dictionary(
+            uniqueKeysWithValues: Kind.allCases.map { ($0, SlowWork(width: $0 == .read ? width : 1)) })
+        let timers = DispatchQueue(label: "storekeeper.timers")
         let fanOut = DispatchQueue(label: "storekeeper.fan-out")
-        let encoding = DispatchQueue(label: "storekeeper.encoding", qos: .utility)
-        return WatchHub.Queues(
-            fanOut: { fanOut.async(execute: $0) },
-            encoding: { encode in
-                encoding.async {
-                    let start = processorTime()
-                    encode()
-                    let rest = (processorTime() - start) * 4
-                    encoding.suspend()
-                    fanOut.asyncAfter(deadline: .now() + rest / .seconds(1)) { encoding.resume() }
-                }
-            }, views: views.run)
+        let start = ContinuousClock.now
+        let schedule = Schedule(
+            now: { Instant(nanoseconds: 0) + start.duration(to: .now) },
+            time: Timestamp.now,
+            after: { delay, work in
+                timers.asyncAfter(deadline: .now() + .nanoseconds(Int(delay / .nanoseconds(1))), execute: work)
+            },
+            slowWork: { kind, client, time, work in works[kind]?.run(for: client, taking: time, work) },
+            random: { .random(in: $0) })
+        return (
+            schedule,
+            WatchHub.Queues(fanOut: { fanOut.async(execute: $0) }) { client, time, isFirst, work in
+                works[.read]?.run(for: client, taking: time, isFirst: isFirst, work)
+            }
+        )
     }
 
-    /// Half of the processors stay free of slow work, for the event loop and the turns.
-    private static var width: Int { max(1, ProcessInfo.processInfo.activeProcessorCount / 2) }
+    func slow(
+        _ kind: Kind, _ client: String, taking time: Duration? = nil, _ work: @escaping @Sendable () -> Void
+    ) {
+        slowWork(kind, client, time, work)
+    }
 
     /// The time for which the current thread has had a processor.
     @Sendable
@@ -44,23 +63,5 @@ struct Schedule: Sendable {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
-    }
-
-    /// The monotonic clock, new queues, and the system's random numbers.
-    static func live() -> Schedule {
-        let works = Dictionary(
-            uniqueKeysWithValues: SlowWork.Kind.allCases.map { kind in
-                (kind, SlowWork(width: kind == .read ? width : 1))
-            })
-        let timers = DispatchQueue(label: "storekeeper.timers")
-        let start = ContinuousClock.now
-        return Schedule(
-            now: { Instant(nanoseconds: 0) + start.duration(to: .now) },
-            time: Timestamp.now,
-            after: { delay, work in
-                timers.asyncAfter(deadline: .now() + .nanoseconds(Int(delay / .nanoseconds(1))), execute: work)
-            },
-            slow: { kind, client, work in works[kind]?.run(for: client, work) },
-            random: { .random(in: $0) })
     }
 }

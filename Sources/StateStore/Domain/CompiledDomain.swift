@@ -253,12 +253,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
     }
 
-    /// Whether a selection is a view with arguments, or one whose last evaluation has taken long.
-    func isSlow(_ selection: Selection, in snapshot: Snapshot<State>) -> Bool {
-        guard case .view(let name, let arguments) = selection else { return false }
-        return views[name]?.isSlow(arguments, in: snapshot) ?? false
-    }
-
     func view(
         _ name: String, parameters: JSONValue? = nil, subject: String? = nil, in snapshot: Snapshot<State>
     ) -> (any Sendable)? {

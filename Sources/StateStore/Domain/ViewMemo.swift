@@ -48,11 +48,6 @@ final class CompiledView<State: StateType>: Sendable {
         arguments.isEmpty && plain.isQuick(in: snapshot)
     }
 
-    /// Whether a pass of the watches, where others wait, must not ask for the bytes.
-    func isSlow(_ arguments: ViewArguments, in snapshot: Snapshot<State>) -> Bool {
-        !arguments.isEmpty || plain.isSlow(in: snapshot)
-    }
-
     /// The arguments of a call in process.
     func arguments(_ parameters: JSONValue?, subject: String?) -> ViewArguments {
         ViewArguments(
@@ -101,7 +96,6 @@ final class ViewMemo<State: StateType>: Sendable {
         var underWay: UnderWay?
         /// How many of the last evaluations, one after the other, have each taken less than ``quickTime``.
         var quickCount = 0
-        var isSlow = false
     }
 
     private enum Step {
@@ -112,8 +106,6 @@ final class ViewMemo<State: StateType>: Sendable {
 
     /// The time within which a thread that serves other clients may evaluate a view.
     private static var quickTime: Duration { .microseconds(100) }
-    /// The time from which on a view is not evaluated in a pass of the watches, where others wait.
-    private static var slowTime: Duration { .milliseconds(5) }
     private static var quickCountMin: Int { 4 }
 
     private let view: View<State>
@@ -183,22 +175,12 @@ final class ViewMemo<State: StateType>: Sendable {
         }
     }
 
-    /// Whether the bytes are not there, and the last evaluation has taken long.
-    func isSlow(in snapshot: Snapshot<State>) -> Bool {
-        let moment = moment(of: snapshot)
-        return memo.withLock { memo in
-            if let known = memo.known, known.moment == moment, known.bytes != nil { return false }
-            return memo.isSlow
-        }
-    }
-
     /// Notes how long an evaluation has taken.
     ///
     /// The time decides which thread evaluates the view next, and nothing that a client can see.
     private func noteTime(_ time: Duration) {
         memo.withLock { memo in
             memo.quickCount = time < Self.quickTime ? min(memo.quickCount + 1, Self.quickCountMin) : 0
-            memo.isSlow = time >= Self.slowTime
         }
     }
 
@@ -235,7 +217,7 @@ final class ViewMemo<State: StateType>: Sendable {
             let time = ContinuousClock.now - begun
             // A quick encoding says nothing about the evaluation.
             if time >= Self.quickTime {
-                memo.withLock { ($0.quickCount, $0.isSlow) = (0, $0.isSlow || time >= Self.slowTime) }
+                memo.withLock { $0.quickCount = 0 }
             }
             memo.withLock { if $0.known?.moment == moment { $0.known?.bytes = bytes } }
             return bytes

@@ -30,7 +30,10 @@ struct HubStorage: Sendable {
     private var passed: [Passed] = []
     private var untilCount = 0
     private static let passedMax = 64
-    private var queuedEncodings: Set<IndexedSelection> = []
+    /// The encodings that wait in the turns of clients, whichever comes first; one that was done in another turn is not due.
+    private var queuedEncodings: [IndexedSelection: (isDue: Bool, clients: Set<String>)] = [:]
+    /// The clients who have committed since the last pass, while what is computed for clients is watched.
+    private var writers: Set<String> = []
     /// A turn itself looks at up to so many watches of a selection: that costs less than to wake the fan-out queue, and
     /// mostly shows that the queue has nothing to do.
     private static let comparedAtOnceMax = 16
@@ -68,8 +71,10 @@ struct HubStorage: Sendable {
     ///
     /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
     mutating func publish(
-        _ snapshot: any AnySnapshot, _ commits: [Commit], dropping dropped: inout Dropped
+        _ snapshot: any AnySnapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String>,
+        dropping dropped: inout Dropped
     ) -> Bool {
+        if index.watchedViewsCount + index.watchedQueriesCount > 0 { self.writers.formUnion(writers()) }
         dropped.latest = exchange(&latest, with: snapshot)
         for commit in commits { history.append(commit, dropping: &dropped.commits) }
         dropped.past = history.note(snapshot)
@@ -175,7 +180,7 @@ struct HubStorage: Sendable {
 
     // MARK: Queries
 
-    mutating func keptQuery(_ selection: Selection) -> KeptQuery? { index.keptQuery(selection) }
+    mutating func indexedQuery(_ selection: Selection) -> IndexedSelection? { index.query(selection) }
 
     func knownQuery(_ selection: Selection) -> KeptQuery? { index[selection]?.kept }
 
@@ -329,9 +334,12 @@ struct HubStorage: Sendable {
     func watch(_ id: Watch.ID) -> Watch? { watches[id] }
 
     /// A client that watches a selection.
-    func client(at selection: IndexedSelection) -> String? {
-        index.watches(at: selection).first.flatMap { watches[$0]?.client }
-    }
+    func time(of selection: Selection) -> Duration? { index[selection]?.time }
+
+    func watches(at selection: IndexedSelection) -> [Watch.ID] { Array(index.watches(at: selection)) }
+
+    /// The clients of some watches, each once.
+    func clients(of ids: ArraySlice<Watch.ID>) -> Set<String> { Set(ids.lazy.compactMap { watches[$0]?.client }) }
 
     func examinedVersion(of id: Watch.ID) -> Version? {
         watches.index(forKey: id).flatMap { watches.values[$0].examinedVersion }
@@ -376,6 +384,7 @@ struct HubStorage: Sendable {
         let selections: Set<IndexedSelection>
         let followerKeys: [FollowerKey]
         let reached: [Watch.ID]
+        let writers: Set<String>
     }
 
     mutating func beginPass() -> Pass {
@@ -385,9 +394,8 @@ struct HubStorage: Sendable {
             snapshot: latest, commits: pending, passed: passed.filter { $0.snapshot.cursor != latest.cursor },
             selections: index.beginEncoding(),
             followerKeys: pending.isEmpty ? [] : Array(followers.keys),
-            reached: versions.takeReached(latest.cursor.version))
-        pending = []
-        passed = []
+            reached: versions.takeReached(latest.cursor.version), writers: writers)
+        (pending, passed, writers) = ([], [], [])
         return pass
     }
 
@@ -399,14 +407,26 @@ struct HubStorage: Sendable {
 
     mutating func endComparing(_ selection: IndexedSelection) { index.endComparing(selection) }
 
-    /// Notes that a large selection waits to be encoded; returns false if it waits already.
-    mutating func queueEncoding(_ selection: IndexedSelection) -> Bool {
-        queuedEncodings.insert(selection).inserted
+    /// Notes that a selection waits to be encoded in the turns of clients; returns those in whose turns it did not wait yet.
+    ///
+    /// An encoding that is due already reads the newest snapshot when its turn comes.
+    mutating func queueEncoding(_ selection: IndexedSelection, in clients: Set<String>) -> Set<String> {
+        let before = queuedEncodings[selection] ?? (false, [])
+        if before.isDue { index.endComparing(selection) }
+        queuedEncodings[selection] = (true, before.clients.union(clients))
+        return clients.subtracting(before.clients)
     }
 
-    /// Notes that a large selection is being encoded now; returns false, and ends the comparison, if nothing watches it.
-    mutating func beginQueuedEncoding(_ selection: IndexedSelection) -> Bool {
-        queuedEncodings.remove(selection)
+    /// Notes that a selection is being encoded now, in the turn of a client.
+    ///
+    /// - Returns: false if another turn has done it, and, with the comparison ended, if nothing watches it.
+    mutating func beginQueuedEncoding(_ selection: IndexedSelection, in client: String) -> Bool {
+        guard var queued = queuedEncodings[selection] else { return false }
+        let isDue = queued.isDue
+        queued.isDue = false
+        queued.clients.remove(client)
+        queuedEncodings[selection] = queued.clients.isEmpty ? nil : queued
+        guard isDue else { return false }
         guard index.watches(at: selection).isEmpty else { return true }
         index.endComparing(selection)
         return false

@@ -1,6 +1,7 @@
 internal import DequeModule
 internal import HeapModule
 internal import StateJSON
+internal import Synchronization
 
 /// A selection in the index, which compares and hashes by its identity.
 ///
@@ -15,6 +16,8 @@ final class IndexedSelection: Sendable {
     let place: IndexedSelection?
     /// Whether it stands for all queries on a place, which a commit then marks at once.
     let isPlaceOfQueries: Bool
+    /// The processor time of its evaluations, in nanoseconds; negative before the first.
+    private let nanoseconds = Atomic<Int64>(-1)
 
     init(
         _ selection: Selection, pointers: [JSONPointer], kept: KeptQuery? = nil, at place: IndexedSelection? = nil,
@@ -23,6 +26,19 @@ final class IndexedSelection: Sendable {
         self.selection = selection
         self.pointers = pointers
         (self.kept, self.place, self.isPlaceOfQueries) = (kept, place, isPlaceOfQueries)
+    }
+
+    /// About the processor time that an evaluation takes, or nil before the first.
+    ///
+    /// It falls slowly, because an evaluation that another thread has just made takes none.
+    var time: Duration? {
+        let known = nanoseconds.load(ordering: .relaxed)
+        return known < 0 ? nil : .nanoseconds(known)
+    }
+
+    func note(_ time: Duration) {
+        let known = nanoseconds.load(ordering: .relaxed)
+        nanoseconds.store(max(Int64(time / .nanoseconds(1)), known - known / 8, 0), ordering: .relaxed)
     }
 
     func isChanged(by commits: some Sequence<Commit>) -> Bool {
@@ -111,12 +127,12 @@ struct SelectionIndex: Sendable {
         return places[place].flatMap { kept.encoded(changed: $0.changedVersion) }
     }
 
-    /// The evaluation of a query on a place, or nil for any other selection.
+    /// A query on a place, or nil for any other selection.
     ///
     /// The query gets an entry, so ``idles(_:)`` follows.
-    mutating func keptQuery(_ selection: Selection) -> KeptQuery? {
+    mutating func query(_ selection: Selection) -> IndexedSelection? {
         guard case .query(_, of: .pointer) = selection else { return nil }
-        return add(selection).kept
+        return add(selection)
     }
 
     func watchedQueries(at place: IndexedSelection) -> Set<IndexedSelection> { places[place]?.watched ?? [] }

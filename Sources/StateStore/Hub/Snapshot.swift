@@ -19,9 +19,6 @@ package protocol AnySnapshot: AnyObject, Sendable {
     /// How often the functions of the domain were loaded again.
     var loadCount: Int { get }
 
-    /// Whether the selection is a view that is not computed yet, and whose last evaluation has taken long.
-    func isSlow(_ selection: Selection) -> Bool
-
     /// The order of the members of an object at a place, where it is the same in every state; nil elsewhere.
     func memberOrder(at place: JSONPointer) -> MemberOrder?
 
@@ -112,8 +109,6 @@ final class Snapshot<State: StateType>: AnySnapshot {
     func visitTexts(at place: JSONPointer, _ take: ([UInt8]) throws -> Void) throws {
         try domain.layout.visitTexts(state, place.tokens[...], take)
     }
-
-    func isSlow(_ selection: Selection) -> Bool { domain.isSlow(selection, in: self) }
 
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         try domain.select(selection, in: self, countMax: countMax)

@@ -1,27 +1,86 @@
 internal import StateJSON
 internal import Synchronization
+internal import Threads
 
 /// The fan-out: it compares the watches with the published snapshot, outside the turns.
 extension WatchHub {
     /// How many watches the hub compares under one lock; a turn that publishes waits no longer than these take.
     static let batchSize = 256
 
+    /// How long a pass evaluates and compares selections; the threads for slow work do what is left.
+    private static let passTime = Duration.milliseconds(5)
+    /// In the turns of so many clients what several of them watch is waiting: the first turn does it for all.
+    private static let sharersMax = 8
+
+    private struct Comparison: Hashable {
+        let selection: IndexedSelection
+        /// The place of a query that a commit has changed: its watches are compared if its answer is another one.
+        var place: IndexedSelection?
+    }
+
     func fanOut() {
+        let begun = processorTime()
         let pass = storage.withLock { $0.beginPass() }
         var wokenCount = compareFollowers(pass)
         wokenCount += compare(pass.reached, with: .latest(pass.snapshot.cursor)) { watch, now in
             watch.published(pass.snapshot.cursor.version, at: now)
         }
+        // Queries on one place share what the commits have changed there.
+        var changes: [IndexedSelection: (Version) -> MemberChanges?] = [:]
+        var (turns, done) = (turns(of: pass), Set<Comparison>())
+        while let comparison = turns.next() {
+            guard done.insert(comparison).inserted else { continue }
+            let selection = comparison.selection
+            if let place = selection.place, changes[place] == nil {
+                changes[place] = self.changes(at: place.pointers[0], in: pass.snapshot, isQuick: true)
+            }
+            let left = Self.passTime - (processorTime() - begun)
+            wokenCount += compareWithPassed(selection, pass.passed, within: left)
+            let known = selection.place.flatMap { changes[$0] }
+            if let count = compare(comparison, of: pass.snapshot, within: left, known) {
+                wokenCount += count
+            } else {
+                if comparison.place != nil { storage.withLock { $0.beginComparing(selection) } }
+                encodeLater(selection, pass.writers)
+            }
+        }
+        storage.withLock { storage in
+            for place in pass.selections where place.isPlaceOfQueries { storage.endComparing(place) }
+            storage.endPass(pass.snapshot.cursor.version)
+        }
+        woken(wokenCount)
+    }
+
+    /// What a pass compares, in turn by client; every second turn is for those who have written.
+    private func turns(of pass: HubStorage.Pass) -> ClientTurns<Comparison> {
+        var turns = ClientTurns<Comparison>()
+        let isAlone = pass.selections.count == 1 && pass.selections.first?.isPlaceOfQueries == false
+        func append(_ comparison: Comparison) {
+            let size = Int((comparison.selection.time ?? .zero) / .milliseconds(1))
+            for client in isAlone ? [""] : clients(at: comparison.selection) {
+                turns.append(comparison, of: client, size: size)
+            }
+        }
         for selection in pass.selections {
             if selection.isPlaceOfQueries {
-                wokenCount += compareQueries(selection, in: pass.snapshot)
-                continue
+                let queries = storage.withLock { $0.watchedQueries(at: selection) }
+                for query in queries { append(Comparison(selection: query, place: selection)) }
+            } else {
+                append(Comparison(selection: selection))
             }
-            wokenCount += compareWithPassed(selection, pass.passed)
-            wokenCount += compare(selection, of: pass.snapshot)
         }
-        storage.withLock { $0.endPass(pass.snapshot.cursor.version) }
-        woken(wokenCount)
+        for writer in pass.writers { turns.favour(writer) }
+        return turns
+    }
+
+    /// Some of the clients that watch a selection.
+    private func clients(at selection: IndexedSelection) -> Set<String> {
+        let ids = storage.withLock { $0.watches(at: selection) }
+        var clients: Set<String> = []
+        for start in stride(from: 0, to: ids.count, by: Self.batchSize) where clients.count < Self.sharersMax {
+            clients.formUnion(storage.withLock { $0.clients(of: ids[start..<min(start + Self.batchSize, ids.count)]) })
+        }
+        return clients.isEmpty ? [""] : Set(clients.prefix(Self.sharersMax))
     }
 
     private func compareFollowers(_ pass: HubStorage.Pass) -> Int {
@@ -61,14 +120,16 @@ extension WatchHub {
     /// Compares the watches that wait for one value with what stood for a turn since the last pass.
     ///
     /// A value that takes long to encode is compared as it stands only.
-    private func compareWithPassed(_ selection: IndexedSelection, _ passed: [HubStorage.Passed]) -> Int {
+    private func compareWithPassed(
+        _ selection: IndexedSelection, _ passed: [HubStorage.Passed], within left: Duration
+    ) -> Int {
         var wokenCount = 0
         for passed in passed where selection.isChanged(by: passed.commits) {
             let snapshot = passed.snapshot
             let wanted = storage.withLock { $0.wantedValues(at: selection) }
             // A view that cannot be encoded has no value for its watches.
             guard !wanted.isEmpty,
-                let selected = try? selected(selection.selection, in: snapshot),
+                let selected = try? selected(selection, in: snapshot, within: left),
                 let encoded = selected.bytes.map(Encoded.init)
             else { continue }
             wokenCount += compare(wanted.map(\.id), wanted, Reading(cursor: snapshot.cursor, encoded: encoded))
@@ -76,25 +137,34 @@ extension WatchHub {
         return wokenCount
     }
 
-    private func compare(_ selection: IndexedSelection, of snapshot: any AnySnapshot) -> Int {
+    /// Compares the watches of a selection with its value, unless that takes longer than there is time.
+    ///
+    /// - Returns: how many requests it has woken, or nil if nothing is compared.
+    private func compare(
+        _ comparison: Comparison, of snapshot: any AnySnapshot, within left: Duration,
+        _ changes: ((Version) -> MemberChanges?)?
+    ) -> Int? {
+        let (selection, now) = (comparison.selection, now())
         // A stream that is sending examines the newest value when its chunk is written, so no value is encoded for it now.
-        let now = now()
-        guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now) }) else { return 0 }
-        if let kept = selection.kept {
-            guard kept.advance(to: snapshot, changes(at: kept.place, in: snapshot, isQuick: true)),
-                let reading = kept.reading(snapshot.cursor.epoch)
-            else {
-                encodeLater(selection)
-                return 0
+        if comparison.place == nil, storage.withLock({ $0.noteBehind(selection, snapshot.cursor.version, at: now) }) {
+            return 0
+        }
+        guard left > .zero else { return nil }
+        if let kept = selection.kept, let changes {
+            if !kept.advance(to: snapshot, changes) {
+                guard isShort(selection, within: left) else { return nil }
+                // A query that cannot be answered has no answer for its watches; a GET of it says why.
+                _ = try? measured(selection) { try kept.read(in: snapshot, keeps: true, changes) }
             }
-            return compare(selection, with: reading)
+            let epoch = snapshot.cursor.epoch
+            guard comparison.place == nil else {
+                return kept.takeUncompared(epoch).map { compareWatches(selection, with: $0) } ?? 0
+            }
+            return kept.reading(epoch).map { compare(selection, with: $0) }
         }
         do {
-            let selected = try selected(selection.selection, in: snapshot)
-            if case .overBudget = selected {
-                encodeLater(selection)
-                return 0
-            }
+            let selected = try selected(selection, in: snapshot, within: left)
+            if case .overBudget = selected { return nil }
             return compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.bytes.map(Encoded.init)))
         } catch {
             // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
@@ -102,35 +172,46 @@ extension WatchHub {
         }
     }
 
-    /// The value of a selection, unless it takes long; a view is computed here until it has taken long.
-    private func selected(_ selection: Selection, in snapshot: any AnySnapshot) throws -> SelectedValue {
-        guard case .view = selection else { return try snapshot.selected(selection, countMax: Self.quickCountMax) }
-        return snapshot.isSlow(selection) ? .overBudget : try snapshot.selected(selection, countMax: .max)
+    /// The value of a selection, unless it takes long.
+    private func selected(
+        _ selection: IndexedSelection, in snapshot: any AnySnapshot, within left: Duration
+    ) throws -> SelectedValue {
+        let isEvaluated = selection.selection.base.isView || selection.selection.isQuery
+        guard isEvaluated, isShort(selection, within: left) else {
+            return try snapshot.selected(selection.selection, countMax: Self.quickCountMax)
+        }
+        return try measured(selection) { try snapshot.selected(selection.selection, countMax: .max) }
     }
 
-    /// Has a large selection encoded on the encoding queue, or a view with arguments evaluated, unless it waits there already.
-    func encodeLater(_ selection: IndexedSelection) {
-        let (isFirst, client) = storage.withLock { storage in
-            if storage.queueEncoding(selection) { return (true, storage.client(at: selection) ?? "") }
-            // The encoding that waits reads the newest snapshot when its turn comes.
-            storage.endComparing(selection)
-            return (false, "")
-        }
-        guard isFirst else { return }
-        if selection.selection.isViewWithArguments {
-            queues.views(client) { self.encode(selection) }
-        } else {
-            queues.encoding { self.encode(selection) }
+    /// Whether an evaluation fits into the time, by the ones before it.
+    private func isShort(_ selection: IndexedSelection, within left: Duration) -> Bool {
+        selection.time.map { $0 <= left } ?? false
+    }
+
+    func measured<Value>(_ selection: IndexedSelection, _ evaluate: () throws -> Value) rethrows -> Value {
+        let begun = processorTime()
+        defer { selection.note(processorTime() - begun) }
+        return try evaluate()
+    }
+
+    /// Has a selection evaluated and encoded in turn by client, unless it waits for that already.
+    private func encodeLater(_ selection: IndexedSelection, _ writers: Set<String>) {
+        let clients = clients(at: selection)
+        let new = storage.withLock { $0.queueEncoding(selection, in: clients) }
+        for client in clients where new.contains(client) || writers.contains(client) {
+            let work: @Sendable () -> Void = { self.encode(selection, in: client) }
+            queues.slow(client, selection.time, writers.contains(client), new.contains(client) ? work : nil)
         }
     }
 
-    private func encode(_ selection: IndexedSelection) {
-        guard storage.withLock({ $0.beginQueuedEncoding(selection) }) else { return }
+    private func encode(_ selection: IndexedSelection, in client: String) {
+        guard storage.withLock({ $0.beginQueuedEncoding(selection, in: client) }) else { return }
         let snapshot = latest
-        // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
-        let reading =
+        let reading = measured(selection) {
+            // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
             selection.kept.map { try? $0.read(in: snapshot, keeps: true, changes(at: $0.place, in: snapshot)) }
-            ?? Reading(cursor: snapshot.cursor, encoded: try? snapshot.encoded(selection.selection))
+                ?? Reading(cursor: snapshot.cursor, encoded: try? snapshot.encoded(selection.selection))
+        }
         woken(compare(selection, with: reading ?? Reading(cursor: snapshot.cursor, encoded: nil)))
     }
 
@@ -139,7 +220,7 @@ extension WatchHub {
         return compareWatches(selection, with: reading)
     }
 
-    func compareWatches(_ selection: IndexedSelection, with reading: Reading) -> Int {
+    private func compareWatches(_ selection: IndexedSelection, with reading: Reading) -> Int {
         let (ids, wanted) = storage.withLock { storage in
             let ids = storage.endEncoding(selection, reading.encoded, at: reading.cursor.version)
             return (ids, ids.isEmpty ? [] : storage.wantedValues(at: selection))

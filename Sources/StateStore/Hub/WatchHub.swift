@@ -12,35 +12,35 @@ package final class WatchHub: Sendable {
     private let generationCount = Atomic<UInt64>(0)
     let queues: Queues
     let now: @Sendable () -> Instant
+    let processorTime: @Sendable () -> Instant
     let woken: @Sendable (Int) -> Void
 
     /// The queues on which the hub works outside the turns.
     package struct Queues: Sendable {
         /// Runs the passes that compare the watches with the published snapshot, one after the other.
         package var fanOut: @Sendable (@escaping @Sendable () -> Void) -> Void
-        /// Runs the encoding of large values for their watches, one value after the other.
-        package var encoding: @Sendable (@escaping @Sendable () -> Void) -> Void
-        /// Runs the evaluations of watched views with arguments, in turn with those of other clients.
-        package var views: @Sendable (_ client: String, @escaping @Sendable () -> Void) -> Void
+        /// Runs what a pass has no time for: evaluations and encodings, in turn by client, as ``SlowWork`` does; without work,
+        /// it gives a client the next turn only.
+        package var slow: Slow
+
+        package typealias Slow =
+            @Sendable (
+                _ client: String, _ time: Duration?, _ isFirst: Bool, _ work: (@Sendable () -> Void)?
+            ) -> Void
 
         /// Makes queues of functions that run work later; none may run the work before it returns.
-        ///
-        /// - Parameter views: nil for the encoding queue.
         package init(
-            fanOut: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
-            encoding: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
-            views: (@Sendable (_ client: String, @escaping @Sendable () -> Void) -> Void)? = nil
+            fanOut: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void, slow: @escaping Slow
         ) {
-            self.fanOut = fanOut
-            self.encoding = encoding
-            self.views = views ?? { encoding($1) }
+            (self.fanOut, self.slow) = (fanOut, slow)
         }
 
-        /// Two serial dispatch queues.
-        package static func dispatch() -> Queues {
-            let fanOut = DispatchQueue(label: "storekeeper.fan-out")
-            let encoding = DispatchQueue(label: "storekeeper.encoding", qos: .utility)
-            return Queues(fanOut: { fanOut.async(execute: $0) }, encoding: { encoding.async(execute: $0) })
+        /// A serial dispatch queue for the passes, and threads for slow work; nil makes some.
+        package static func dispatch(slow: Slow? = nil) -> Queues {
+            let (fanOut, work) = (DispatchQueue(label: "storekeeper.fan-out"), SlowWork(width: 1))
+            return Queues(
+                fanOut: { fanOut.async(execute: $0) },
+                slow: slow ?? { work.run(for: $0, taking: $1, isFirst: $2, $3) })
         }
     }
 
@@ -48,10 +48,11 @@ package final class WatchHub: Sendable {
     init(
         _ latest: any AnySnapshot, catalogue: Catalogue, limits: StoreLimits, watchLimits: WatchLimits,
         journalOldest: Version?, queues: Queues, now: @escaping @Sendable () -> Instant,
+        processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         woken: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
         self.queues = queues
-        self.now = now
+        (self.now, self.processorTime) = (now, processorTime)
         self.woken = woken
         storage = Mutex(
             HubStorage(
@@ -111,6 +112,9 @@ package final class WatchHub: Sendable {
         if case .overBudget = selected { return nil }
         return keep(selected, selection, latest, load)
     }
+
+    /// About the processor time of an evaluation of a query, or of what is watched; nil if nobody knows.
+    package func time(of selection: Selection) -> Duration? { storage.withLock { $0.time(of: selection) } }
 
     /// The most parts of a value that the hub encodes on the caller's thread or in a pass, and the most parts of commits that it
     /// compares with filters there.
@@ -172,12 +176,16 @@ package final class WatchHub: Sendable {
     /// Publishes a turn's snapshot and commits.
     ///
     /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
-    func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) {
+    ///
+    /// - Parameter writers: the clients whose transactions these are, who see first what they have changed.
+    func publish(
+        _ snapshot: any AnySnapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String> = []
+    ) {
         var dropped = Dropped()
         let mustFanOut = storage.withLock { storage in
             // Under the lock: a client that has seen this snapshot must not get an answer of the generation before.
             endGeneration()
-            return storage.publish(snapshot, commits, dropping: &dropped)
+            return storage.publish(snapshot, commits, by: writers(), dropping: &dropped)
         }
         if mustFanOut { scheduleFanOut() }
     }

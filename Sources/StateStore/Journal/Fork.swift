@@ -215,6 +215,7 @@ extension Store {
         return Store(
             domain: domain, middleware: middleware, limits: limits, origin: Origin(state: state, cursor: cursor),
             now: now, journal: journal, watchLimits: WatchLimits(watchesMax: 1000, watchesPerClientMax: 100),
-            journalOldest: oldest, clock: monotonicNow, processorTime: processorTime, mark: mark?.another())
+            journalOldest: oldest, clock: monotonicNow, processorTime: processorTime, mark: mark?.another(),
+            queues: .dispatch(slow: hub.queues.slow))
     }
 }

@@ -85,7 +85,8 @@ extension Store {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
         if !commits.isEmpty {
             let snapshot = turns[turns.count - 1].result.latest
-            hub.publish(snapshot, commits)
+            hub.publish(
+                snapshot, commits, by: Set(turns.lazy.flatMap { $0.pending.lazy.compactMap(\.client) }))
             journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
             observer?.landed(commits.count)
             if !snapshot.schedule.isEmpty { armTimer() }

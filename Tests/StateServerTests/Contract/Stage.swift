@@ -71,7 +71,8 @@ final class Stage {
             domain: model, limits: setting.limits,
             origin: .init(state: model.initial, cursor: Cursor(Self.epoch, setting.version)),
             now: { schedule.timestamp }, watchLimits: setting.watches, clock: { schedule.now },
-            queues: WatchHub.Queues(fanOut: { schedule.enqueue($0) }, encoding: { schedule.enqueue($0) }))
+            queues: WatchHub.Queues(
+                fanOut: { schedule.enqueue($0) }, slow: { if let work = $3 { schedule.enqueue(work) } }))
         let gauges = ServerGauges(loops: 1)
         var settings = Settings()
         (settings.connectionsMax, settings.waitersMax) = (100, setting.watches.watchesMax)
@@ -176,7 +177,7 @@ final class ManualSchedule: Sendable {
                     }
                 }
             },
-            slow: { kind, _, work in
+            slowWork: { kind, _, _, work in
                 if kind == .read { self.state.withLock { $0.readsCount += 1 } }
                 self.enqueue(work)
             },

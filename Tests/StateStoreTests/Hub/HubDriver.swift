@@ -39,7 +39,7 @@ extension Watching {
 final class ManualQueue: Sendable {
     private let work = Mutex<[@Sendable () -> Void]>([])
 
-    var queues: WatchHub.Queues { .init(fanOut: { self.add($0) }, encoding: { self.add($0) }) }
+    var queues: WatchHub.Queues { .init(fanOut: { self.add($0) }, slow: { if let work = $3 { self.add(work) } }) }
 
     private func add(_ piece: @escaping @Sendable () -> Void) { work.withLock { $0.append(piece) } }
 

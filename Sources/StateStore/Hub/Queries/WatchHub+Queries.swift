@@ -7,10 +7,12 @@ extension WatchHub {
     ///
     /// - Parameter keeps: whether to keep what makes later answers quick, because the query is to be watched.
     func readQuery(_ selection: Selection, keeps: Bool) throws -> Reading? {
-        let (latest, kept) = storage.withLock { ($0.latest, $0.keptQuery(selection)) }
-        guard let kept else { return nil }
+        let (latest, indexed) = storage.withLock { ($0.latest, $0.indexedQuery(selection)) }
+        guard let indexed, let kept = indexed.kept else { return nil }
         defer { storage.withLock { $0.idles(selection) } }
-        return try kept.read(in: latest, keeps: keeps, changes(at: kept.place, in: latest))
+        return try measured(indexed) {
+            try kept.read(in: latest, keeps: keeps, changes(at: kept.place, in: latest))
+        }
     }
 
     /// Whether the answer to a query, and later ones, can be had quickly.
@@ -41,25 +43,5 @@ extension WatchHub {
             known[since] = .some(found)
             return found
         }
-    }
-
-    /// Compares the watches of all queries on a place whose answers differ; returns how many requests it has woken.
-    func compareQueries(_ place: IndexedSelection, in snapshot: any AnySnapshot) -> Int {
-        defer { storage.withLock { $0.endComparing(place) } }
-        guard case .pointer(let pointer) = place.selection else { return 0 }
-        let changes = changes(at: pointer, in: snapshot, isQuick: true)
-        var wokenCount = 0
-        for query in storage.withLock({ $0.watchedQueries(at: place) }) {
-            guard let kept = query.kept else { continue }
-            guard kept.advance(to: snapshot, changes) else {
-                storage.withLock { $0.beginComparing(query) }
-                encodeLater(query)
-                continue
-            }
-            if let reading = kept.takeUncompared(snapshot.cursor.epoch) {
-                wokenCount += compareWatches(query, with: reading)
-            }
-        }
-        return wokenCount
     }
 }

@@ -85,7 +85,7 @@ final class Stage {
             origin: .init(state: Self.model.initial, cursor: Cursor(Self.epoch, 0)),
             now: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: schedule.elapsed) },
             watchLimits: WatchLimits(watchesMax: 8, watchesPerClientMax: 4), clock: { schedule.now },
-            queues: WatchHub.Queues(fanOut: { schedule.add($0) }, encoding: { schedule.add($0) }))
+            queues: WatchHub.Queues(fanOut: { schedule.add($0) }, slow: { if let work = $3 { schedule.add(work) } }))
         let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
         let handler = RequestHandler(
             authenticator: Authenticator(Self.model.catalogue, tokens: nil, now: { schedule.now }, logger: logger),
@@ -94,7 +94,7 @@ final class Stage {
                 now: { schedule.now },
                 time: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: schedule.elapsed) },
                 after: { schedule.add($1, after: $0) },
-                slow: { _, _, work in schedule.add(work) },
+                slowWork: { _, _, _, work in schedule.add(work) },
                 random: { $0.lowerBound }),
             heartbeat: .seconds(15), streamLifetime: .seconds(900), gauges: ServerGauges(loops: 1),
             logger: logger)
