@@ -44,6 +44,8 @@ public final class Store<State: StateType>: Sendable {
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
     let queue = DispatchQueue(label: "storekeeper.store")
+    /// How many functions are on the queue or wait for it: a loop enters an empty queue only, and so waits for nobody.
+    private let queuedCount = Atomic(0)
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
@@ -158,19 +160,26 @@ public final class Store<State: StateType>: Sendable {
 
     /// Runs a function on the queue as part of a turn, and returns after it.
     func onQueue(_ body: () -> Void) {
-        queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
+        queuedCount.add(1, ordering: .relaxed)
+        queue.sync { runAsTurn(body) }
     }
 
     /// Runs a function on the queue as part of a turn, after this call.
     func onQueueLater(_ body: @escaping @Sendable () -> Void) {
-        queue.async { TurnMark.with(ObjectIdentifier(self), body) }
+        queuedCount.add(1, ordering: .relaxed)
+        queue.async { self.runAsTurn(body) }
     }
 
     /// Runs a function on the queue as part of a turn, after a pause.
     func onQueue(after pause: Duration, _ body: @escaping @Sendable () -> Void) {
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(pause / .nanoseconds(1)))) { [weak self] in
-            if let self { TurnMark.with(ObjectIdentifier(self), body) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause / .nanoseconds(1)))) {
+            [weak self] in self?.onQueueLater(body)
         }
+    }
+
+    private func runAsTurn(_ body: () -> Void) {
+        TurnMark.with(ObjectIdentifier(self), body)
+        queuedCount.subtract(1, ordering: .relaxed)
     }
 
     /// How many transactions may wait; the store refuses more.
@@ -210,15 +219,20 @@ public final class Store<State: StateType>: Sendable {
 
     /// Has a turn run for the enqueued transactions, if there are any.
     ///
-    /// It runs at once where ``TurnRule`` lets the caller's loop run it, otherwise later on the queue; it may land later in
-    /// any case. A caller must not be on the store's queue.
+    /// It runs at once where nobody is on the queue, no subscriber and no effect would run in it, and ``TurnRule`` lets the
+    /// caller's loop run it, otherwise later on the queue; it may land later in any case. A caller must not be on the queue.
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
-        switch mailbox.withLock({ $0.claimTurn(onLoop: true) }) {
-        case .here?: onQueue { turn() }
+        // With a journal, subscribers and effects begin on the landing thread.
+        let mayEnter =
+            (journal != nil || subscribers.count == 0 && !domain.hasEffects)
+            && queuedCount.compareExchange(expected: 0, desired: 1, ordering: .relaxed).exchanged
+        switch mailbox.withLock({ $0.claimTurn(onLoop: mayEnter) }) {
+        case .here?: return queue.sync { runAsTurn(turn) }
         case .queue?: schedule()
         case nil: break
         }
+        if mayEnter { queuedCount.subtract(1, ordering: .relaxed) }
     }
 
     package func afterWaitingTurns(_ body: @escaping @Sendable () -> Void) { onQueueLater(body) }

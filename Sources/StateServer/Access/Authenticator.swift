@@ -249,10 +249,10 @@ struct Failures {
 
     mutating func take(_ client: String, at now: Instant) -> Bool {
         if byClient.count >= Self.clientsMax, byClient[client] == nil {
-            byClient = byClient.filter { Self.refilled($0.value, at: now) < Self.burst }
-            // So many addresses are an attack, in which an address counts for little; the next look is some thousand failures
-            // away.
-            if byClient.count >= Self.clientsMax / 2 { byClient = [:] }
+            // The half that has the most left is forgotten; the next look is some thousand failures away.
+            let known = byClient.map { (key: $0.key, value: (left: Self.refilled($0.value, at: now), since: now)) }
+            let kept = known.sorted { $0.value.left < $1.value.left }.prefix(Self.clientsMax / 2)
+            byClient = Dictionary(uniqueKeysWithValues: kept.lazy.map { ($0.key, $0.value) })
         }
         let left = byClient[client].map { Self.refilled($0, at: now) } ?? Self.burst
         byClient[client] = (max(0, left - 1), now)

@@ -1,18 +1,27 @@
-internal import DequeModule
+internal import HeapModule
 package import StateJSON
 
 struct IdempotencyLedger: Sendable {
     private var records: [IdempotencyKey: KeyRecord] = [:]
-    private var order: Deque<(key: IdempotencyKey, expiry: Timestamp)> = []
+    /// The keys by the time at which they expire; also some that are there no more.
+    private var order = Heap<Expiry>()
     private var countByClient: [ExactText: Int] = [:]
+
+    private struct Expiry: Comparable {
+        let time: Timestamp
+        let key: IdempotencyKey
+
+        static func < (left: Expiry, right: Expiry) -> Bool { left.time < right.time }
+    }
 
     /// Makes a ledger of the keys that a journal has.
     init(_ remembered: [KeyRecord], expiryMax: Timestamp? = nil) {
-        let bounded = remembered.map { expiryMax.map($0.expiring(by:)) ?? $0 }
-        for record in bounded.sorted(by: { $0.expiry < $1.expiry }) { insert(record) }
+        for record in remembered { insert(expiryMax.map(record.expiring(by:)) ?? record) }
     }
 
     var count: Int { records.count }
+    /// The number of expiries, with those of keys that are there no more.
+    var orderCount: Int { order.count }
 
     func count(of client: String) -> Int { countByClient[ExactText(client)] ?? 0 }
 
@@ -22,13 +31,15 @@ struct IdempotencyLedger: Sendable {
         return record
     }
 
+    /// Inserts a record; O(log n), also where its clock is behind that of the others.
     mutating func insert(_ record: KeyRecord) {
         drop(record.key)
         records[record.key] = record
         if let client = record.client { countByClient[ExactText(client), default: 0] += 1 }
-        // A key of this process expires last of all, because the time of the history does not go back by a second.
-        let place = order.lastIndex { $0.expiry <= record.expiry }.map { $0 + 1 } ?? 0
-        order.insert((record.key, record.expiry), at: place)
+        order.insert(Expiry(time: record.expiry, key: record.key))
+        if order.count > 2 * records.count + 64 {
+            order = Heap(records.values.lazy.map { Expiry(time: $0.expiry, key: $0.key) })
+        }
     }
 
     private mutating func drop(_ key: IdempotencyKey) {
@@ -39,15 +50,14 @@ struct IdempotencyLedger: Sendable {
 
     mutating func remove(_ newest: [KeyRecord]) {
         for record in newest { drop(record.key) }
-        while let last = order.last, records[last.key] == nil { order.removeLast() }
     }
 
     /// Drops the expired records.
     ///
     /// The ledger keeps a key that has expired and was then used again.
     mutating func forget(before time: Timestamp) {
-        while let oldest = order.first, oldest.expiry <= time {
-            order.removeFirst()
+        while let oldest = order.min, oldest.time <= time {
+            order.removeMin()
             if let record = records[oldest.key], record.expiry <= time { drop(oldest.key) }
         }
     }

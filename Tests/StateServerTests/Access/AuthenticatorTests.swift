@@ -342,3 +342,26 @@ struct VerificationsTests {
         while !verifications.run(for: "b", {}) { await Task.yield() }
     }
 }
+
+@Suite("Failures by address")
+struct FailuresTests {
+    @Test("however many other addresses fail, the failures of an address count", arguments: [5000, 10_000, 40_000])
+    func manyAddresses(count: Int) {
+        let now = Instant(nanoseconds: 0)
+        var failures = Failures()
+        for _ in 0..<20 { #expect(failures.take("guesser", at: now)) }
+        #expect(!failures.take("guesser", at: now))
+        for number in 0..<200 { for _ in 0..<10 { _ = failures.take("other \(number)", at: now) } }
+
+        for number in 0..<count { #expect(failures.take("address \(number)", at: now)) }
+
+        #expect(!failures.take("guesser", at: now))
+        #expect(!failures.isLeft("guesser", at: now))
+        for number in 0..<200 {
+            let taken = (0..<20).count { _ in failures.take("other \(number)", at: now) }
+            #expect(taken == 10)
+        }
+        #expect(failures.isLeft("new", at: now))
+        #expect(failures.take("guesser", at: now + .seconds(2)))
+    }
+}

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import StateJSON
@@ -161,5 +162,44 @@ struct IdempotencyTests {
 
         #expect(ledger.count == 1)
         #expect(ledger.record("late", at: Timestamp(milliseconds: 20)) != nil)
+    }
+
+    @Test("a key costs the same whether its clock is ahead of that of the kept ones or behind, as after a fail-over")
+    func slowerClock() {
+        func record(_ number: Int, _ expiry: Int) -> KeyRecord {
+            KeyRecord(
+                key: IdempotencyKey("\(number)"), fingerprint: "", version: 1, id: "1", isChange: true,
+                expiry: Timestamp(milliseconds: Int64(expiry)))
+        }
+        var ledger = IdempotencyLedger((0..<50_000).map { record($0, 1_000_000 + $0) })
+        let (ahead, behind) = (
+            (0..<2000).map { record(60_000 + $0, 2_000_000) }, (0..<2000).map { record(70_000 + $0, $0) }
+        )
+
+        let quick = processorTime { for record in ahead { ledger.insert(record) } }
+        let slow = processorTime { for record in behind { ledger.insert(record) } }
+
+        #expect(slow < quick * 20 + .milliseconds(50), "\(slow), and \(quick) ahead")
+        ledger.forget(before: Timestamp(milliseconds: 999_999))
+        #expect(ledger.count == 52_000)
+    }
+
+    @Test("keys that are taken back and used again leave nothing behind")
+    func takenBack() {
+        let records = (0..<10).map { number in
+            KeyRecord(
+                key: IdempotencyKey("\(number)"), fingerprint: "", version: 1, id: "1", isChange: true,
+                expiry: Timestamp(milliseconds: 10))
+        }
+        var ledger = IdempotencyLedger(records)
+        for _ in 0..<1000 {
+            ledger.remove(records)
+            for record in records { ledger.insert(record) }
+        }
+
+        #expect(ledger.orderCount < 200)
+        ledger.forget(before: Timestamp(milliseconds: 10))
+        #expect(ledger.count == 0)
+        #expect(ledger.orderCount == 0)
     }
 }
