@@ -1,3 +1,4 @@
+internal import Glibc
 package import HTTPMessages
 package import HTTPTypes
 import Synchronization
@@ -33,6 +34,8 @@ package final class Exchange: Sendable {
 
     private let stage = Atomic(Stage.armed)
     private let isHungUp = Atomic(false)
+    /// The socket while libmicrohttpd has it and a handler works on the request; else -1.
+    private let socket = Atomic<Int32>(-1)
     /// The answer on its way to the loop: the mailbox then moves only the exchange.
     ///
     /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
@@ -158,6 +161,19 @@ package final class Exchange: Sendable {
 
     /// Whether the client has closed its side of the connection while a handler works long on the request.
     package var hasHungUp: Bool { isHungUp.load(ordering: .relaxed) }
+
+    /// Whether the client has closed its side of the connection, asked of the system where the loop does not watch it.
+    ///
+    /// In most cases the client has gone; it may also have only finished sending, as ``Expiry/hangUp`` has it.
+    package var isClosedByClient: Bool {
+        // POLLRDHUP, which <poll.h> has for _GNU_SOURCE only.
+        let readHangUp: Int16 = 0x2000
+        var asked = pollfd(fd: socket.load(ordering: .acquiring), events: readHangUp, revents: 0)
+        // The system ignores -1. Where the loop closes the socket now, the exchange is over, whatever the answer is.
+        return hasHungUp || poll(&asked, 1, 0) > 0
+    }
+
+    func noteSocket(_ descriptor: Int32) { socket.store(descriptor, ordering: .releasing) }
 
     func noteHangUp() { isHungUp.store(true, ordering: .relaxed) }
 

@@ -5,9 +5,12 @@ internal import StateJSON
 ///
 /// RE2 takes more than the standard allows. What it takes in addition is refused here, so that every server of the standard
 /// gives the same answers.
-enum IRegexp {
-    /// The fate of a text.
-    enum Result {
+struct IRegexp: Hashable, Sendable {
+    /// The expression in the syntax of RE2.
+    private let text: ExactText
+
+    /// The result of a compilation.
+    enum Compiled: Sendable {
         case pattern(Pattern)
         /// The text is not of the standard, by which it then matches nothing.
         case unreadable
@@ -22,14 +25,19 @@ enum IRegexp {
     /// The memory in which a pattern of this size and its matches have room.
     private static let memoryMax = 512 << 10
 
-    /// Compiles a pattern.
+    /// Translates a text; nil for one that is not of the standard.
     ///
     /// - Parameter isWhole: whether the pattern has to match the whole text.
-    static func compiled(_ text: String, isWhole: Bool) -> Result {
-        guard let translated = translated(text) else { return .unreadable }
+    init?(_ text: String, isWhole: Bool) {
+        guard let translated = Self.translated(text) else { return nil }
+        self.text = ExactText(isWhole ? "\\A(?:\(translated))\\z" : translated)
+    }
+
+    /// Compiles the expression, which takes up to some hundred milliseconds for a long one.
+    func compiled() -> Compiled {
         do throws(Pattern.Fault) {
-            let pattern = try Pattern(isWhole ? "\\A(?:\(translated))\\z" : translated, memoryMax: memoryMax)
-            return pattern.size <= sizeMax ? .pattern(pattern) : .tooLarge
+            let pattern = try Pattern(text.text, memoryMax: Self.memoryMax)
+            return pattern.size <= Self.sizeMax ? .pattern(pattern) : .tooLarge
         } catch {
             return error.isTooLarge ? .tooLarge : .unreadable
         }

@@ -1,9 +1,10 @@
-internal import Schemas
 package import StateJSON
+internal import StateStore
 
 /// A path of RFC 9535 from a root to places in a JSON value, such as `$.tasks[?@.done == false]`.
 package struct JSONPath: Sendable {
     let segments: [Segment]
+    private let patterns: [LiteralPattern]
 
     /// Parses a path; O(n).
     ///
@@ -11,14 +12,15 @@ package struct JSONPath: Sendable {
     package init(_ text: String) throws(QueryFault) {
         var parser = JSONPathParser(text, hasRoot: true)
         segments = try parser.path()
+        patterns = parser.patterns
     }
 
     /// The values at the path, in the order of the standard.
     ///
     /// - Parameter stepsMax: the most values that the evaluation looks at.
-    /// - Throws: ``QueryTooCostly``.
-    package func values(in root: JSONValue, stepsMax: Int = .max) throws(QueryTooCostly) -> [JSONValue] {
-        var evaluation = JSONPathEvaluation(root: root, stepsMax: stepsMax)
+    /// - Throws: ``QueryStop``, and ``MemberQuery/Fault`` for patterns that are too large.
+    package func values(in root: JSONValue, stepsMax: Int = .max) throws -> [JSONValue] {
+        var evaluation = JSONPathEvaluation(root: root, patterns: try patterns.compiled(), stepsMax: stepsMax)
         return try evaluation.values(at: segments, from: root)
     }
 }
@@ -30,9 +32,6 @@ package struct QueryFault: Error, Sendable, Equatable {
     /// The expectation, and a hint.
     package var detail: String
 }
-
-/// An evaluation that has looked at more values than it may.
-package struct QueryTooCostly: Error, Sendable, Equatable {}
 
 extension JSONPath {
     /// A step of a path: from each value to some of its children, or of all its descendants' children.
@@ -105,9 +104,18 @@ extension JSONPath {
             var isLogical: Bool { self == .match || self == .search }
         }
 
+        /// The pattern of `match` and `search`.
+        enum PatternSource: Sendable {
+            /// A value of the data.
+            case data
+            /// A literal that matches nothing.
+            case nothing
+            /// A literal, by its index among the patterns of the whole text.
+            case literal(Int)
+        }
+
         var function: Function
         var arguments: [Operand]
-        /// The pattern of `match` and `search`, if it is a literal; `.some(nil)` matches nothing.
-        var pattern: Pattern??
+        var pattern = PatternSource.data
     }
 }

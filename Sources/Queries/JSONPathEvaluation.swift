@@ -1,21 +1,50 @@
 internal import Schemas
 internal import StateJSON
+internal import StateStore
 
 /// An evaluation of paths and conditions, which counts the values that it looks at.
 ///
-/// It recurses by the nesting of the path only, which the parser bounds, and never by the depth of a value.
+/// It recurses by the nesting of the path only, which the parser bounds, and never by the depth of a value. Its thread is
+/// the one that makes it.
 struct JSONPathEvaluation {
     let root: JSONValue
     private(set) var stepsLeft: Int
+    /// How many bytes the caller holds for the evaluation.
+    var heldBytes = 0
+    private let patterns: [Pattern?]
+    private let isQuick, compiles: Bool
+    private let work = QueryWork.current
+    private let held: HeldMemory
+    private let begun: Duration
+    private var stepsUntilAsked = stepsPerQuestion
 
-    init(root: JSONValue, stepsMax: Int) { (self.root, stepsLeft) = (root, stepsMax) }
+    /// - Parameter isQuick: whether the thread serves others: then nothing is compiled, and a match counts what it takes.
+    init(root: JSONValue, patterns: [Pattern?] = [], stepsMax: Int, isQuick: Bool = false) {
+        (self.root, self.patterns, stepsLeft, self.isQuick) = (root, patterns, stepsMax, isQuick)
+        compiles = !isQuick && !QueryWork.current.servesOthers
+        (begun, held) = (work.processorTime(), HeldMemory(work.memory, for: work.client))
+    }
 
     /// The most values in a list: some tens of megabytes.
     private static let valuesMax = 1_000_000
+    /// The most processor time of an evaluation.
+    static let timeMax = Duration.seconds(2)
+    private static let stepsPerQuestion = 1000
 
-    private mutating func spend(_ steps: Int) throws(QueryTooCostly) {
+    mutating func spend(_ steps: Int) throws(QueryStop) {
         stepsLeft -= steps
-        if stepsLeft < 0 { throw QueryTooCostly() }
+        if stepsLeft < 0 { throw .values }
+        stepsUntilAsked -= steps
+        if stepsUntilAsked < 0 { try ask() }
+    }
+
+    /// Asks whether the evaluation may go on: for its time, for those who wait, and for its memory.
+    private mutating func ask() throws(QueryStop) {
+        stepsUntilAsked = Self.stepsPerQuestion
+        let time = work.processorTime() - begun
+        guard time <= Self.timeMax else { throw .time }
+        guard work.isWanted(time) else { throw .abandoned }
+        if let refusal = held.hold(heldBytes) { throw .memory(refusal) }
     }
 
     // MARK: Paths
@@ -23,7 +52,7 @@ struct JSONPathEvaluation {
     /// The values at a path below a value, in the order of the standard.
     mutating func values(
         at segments: [JSONPath.Segment], from value: JSONValue
-    ) throws(QueryTooCostly) -> [JSONValue] {
+    ) throws(QueryStop) -> [JSONValue] {
         var values = [value]
         for segment in segments {
             var next: [JSONValue] = []
@@ -42,7 +71,7 @@ struct JSONPathEvaluation {
     /// Applies selectors to a value and all values below it, those above first.
     private mutating func selectDescendants(
         of value: JSONValue, _ selectors: [JSONPath.Selector], into found: inout [JSONValue]
-    ) throws(QueryTooCostly) {
+    ) throws(QueryStop) {
         var waiting = [value]
         while let value = waiting.popLast() {
             try spend(1)
@@ -57,9 +86,9 @@ struct JSONPathEvaluation {
 
     private mutating func select(
         _ selector: JSONPath.Selector, in value: JSONValue, into found: inout [JSONValue]
-    ) throws(QueryTooCostly) {
+    ) throws(QueryStop) {
         try spend(1)
-        if found.count > Self.valuesMax { throw QueryTooCostly() }
+        if found.count > Self.valuesMax { throw .values }
         switch (selector, value) {
         case (.name(let name), .object(let object)): if let member = object[name] { found.append(member) }
         case (.index(let index), .array(let elements)):
@@ -100,7 +129,7 @@ struct JSONPathEvaluation {
     /// The value at a path that leads to one place at most.
     private mutating func value(
         at path: JSONPath.Relative, for current: JSONValue
-    ) throws(QueryTooCostly) -> JSONValue? {
+    ) throws(QueryStop) -> JSONValue? {
         var value = path.isOfRoot ? root : current
         try spend(path.segments.count + 1)
         for segment in path.segments {
@@ -123,7 +152,7 @@ struct JSONPathEvaluation {
     /// Whether a condition holds for a value.
     mutating func holds(
         _ condition: JSONPath.Condition, for current: JSONValue
-    ) throws(QueryTooCostly) -> Bool {
+    ) throws(QueryStop) -> Bool {
         switch condition {
         case .any(let alternatives):
             for alternative in alternatives where try holds(alternative, for: current) { return true }
@@ -144,7 +173,7 @@ struct JSONPathEvaluation {
     /// The value of an operand, or nil for nothing.
     private mutating func value(
         of operand: JSONPath.Operand, for current: JSONValue
-    ) throws(QueryTooCostly) -> JSONValue? {
+    ) throws(QueryStop) -> JSONValue? {
         switch operand {
         case .literal(let literal): return literal
         case .path(let path): return try value(at: path, for: current)
@@ -168,33 +197,38 @@ struct JSONPathEvaluation {
 
     /// How many steps it costs to compile a small pattern, in the time that a step takes.
     private static let patternSteps = 500
+    /// The most bytes of a pattern in the data.
+    static let patternBytesMax = 1024
     /// The most bytes of a text times instructions of a pattern: a second or two at worst.
     private static let matchMax = 200_000_000
-    /// The product up to which the time of a match is not measured.
-    private static let quickMatchMax = 100_000
-    /// The time of a step, where time is counted.
-    private static let stepTime = Duration.nanoseconds(100)
+    /// How many of them take about as long as a step, where RE2 looks at each instruction for each byte.
+    private static let matchPerStep = 100
 
-    private mutating func matches(_ call: JSONPath.Call, for current: JSONValue) throws(QueryTooCostly) -> Bool {
+    private mutating func matches(_ call: JSONPath.Call, for current: JSONValue) throws(QueryStop) -> Bool {
         guard case .string(var text)? = try value(of: call.arguments[0], for: current) else { return false }
         guard let pattern = try pattern(of: call, for: current) else { return false }
         try spend(text.utf8.count / 64)
         let work = text.utf8.count.multipliedReportingOverflow(by: pattern.size)
-        guard !work.overflow, work.partialValue <= Self.matchMax else { throw QueryTooCostly() }
-        guard work.partialValue > Self.quickMatchMax else { return text.withUTF8 { pattern.matches($0) } }
-        // RE2 has no room for the states of some patterns, and then looks at each instruction for each byte.
-        let begun = ContinuousClock.now
-        let isMatch = text.withUTF8 { pattern.matches($0) }
-        try spend(Int((ContinuousClock.now - begun) / Self.stepTime))
-        return isMatch
+        guard !work.overflow, work.partialValue <= Self.matchMax else { throw .values }
+        // RE2 mostly needs one look for each byte, so the steps do not say what a match takes: the clock does.
+        let steps = work.partialValue / Self.matchPerStep
+        if isQuick { try spend(steps) } else { stepsUntilAsked -= steps }
+        return text.withUTF8 { pattern.matches($0) }
     }
 
-    /// The pattern of a call: a literal one, or that of the data, which is compiled for each member.
-    private mutating func pattern(of call: JSONPath.Call, for current: JSONValue) throws(QueryTooCostly) -> Pattern? {
-        if let known = call.pattern { return known }
+    /// The pattern of a call; one of the data counts as compiled for each member.
+    private mutating func pattern(of call: JSONPath.Call, for current: JSONValue) throws(QueryStop) -> Pattern? {
+        switch call.pattern {
+        case .nothing: return nil
+        case .literal(let number): return patterns[number]
+        case .data: break
+        }
         guard case .string(let text)? = try value(of: call.arguments[1], for: current) else { return nil }
         try spend(Self.patternSteps + text.utf8.count)
-        switch IRegexp.compiled(text, isWhole: call.function == .match) {
+        guard text.utf8.count <= Self.patternBytesMax,
+            let expression = IRegexp(text, isWhole: call.function == .match)
+        else { return nil }
+        switch try CompiledPatterns.shared.compiled(expression, isQuick: !compiles) {
         case .pattern(let pattern):
             try spend(pattern.size)
             return pattern
@@ -207,7 +241,7 @@ struct JSONPathEvaluation {
 
     private mutating func compare(
         _ left: JSONValue?, _ comparison: JSONPath.Comparison, _ right: JSONValue?
-    ) throws(QueryTooCostly) -> Bool {
+    ) throws(QueryStop) -> Bool {
         switch comparison {
         case .equal: try areEqual(left, right)
         case .notEqual: try !areEqual(left, right)
@@ -219,7 +253,7 @@ struct JSONPathEvaluation {
     }
 
     /// Whether two values are equal; what lies in arrays and objects counts as looked at.
-    private mutating func areEqual(_ left: JSONValue?, _ right: JSONValue?) throws(QueryTooCostly) -> Bool {
+    private mutating func areEqual(_ left: JSONValue?, _ right: JSONValue?) throws(QueryStop) -> Bool {
         switch (left, right) {
         case (.array(let left)?, .array(let right)?):
             guard left.count == right.count else { return false }
@@ -238,7 +272,7 @@ struct JSONPathEvaluation {
     }
 
     /// Counts the bytes of two texts as far as both go, and the digits of a number as JSON spells it.
-    private mutating func spend(comparing left: JSONValue?, with right: JSONValue?) throws(QueryTooCostly) {
+    private mutating func spend(comparing left: JSONValue?, with right: JSONValue?) throws(QueryStop) {
         switch (left, right) {
         case (.string(let left)?, .string(let right)?): try spend(min(left.utf8.count, right.utf8.count) / 64)
         case (.decimal(let digits)?, _), (_, .decimal(let digits)?): try spend(digits.utf8.count / 8)
@@ -246,7 +280,7 @@ struct JSONPathEvaluation {
         }
     }
 
-    private mutating func isLess(_ left: JSONValue?, _ right: JSONValue?) throws(QueryTooCostly) -> Bool {
+    private mutating func isLess(_ left: JSONValue?, _ right: JSONValue?) throws(QueryStop) -> Bool {
         try spend(comparing: left, with: right)
         return switch (left, right) {
         case (.string(let left)?, .string(let right)?): left.utf8.lexicographicallyPrecedes(right.utf8)

@@ -1,4 +1,3 @@
-internal import Schemas
 internal import StateJSON
 
 /// The grammar of RFC 9535, read from left to right.
@@ -7,11 +6,8 @@ struct JSONPathParser {
     private var index = 0
     private var depth = 0
     private let hasRoot: Bool
-    /// How many patterns the text has, and how many instructions they take.
-    private var (patternsCount, patternsSize) = (0, 0)
-
-    /// About how many bytes of memory the patterns take, with what they remember of the texts before.
-    var patternsBytes: Int { 16 * patternsSize + patternsCount * 32 << 10 }
+    /// The patterns that stand in the text.
+    private(set) var patterns: [LiteralPattern] = []
 
     /// The most patterns in a text: each takes up to 340 kB when it matches.
     private static let patternsMax = 32
@@ -296,28 +292,19 @@ extension JSONPathParser {
                 "\(function.rawValue)() takes \(function.argumentsCount == 1 ? "one argument" : "two arguments")",
                 at: start)
         }
-        var pattern: Pattern??
+        var call = JSONPath.Call(function: function, arguments: arguments)
         if function.isLogical, case .literal(let literal) = arguments[1] {
-            pattern = .some(try compiled(literal, isWhole: function == .match, at: start))
+            call.pattern = .nothing
+            if case .string(let text) = literal, let expression = IRegexp(text, isWhole: function == .match) {
+                guard patterns.count < Self.patternsMax else {
+                    throw fault("the patterns of a filter are at most \(Self.patternsMax)", at: start)
+                }
+                call.pattern = .literal(patterns.count)
+                let offset = fault("", at: start).offset
+                patterns.append(LiteralPattern(expression: expression, offset: offset))
+            }
         }
-        return .init(function: function, arguments: arguments, pattern: pattern)
-    }
-
-    /// Compiles a pattern that stands in the text; nil for one that matches nothing.
-    private mutating func compiled(_ literal: JSONValue, isWhole: Bool, at start: Int) throws(QueryFault) -> Pattern? {
-        guard case .string(let text) = literal else { return nil }
-        switch IRegexp.compiled(text, isWhole: isWhole) {
-        case .unreadable: return nil
-        case .pattern(let pattern):
-            patternsCount += 1
-            patternsSize += pattern.size
-            guard patternsCount <= Self.patternsMax, patternsSize <= IRegexp.sizeMax else { break }
-            return pattern
-        case .tooLarge: break
-        }
-        throw fault(
-            "the patterns of a filter are at most \(Self.patternsMax), and may repeat large classes such as \\p{L} some 20 times in all",
-            at: start)
+        return call
     }
 }
 

@@ -19,8 +19,8 @@ final class KeptOrder: KeptMembers {
         try members.withLock { try $0.update(changed, stepsMax: stepsMax) }
     }
 
-    func answer(_ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
-        try members.withLock { try $0.answer(value) }
+    func answer(from before: [UInt8], _ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
+        try members.withLock { try $0.answer(from: before, value) }
     }
 }
 
@@ -35,15 +35,14 @@ private struct OrderedMembers: Sendable {
     private var entries: [Entry] = []
     /// The values by which each member is sorted, to find its entry.
     private var values: [JSONKey: [SortKey?]] = [:]
-    /// The members of the answer as it shows them.
-    private var shown: [JSONKey: [UInt8]] = [:]
-    private var shownBytes = 0
+    /// Where the last answer shows the members that are as they were.
+    private var shown: [JSONKey: Range<Int>] = [:]
     /// The bytes of names and sort values that take memory of their own.
     private var textBytes = 0
 
     init?(_ query: MemberQuery, _ texts: MemberTexts, _ order: @escaping MemberOrder) throws {
         (self.query, self.order) = (query, order)
-        var evaluation = JSONPathEvaluation(root: .null, stepsMax: MemberQuery.stepsMax)
+        var evaluation = try query.evaluation(stepsMax: MemberQuery.stepsMax)
         var (hasTexts, areOrdered) = (false, true)
         try texts { text throws in
             guard areOrdered else { return }
@@ -67,10 +66,11 @@ private struct OrderedMembers: Sendable {
     ) throws -> Bool {
         let text = document.string(name)
         guard let key = order(text) else { return false }
-        if let found = try query.sortKeys(of: query.value(of: document, at: name + 1), &evaluation) {
+        if let found = try query.sortKeys(of: document, at: name + 1, &evaluation) {
             entries.append(Entry(key: key, values: found))
             values[JSONKey(text)] = found
             textBytes += Self.textBytes(text, found)
+            evaluation.heldBytes = bytesCount
         }
         return true
     }
@@ -79,7 +79,7 @@ private struct OrderedMembers: Sendable {
         values.reduce(2 * name.utf8.count) { $0 + ($1?.textBytes ?? 0) }
     }
 
-    var bytesCount: Int { entries.count * (96 + 64 * query.sortCount) + textBytes + shownBytes }
+    var bytesCount: Int { entries.count * (96 + 64 * query.sortCount) + textBytes + 64 * shown.count }
 
     private static func isBefore(_ left: Entry, _ right: Entry, _ query: MemberQuery) -> Bool {
         query.isBefore(left.values, right.values) ?? (left.key < right.key)
@@ -96,7 +96,7 @@ private struct OrderedMembers: Sendable {
     }
 
     mutating func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool {
-        var evaluation = JSONPathEvaluation(root: .null, stepsMax: stepsMax ?? MemberQuery.stepsMax)
+        var evaluation = try query.evaluation(stepsMax: stepsMax ?? MemberQuery.stepsMax, isQuick: stepsMax != nil)
         let found = try members.map { member in
             try member.value.flatMap { try query.sortKeys(of: $0, &evaluation) }
         }
@@ -121,7 +121,7 @@ private struct OrderedMembers: Sendable {
                 if index >= start { after = index - start }
             }
             values[member.name] = new
-            if let bytes = shown.removeValue(forKey: member.name) { shownBytes -= bytes.count }
+            shown[member.name] = nil
             let isCountOther = query.wantsCount && (old == nil) != (new == nil)
             mayDiffer = mayDiffer || isCountOther || concernsAnswer(before, after)
         }
@@ -146,24 +146,18 @@ private struct OrderedMembers: Sendable {
         return min(before, after) < query.window.upperBound && max(before, after) >= query.window.lowerBound
     }
 
-    mutating func answer(_ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
-        var writer = JSONWriter()
-        var now: [JSONKey: [UInt8]] = [:]
-        writer.raw("{\"members\":[")
-        var isFirst = true
-        let window = query.window(behind: start, of: entries.count)
-        for entry in entries[window] {
-            let name = entry.key.token
-            let bytes = try shown[JSONKey(name)] ?? query.member(name, value(name))
-            now[JSONKey(name)] = bytes
-            writer.separator(&isFirst)
-            writer.raw(bytes)
+    mutating func answer(from before: [UInt8], _ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
+        var answer = AnswerWriter(query)
+        var now: [JSONKey: Range<Int>] = [:]
+        let (first, last) = (start + query.window.lowerBound, start + query.window.upperBound)
+        for entry in entries.prefix(last).dropFirst(first) {
+            let (name, key) = (entry.key.token, JSONKey(entry.key.token))
+            let known = before.isEmpty ? nil : shown[key]
+            let member = try known.map { before[$0] } ?? query.member(name, value(name))[...]
+            guard let range = answer.take(member, Anchor(values: entry.values, name: name, number: 0)) else { break }
+            now[key] = range
         }
         shown = now
-        shownBytes = writer.bytes.count
-        let last = window.endIndex < entries.count ? entries[window].last : nil
-        query.end(
-            &writer, count: entries.count, last: last.map { Anchor(values: $0.values, name: $0.key.token, number: 0) })
-        return writer.bytes
+        return try answer.end(count: entries.count, hasMore: last < entries.count).bytes
     }
 }

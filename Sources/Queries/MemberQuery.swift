@@ -18,15 +18,21 @@ package struct MemberQuery: Sendable {
     let after: Anchor?
     /// Whether the answer says what it took; such a query is not watched.
     private let explains: Bool
+    /// The patterns that stand in the filter.
+    private let patterns: [LiteralPattern]
     /// The names in a member that the filter and the order look at; nil for the whole member.
     private let names: [[UInt8]]?
     /// The hash of the filter and the order, which tells an ``Anchor`` of this query from one of another.
-    private let hash: String
+    let hash: String
     package let identity: String
     package let bytesCount: Int
 
     /// The most values that one evaluation looks at: some seconds of a processor.
     package static let stepsMax = 20_000_000
+    /// The most processor time of one evaluation.
+    package static let timeMax = JSONPathEvaluation.timeMax
+    /// The bytes of members behind which an answer ends.
+    package static let answerBytesMax = 1 << 20
     /// The most pointers in `sort` and in `fields`: each costs time, and in `sort` memory, for every member.
     private static let pointersMax = 16
     /// The most parts of such a pointer.
@@ -47,16 +53,17 @@ package struct MemberQuery: Sendable {
         filter: String?, sort: String?, window: Range<Int>, fields: String?, wantsCount: Bool, after: String? = nil,
         explains: Bool = false
     ) throws(Fault) {
-        var patternsBytes = 0
+        var patterns: [LiteralPattern] = []
         self.filter = try filter.map { text throws(Fault) in
             do throws(QueryFault) {
                 var parser = JSONPathParser(text, hasRoot: false)
-                defer { patternsBytes = parser.patternsBytes }
+                defer { patterns = parser.patterns }
                 return try parser.wholeCondition()
             } catch {
                 throw Fault(parameter: "filter", offset: error.offset, detail: error.detail)
             }
         }
+        self.patterns = patterns
         order = try Self.pointers(sort, "sort") { text in
             let isDescending = text.hasPrefix("-")
             return JSONPointer(text: String(isDescending ? text.dropFirst() : text)).map {
@@ -74,7 +81,7 @@ package struct MemberQuery: Sendable {
         identity =
             parts.joined(separator: "\n") + "\n\(window.lowerBound),\(window.upperBound),\(wantsCount),\(explains)"
         // A condition takes some twenty times the memory of its text.
-        bytesCount = 32 * identity.utf8.count + patternsBytes
+        bytesCount = 32 * identity.utf8.count
         guard let after else {
             self.after = nil
             return
@@ -123,85 +130,103 @@ package struct MemberQuery: Sendable {
 }
 
 extension MemberQuery: MembersQuery {
+    /// An evaluation of the filter.
+    ///
+    /// - Parameters:
+    ///   - stepsMax: the most values that it looks at.
+    ///   - isQuick: whether the thread serves others.
+    /// - Throws: ``Fault`` for patterns that are too large, and ``QueryStop``.
+    func evaluation(stepsMax: Int, isQuick: Bool = false) throws -> JSONPathEvaluation {
+        JSONPathEvaluation(
+            root: .null, patterns: try patterns.compiled(isQuick: isQuick || QueryWork.current.servesOthers),
+            stepsMax: stepsMax, isQuick: isQuick)
+    }
+
     /// The answer for the members of a value, as compact UTF-8 JSON, or nil without a value.
     ///
     /// It is an object with `members`, each with its `key`, the token of its pointer, and its `value`. O(n) in the bytes of the
-    /// value, and O(m log m) for m members that are sorted.
+    /// value, and O(m log m) for m members that are sorted, of which at most twice as many are kept as come up to the window's end.
     ///
     /// - Parameters:
     ///   - memberOrder: the order of the value's own members by their names, if there is one.
     ///   - stepsMax: the most values that the evaluation looks at.
-    /// - Throws: ``QueryTooCostly``, and ``NoMembers``.
+    /// - Throws: ``QueryStop``, ``Fault`` and ``NoMembers``.
     package func answer(
         to texts: MemberTexts, _ memberOrder: MemberOrder? = nil, stepsMax: Int = Self.stepsMax
     ) throws -> [UInt8]? {
         let begun = ContinuousClock.now
-        var evaluation = JSONPathEvaluation(root: .null, stepsMax: stepsMax)
-        var (found, matched, isObject, number) = ([Found](), MatchedTexts(), Bool?.none, 0)
-        /// The place of the anchor's member now; the next one has it where the member has gone.
-        var anchorPlace = after.map { Double($0.number) - 0.5 }
+        var evaluation = try evaluation(stepsMax: stepsMax)
+        let anchorPlace = try anchorPlace(in: texts, memberOrder)
+        var (found, isObject) = ([Found](), Bool?.none)
+        var (number, textNumber, count, behindCount) = (0, 0, 0, 0)
+        func isBehindAnchor(_ keys: [SortKey?], _ name: () -> String) -> Bool {
+            guard let after else { return true }
+            if let isBehind = isBefore(after.values, keys) { return isBehind }
+            guard isObject == true, let memberOrder else { return Double(number) > anchorPlace }
+            guard let key = memberOrder(name()), let anchor = memberOrder(after.name) else { return false }
+            return anchor < key
+        }
         try texts { text throws in
             let document = try JSONDocument(encoded: text)
             isObject = try Self.isObject(document)
-            var (child, matches) = (document.firstChild(document.root), false)
+            var child = document.firstChild(document.root)
             while !document.isEnd(child) {
                 let place = isObject == true ? child + 1 : child
-                if let after, isObject == true, memberOrder == nil,
-                    JSONPointer.sameBytes(document.string(child), after.name)
-                {
-                    anchorPlace = Double(number)
-                }
-                if let keys = try sortKeys(of: value(of: document, at: place), &evaluation) {
-                    found.append(Found(text: matched.texts.count, place: place, number: number, keys: keys))
-                    matches = true
-                }
-                child = document.after(place)
-                number += 1
+                defer { (child, number) = (document.after(place), number + 1) }
+                guard let keys = try sortKeys(of: document, at: place, &evaluation) else { continue }
+                count += 1
+                guard isBehindAnchor(keys, { document.string(child) }) else { continue }
+                behindCount += 1
+                guard isSorted ? !window.isEmpty : window.contains(behindCount - 1) else { continue }
+                if found.last?.textNumber != textNumber { evaluation.heldBytes += text.count }
+                found.append(Found(text: text, textNumber: textNumber, place: place, number: number, keys: keys))
+                evaluation.heldBytes += found[found.count - 1].bytesCount
+                // Twice as many as the window needs, so that a member costs little.
+                if isSorted, found.count >= 2 * window.upperBound + 256 { evaluation.heldBytes = keepFirst(of: &found) }
             }
-            if matches { matched.texts.append(text) }
+            textNumber += 1
         }
         guard let isObject else { return nil }
-        let memberOrder = isObject ? memberOrder : nil
-        if let after, !isObject { anchorPlace = Double(after.number) }
-        if isSorted { found.sort { isBefore($0.keys, $1.keys) ?? ($0.number < $1.number) } }
-        func name(_ member: Found) throws -> String {
-            isObject ? try matched.document(member.text).string(member.place - 1) : String(member.number)
-        }
-        func isBehindAnchor(_ member: Found) throws -> Bool {
-            guard let after else { return true }
-            if let isBehind = isBefore(after.values, member.keys) { return isBehind }
-            guard let memberOrder else { return Double(member.number) > anchorPlace ?? 0 }
-            guard let key = memberOrder(try name(member)), let anchor = memberOrder(after.name) else { return false }
-            return anchor < key
-        }
-        let start = after == nil ? 0 : try found.firstIndex(where: isBehindAnchor) ?? found.count
-        let shown = found[window(behind: start, of: found.count)]
-        // In the order of the texts, so that each is parsed once.
-        var members = [[UInt8]](repeating: [], count: shown.count)
-        for index in shown.indices.sorted(by: { shown[$0].number < shown[$1].number }) {
+        if isSorted { _ = keepFirst(of: &found) }
+        var answer = AnswerWriter(self)
+        var parsed: (text: Int, document: JSONDocument)?
+        for member in found.dropFirst(isSorted ? window.lowerBound : 0) {
+            if parsed?.text != member.textNumber {
+                parsed = (member.textNumber, try JSONDocument(encoded: member.text))
+            }
+            guard let document = parsed?.document else { break }
+            let name = isObject ? document.string(member.place - 1) : String(member.number)
             var writer = JSONWriter()
-            let member = shown[index]
-            self.member(try name(member), try matched.document(member.text), member.place, to: &writer)
-            members[index - shown.startIndex] = writer.bytes
+            self.member(name, document, member.place, to: &writer)
+            let place = isObject && memberOrder != nil ? 0 : member.number
+            guard answer.take(writer.bytes[...], Anchor(values: member.keys, name: name, number: place)) != nil else {
+                break
+            }
         }
-        var writer = JSONWriter(capacity: members.reduce(64) { $0 + $1.count + 1 })
-        writer.raw("{\"members\":[")
-        var isFirst = true
-        for member in members {
-            writer.separator(&isFirst)
-            writer.raw(member)
-        }
-        let last = shown.endIndex < found.count ? shown.last : nil
-        end(
-            &writer, count: found.count,
-            last: try last.map {
-                Anchor(values: $0.keys, name: try name($0), number: memberOrder == nil ? $0.number : 0)
-            })
+        var writer = try answer.end(count: count, hasMore: behindCount > window.upperBound)
         if explains {
             writer.bytes.removeLast()
-            explain(to: &writer, members: number, matched: found.count, stepsMax - evaluation.stepsLeft, begun)
+            explain(to: &writer, members: number, matched: count, stepsMax - evaluation.stepsLeft, begun)
         }
         return writer.bytes
+    }
+
+    /// The place behind which members that are equal to the anchor's in the order come, where it decides.
+    private func anchorPlace(in texts: MemberTexts, _ memberOrder: MemberOrder?) throws -> Double {
+        guard let after, memberOrder == nil else { return Double(after?.number ?? 0) }
+        // The next member has the place of one that has gone.
+        var (place, number) = (Double(after.number) - 0.5, 0)
+        try texts { text throws in
+            let document = try JSONDocument(encoded: text)
+            guard try Self.isObject(document) else { return place = Double(after.number) }
+            var name = document.firstChild(document.root)
+            while !document.isEnd(name) {
+                if JSONPointer.sameBytes(document.string(name), after.name) { place = Double(number) }
+                name = document.after(name + 1)
+                number += 1
+            }
+        }
+        return place
     }
 
     private func explain(
@@ -216,11 +241,6 @@ extension MemberQuery: MembersQuery {
         writer.raw(",\"milliseconds\":")
         writer.integer(Int((ContinuousClock.now - begun) / .milliseconds(1)))
         writer.raw("}}")
-    }
-
-    /// The indices of the members of the answer, of so many members in the order.
-    func window(behind start: Int, of count: Int) -> Range<Int> {
-        (min(count, start + window.lowerBound)..<min(count, start + window.upperBound))
     }
 
     private func member(_ name: String, _ document: JSONDocument, _ place: Int, to writer: inout JSONWriter) {
@@ -244,22 +264,6 @@ extension MemberQuery: MembersQuery {
         return writer.bytes
     }
 
-    /// Writes what comes behind the members of the answer.
-    ///
-    /// - Parameter last: the last of the members, if there are more behind it.
-    func end(_ writer: inout JSONWriter, count: Int, last: Anchor?) {
-        writer.byte(UInt8(ascii: "]"))
-        if let next = last?.text(query: hash) {
-            writer.raw(",\"next\":")
-            writer.string(next)
-        }
-        if wantsCount {
-            writer.raw(",\"count\":")
-            writer.integer(count)
-        }
-        writer.byte(UInt8(ascii: "}"))
-    }
-
     package func kept(of texts: MemberTexts, _ order: @escaping MemberOrder) throws -> (any KeptMembers)? {
         explains ? nil : try KeptOrder(self, texts, order)
     }
@@ -277,42 +281,45 @@ extension MemberQuery: MembersQuery {
         }
     }
 
-    /// A member that the filter lets through.
-    private struct Found {
-        /// The index of the text in which it is.
-        var text: Int
-        /// The index of the value in the document of that text.
-        var place: Int
-        /// The place among the members, which decides between equals.
-        var number: Int
-        /// The values of the member at the pointers of the order.
-        var keys: [SortKey?]
+    /// Sorts members, and keeps those up to the end of the window; returns how many bytes they hold.
+    private func keepFirst(of found: inout [Found]) -> Int {
+        found.sort { isBefore($0.keys, $1.keys) ?? ($0.number < $1.number) }
+        found.removeSubrange(min(found.count, window.upperBound)...)
+        var texts: Set<Int> = []
+        return found.reduce(0) { $0 + $1.bytesCount + (texts.insert($1.textNumber).inserted ? $1.text.count : 0) }
     }
 
-    /// The texts with members that the filter lets through, of which the last one that was asked for is parsed.
-    private struct MatchedTexts {
-        var texts: [[UInt8]] = []
-        private var newest: (text: Int, document: JSONDocument)?
+    /// A member that the filter lets through.
+    private struct Found {
+        let text: [UInt8]
+        let textNumber: Int
+        /// The index of the value in the document of the text.
+        let place: Int
+        /// The place among the members, which decides between equals.
+        let number: Int
+        /// The values of the member at the pointers of the order.
+        let keys: [SortKey?]
 
-        mutating func document(_ text: Int) throws -> JSONDocument {
-            if let newest, newest.text == text { return newest.document }
-            let document = try JSONDocument(encoded: texts[text])
-            newest = (text, document)
-            return document
-        }
+        var bytesCount: Int { keys.reduce(96) { $0 + MemoryLayout<SortKey?>.stride + ($1?.textBytes ?? 0) } }
     }
 
     var isSorted: Bool { !order.isEmpty }
     var sortCount: Int { order.count }
 
-    /// A member as far as the filter and the order look at it.
-    func value(of document: JSONDocument, at place: Int) -> JSONValue {
-        filter == nil && !isSorted ? .null : JSONValue.value(of: document, at: place, names: names)
+    /// The values by which a member of a document is sorted; nil if the filter does not let it through.
+    func sortKeys(
+        of document: JSONDocument, at place: Int, _ evaluation: inout JSONPathEvaluation
+    ) throws(QueryStop) -> [SortKey?]? {
+        var value = JSONValue.null
+        if filter != nil || isSorted { value = try evaluation.value(of: document, at: place, names: names) }
+        return try sortKeys(of: value, &evaluation)
     }
 
     /// The values of a member by which it is sorted; nil if the filter does not let it through.
-    func sortKeys(of value: JSONValue, _ evaluation: inout JSONPathEvaluation) throws -> [SortKey?]? {
+    func sortKeys(of value: JSONValue, _ evaluation: inout JSONPathEvaluation) throws(QueryStop) -> [SortKey?]? {
+        try evaluation.spend(1)
         if let filter, try !evaluation.holds(filter, for: value) { return nil }
+        try evaluation.spend(order.count)
         return order.map { value[pointer: $0.pointer].map(SortKey.init) }
     }
 

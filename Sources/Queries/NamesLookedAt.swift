@@ -1,4 +1,5 @@
 internal import StateJSON
+internal import StateStore
 
 /// The names of the members that a condition looks at in a value, so that the others need not be read.
 extension JSONPath.Condition {
@@ -40,16 +41,29 @@ private func union(_ lists: [[String]?]) -> [String]? {
     lists.reduce([]) { all, names in all.flatMap { all in names.map { all + $0 } } }
 }
 
-extension JSONValue {
+extension JSONPathEvaluation {
+    /// How many comparisons of names take about the time of a step.
+    private static let namesPerStep = 8
+
     /// A value with these members only, if it is an object; O(n) in its members and in the bytes of these.
-    static func value(of document: JSONDocument, at place: Int, names: [[UInt8]]?) -> JSONValue {
-        guard let names, document.kind(place) == UInt8(ascii: "{") else { return value(of: document, at: place) }
-        var object = JSONObject()
+    ///
+    /// Every value that is read counts, and so do the comparisons with the names.
+    mutating func value(
+        of document: JSONDocument, at place: Int, names: [[UInt8]]?
+    ) throws(QueryStop) -> JSONValue {
+        guard let names, document.kind(place) == UInt8(ascii: "{") else {
+            try spend((document.after(place) - place) / 2)
+            return JSONValue.value(of: document, at: place)
+        }
+        var (object, comparedCount) = (JSONObject(), 0)
         var name = document.firstChild(place)
         while !document.isEnd(name) {
             let text = document.utf8(name)
+            comparedCount += names.count
+            try spend(comparedCount / Self.namesPerStep)
+            comparedCount %= Self.namesPerStep
             if names.contains(where: { $0.withUnsafeBufferPointer(text.hasBytes) }) {
-                object.append(document.string(name), value(of: document, at: name + 1))
+                object.append(document.string(name), try value(of: document, at: name + 1, names: nil))
             }
             name = document.after(name + 1)
         }

@@ -115,14 +115,16 @@ public struct StateServer: Service, Sendable {
                 hooks.wake()
             }
         }
+        let loops = settings.loops
+        let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.memoryBytesMax)
+        var watchLimits = settings.watchLimits
+        watchLimits.memory = ClientMemory(gauges.memory)
         let store = Store(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
-            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
+            watchLimits: watchLimits, journalOldest: oldest, clock: schedule.now,
             processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: queues,
             observer: observer, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
-        let loops = settings.loops
-        let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.memoryBytesMax)
         authenticator = try Authenticator(
             settings, try opened?.tokenFile(settings) ?? settings.tokenFile, places: places, compiled.catalogue,
             now: schedule.now, date: Timestamp.now, logger: logger)

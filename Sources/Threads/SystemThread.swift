@@ -53,6 +53,14 @@ package struct SystemThread: Sendable {
     /// Lets the thread end by itself.
     package func detach() { pthread_detach(thread) }
 
+    /// The time for which the current thread has had a processor.
+    @Sendable
+    package static func processorTime() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
     private final class Body {
         let run: () -> Void
         init(_ run: @escaping () -> Void) { self.run = run }

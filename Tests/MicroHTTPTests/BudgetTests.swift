@@ -25,14 +25,29 @@ struct BudgetTests {
     func unread() {
         let memory = MemoryBudget(bytesMax: 1)
         let bytes = [UInt8](repeating: 1, count: MemoryBudget.smallBytesMax + 1)
-        var holdings = [memory.hold(bytes), memory.hold(bytes)]
-        #expect(memory.hold(Array(bytes.dropLast())) == nil)
+        var holdings = [memory.hold(bytes, for: "a"), memory.hold(bytes, for: "a")]
+        #expect(memory.hold(Array(bytes.dropLast()), for: "a") == nil)
 
         #expect(memory.bytes == bytes.count && memory.isExceeded)
         holdings.removeLast()
         #expect(memory.bytes == bytes.count)
         holdings.removeLast()
         #expect(memory.bytes == 0)
+    }
+
+    @Test("unread bytes count in the share of the first client that has not taken them")
+    func unreadShare() {
+        let size = MemoryBudget.smallBytesMax + 1
+        let memory = MemoryBudget(bytesMax: 4 * size)
+        let bytes = (0..<3).map { [UInt8](repeating: $0, count: size) }
+        let held = [memory.hold(bytes[0], for: "a"), memory.hold(bytes[1], for: "a"), memory.hold(bytes[0], for: "b")]
+
+        #expect(!memory.isExceeded(by: "a"))
+        #expect(memory.reserve(1, for: "a") == .shareExhausted)
+        let more = memory.hold(bytes[2], for: "a")
+        #expect(memory.isExceeded(by: "a") && !memory.isExceeded(by: "b"))
+        #expect(memory.reserve(size, for: "b") == nil)
+        withExtendedLifetime((held, more)) {}
     }
 
     @Test("a body counts as long as somebody works on its request, also when the connection is parked or gone")
@@ -67,10 +82,10 @@ struct BudgetTests {
     func changed() {
         let memory = MemoryBudget(bytesMax: 1)
         var bytes = [UInt8](repeating: 1, count: MemoryBudget.smallBytesMax + 1)
-        let holding = memory.hold(bytes)
+        let holding = memory.hold(bytes, for: "a")
         // In place, unless the count keeps what it has counted.
         bytes[0] = 2
-        let other = memory.hold(bytes)
+        let other = memory.hold(bytes, for: "a")
 
         #expect(memory.bytes == 2 * bytes.count)
         withExtendedLifetime((holding, other)) {}

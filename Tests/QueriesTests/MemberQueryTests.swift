@@ -226,7 +226,7 @@ struct MemberQueryTests {
 
         #expect(answer[pointer: "/explain/members"] == .integer(5))
         #expect(answer[pointer: "/explain/matched"] == .integer(1))
-        #expect(answer[pointer: "/explain/steps"] == .integer(10))
+        #expect(answer[pointer: "/explain/steps"] == .integer(15))
         #expect(answer[pointer: "/explain/milliseconds"] != nil)
         #expect(try query.kept(of: texts(Self.tasks), { .text($0) }) == nil)
     }
@@ -248,19 +248,18 @@ struct MemberQueryTests {
         let members = { (pattern: String) in #"[{"name":"ann","p":"\#(pattern)"},{"name":"ann","p":"a.*"}]"# }
         let found = try ofData.answer(to: texts(members(#"\\p{L}{100}"#)))
         #expect(found.map { String(decoding: $0, as: UTF8.self) }?.contains(#""key":"1""#) == true)
-        #expect(throws: QueryTooCostly.self) {
+        #expect(throws: QueryStop.self) {
             try ofData.answer(to: texts(members(#"\\p{L}{8}"#)), stepsMax: 5_000)
         }
         #expect(throws: Never.self) { try ofData.answer(to: texts(members("a")), stepsMax: 5_000) }
     }
 
-    @Test("a match that could take minutes is refused, and one that takes long costs its time")
+    @Test("a match that could take minutes is refused, and a shorter one is not")
     func matches() throws {
         let query = try MemberQuery(
             filter: "search(@.t, '1[01]{500}')", sort: nil, window: 0..<9, fields: "/none", wantsCount: false)
         let text = { (count: Int) in #"[{"t":"\#(String(repeating: "01", count: count))"}]"# }
-        #expect(throws: QueryTooCostly.self) { try query.answer(to: texts(text(1_000_000))) }
-        #expect(throws: QueryTooCostly.self) { try query.answer(to: texts(text(20_000)), stepsMax: 40_000 / 64 + 20) }
+        #expect(throws: QueryStop.self) { try query.answer(to: texts(text(1_000_000))) }
         #expect(throws: Never.self) { try query.answer(to: texts(text(20_000))) }
     }
 
@@ -273,13 +272,13 @@ struct MemberQueryTests {
         let text = "\"" + String(repeating: "x", count: 64_000) + "\""
         for value in [array, object, text, "[[\(array)]]"] {
             let members = texts(#"[{"a":\#(value),"b":\#(value)}]"#)
-            #expect(throws: QueryTooCostly.self) { try query.answer(to: members, stepsMax: 900) }
+            #expect(throws: QueryStop.self) { try query.answer(to: members, stepsMax: 900) }
             let found = try query.answer(to: members).map { String(decoding: $0, as: UTF8.self) }
             #expect(found == #"{"members":[{"key":"0","value":{}}]}"#)
         }
         // An order of texts costs as much.
         let less = try MemberQuery(filter: "@.a < @.b", sort: nil, window: 0..<9, fields: nil, wantsCount: false)
-        #expect(throws: QueryTooCostly.self) {
+        #expect(throws: QueryStop.self) {
             try less.answer(to: texts(#"[{"a":\#(text),"b":\#(text)}]"#), stepsMax: 900)
         }
 
@@ -288,14 +287,13 @@ struct MemberQueryTests {
         #expect(found == #"{"members":[{"key":"1","value":{}}]}"#)
     }
 
-    @Test("a query says what memory it takes: its text many times, and its patterns")
+    @Test("a query says what memory it takes: its text many times")
     func memory() throws {
         func bytesCount(_ filter: String) throws -> Int {
             try MemberQuery(filter: filter, sort: nil, window: 0..<9, fields: nil, wantsCount: false).bytesCount
         }
         let long = "@.a == '" + String(repeating: "x", count: 4000) + "'"
         #expect(try bytesCount(long) > 100_000)
-        #expect(try bytesCount("search(@.a, '\\\\p{L}{8}')") > bytesCount("search(@.a, 'p')") + 100_000)
     }
 
     @Test("numbers have one order, also where a double has not all of their digits")
@@ -328,7 +326,7 @@ struct MemberQueryTests {
         let query = try MemberQuery(
             filter: "count(@..*..*..*) > 0", sort: nil, window: 0..<1, fields: nil, wantsCount: false)
         let pairs = String(repeating: chain + ",", count: 4) + chain
-        #expect(throws: QueryTooCostly.self) { try query.answer(to: texts("[[\(pairs)]]")) }
+        #expect(throws: QueryStop.self) { try query.answer(to: texts("[[\(pairs)]]")) }
     }
 
     @Test("a filter that looks at more values than it may ends")
@@ -337,7 +335,7 @@ struct MemberQueryTests {
         let query = try MemberQuery(
             filter: "@..[?@..[?@..[?@..[?@.b]]]]", sort: nil, window: 0..<1, fields: nil, wantsCount: false)
 
-        #expect(throws: QueryTooCostly.self) { try query.answer(to: texts(chain), stepsMax: 100_000) }
+        #expect(throws: QueryStop.self) { try query.answer(to: texts(chain), stepsMax: 100_000) }
     }
 
     @Test("parentheses, negations and calls nest no deeper than a bound")

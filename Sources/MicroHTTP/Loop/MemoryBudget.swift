@@ -8,10 +8,16 @@ import Synchronization
 package final class MemoryBudget: Sendable {
     private struct State {
         var bytes = 0
-        /// The bytes that each client has sent.
+        /// The bytes that each client has sent, or that are held for it.
         var sent: [String: Int] = [:]
         /// The unread bytes by the address of their memory, with the number of holders.
-        var unread: [UInt: (holders: Int, bytes: Int)] = [:]
+        var unread: [UInt: (holders: Int, bytes: Int, client: String)] = [:]
+
+        mutating func count(_ more: Int, for client: String) {
+            bytes += more
+            let own = (sent[client] ?? 0) + more
+            sent[client] = own > 0 ? own : nil
+        }
     }
 
     /// The most bytes that all clients occupy together.
@@ -39,6 +45,11 @@ package final class MemoryBudget: Sendable {
     /// Whether the clients occupy more than they may.
     var isExceeded: Bool { bytes > bytesMax }
 
+    /// Whether a client occupies more than its share, or all more than they may.
+    func isExceeded(by client: String) -> Bool {
+        state.withLock { $0.bytes > bytesMax || $0.sent[client] ?? 0 > shareMax }
+    }
+
     /// Counts bytes that the server needs for a while; returns false, and counts nothing, where they are too many.
     package func reserve(_ bytes: Int) -> Bool {
         state.withLock { state in
@@ -51,35 +62,32 @@ package final class MemoryBudget: Sendable {
     /// Gives back what ``reserve(_:)`` has counted.
     package func release(_ bytes: Int) { state.withLock { $0.bytes -= bytes } }
 
-    /// Counts bytes that a client sends; returns the fault, and counts nothing, where they are too many.
-    func reserve(_ bytes: Int, for client: String) -> TransportFault? {
+    /// Counts bytes that a client occupies; returns the fault, and counts nothing, where they are too many.
+    package func reserve(_ bytes: Int, for client: String) -> TransportFault? {
         state.withLock { state in
             let sent = state.sent[client] ?? 0
             guard sent + bytes <= shareMax else { return .shareExhausted }
             guard state.bytes + bytes <= bytesMax else { return .memoryExhausted }
-            state.bytes += bytes
-            state.sent[client] = sent + bytes
+            state.count(bytes, for: client)
             return nil
         }
     }
 
     /// Gives back what ``reserve(_:for:)`` has counted.
-    func release(_ bytes: Int, for client: String) {
-        state.withLock { state in
-            state.bytes -= bytes
-            let left = (state.sent[client] ?? 0) - bytes
-            state.sent[client] = left > 0 ? left : nil
-        }
+    package func release(_ bytes: Int, for client: String) {
+        state.withLock { $0.count(-bytes, for: client) }
     }
 
     /// Counts bytes that a client has not taken, as long as the result lives; nil for few bytes.
-    func hold(_ bytes: [UInt8]) -> Holding? {
+    ///
+    /// Those that several clients have not taken count for the first.
+    func hold(_ bytes: [UInt8], for client: String) -> Holding? {
         guard bytes.count > Self.smallBytesMax else { return nil }
         let address = bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }
         state.withLock { state in
             let held = state.unread[address]
-            state.unread[address] = ((held?.holders ?? 0) + 1, bytes.count)
-            if held == nil { state.bytes += bytes.count }
+            state.unread[address] = ((held?.holders ?? 0) + 1, bytes.count, held?.client ?? client)
+            if held == nil { state.count(bytes.count, for: client) }
         }
         return Holding(self, bytes, address)
     }
@@ -87,8 +95,8 @@ package final class MemoryBudget: Sendable {
     private func letGo(_ address: UInt) {
         state.withLock { state in
             guard let held = state.unread[address] else { return }
-            state.unread[address] = held.holders > 1 ? (held.holders - 1, held.bytes) : nil
-            if held.holders == 1 { state.bytes -= held.bytes }
+            state.unread[address] = held.holders > 1 ? (held.holders - 1, held.bytes, held.client) : nil
+            if held.holders == 1 { state.count(-held.bytes, for: held.client) }
         }
     }
 

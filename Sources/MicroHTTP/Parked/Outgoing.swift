@@ -53,7 +53,7 @@ struct Outgoing {
     var unsentCount: Int { count - sentCount }
 
     /// Counts the bytes as unread, as long as the result lives; nil for few bytes.
-    func hold(in memory: MemoryBudget) -> MemoryBudget.Holding? { memory.hold(body) }
+    func hold(in memory: MemoryBudget, for client: String) -> MemoryBudget.Holding? { memory.hold(body, for: client) }
 
     /// The same bytes, and a few behind them.
     func followed(by more: Outgoing) -> Outgoing {

@@ -200,8 +200,8 @@ final class ParkedConnections {
     /// Counts what a socket has not taken; returns false where the client is too slow for the memory that is left, so that
     /// it has to come back.
     private func hold(_ outgoing: Outgoing, for connection: ParkedConnection) -> Bool {
-        connection.holding = outgoing.hold(in: context.memory)
-        return connection.holding == nil || !context.memory.isExceeded
+        connection.holding = outgoing.hold(in: context.memory, for: connection.client)
+        return connection.holding == nil || !context.memory.isExceeded(by: connection.client)
     }
 
     /// Has the loop continue to send on a connection, behind the connections that are paused already.

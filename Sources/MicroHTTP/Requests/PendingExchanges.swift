@@ -51,6 +51,7 @@ final class PendingExchanges {
         heldCount += 1
         connection.phase = .held(exchange)
         exchange.isHeld = true
+        exchange.noteSocket(connection.descriptor)
         connection.heldUntil = context.time() + delay
         guard let time else { return }
         timed[exchange.id] = connection
@@ -116,6 +117,7 @@ final class PendingExchanges {
     private func forget(_ exchange: Exchange) {
         guard let place = exchange.place, let last = connections.popLast() else { return }
         exchange.place = nil
+        exchange.noteSocket(-1)
         if place < connections.count {
             connections[place] = last
             last.exchange?.place = place

@@ -274,7 +274,7 @@ final class RequestReceiver {
         guard response.isLong, postponed.postponesPart(of: connection.client) else {
             return queue(response, on: connection)
         }
-        if connection.holding == nil { connection.holding = response.hold(in: context.memory) }
+        if connection.holding == nil { connection.holding = response.hold(in: context.memory, for: connection.client) }
         connection.phase = .answered(response)
         return true
     }
@@ -287,7 +287,7 @@ final class RequestReceiver {
         connection.phase = .queued
         if response.isLong, connection.head?.head.method != .head {
             postponed.sends(response.bodyCount, to: connection.client)
-            connection.holding = response.hold(in: context.memory)
+            connection.holding = response.hold(in: context.memory, for: connection.client)
             postponed.rests()
         }
         if let counted = connection.counted.take() { context.count(counted, response.statusCode) }

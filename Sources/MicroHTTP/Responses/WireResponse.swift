@@ -63,7 +63,9 @@ final class WireResponse {
     }
 
     /// Counts a long body as unread, as long as the result lives.
-    func hold(in memory: MemoryBudget) -> MemoryBudget.Holding? { memory.hold(response.body) }
+    func hold(in memory: MemoryBudget, for client: String) -> MemoryBudget.Holding? {
+        memory.hold(response.body, for: client)
+    }
 
     /// Returns the bytes of the answer for a connection.
     ///

@@ -84,6 +84,8 @@ extension Problem {
                 .serviceUnavailable, "too-many-queries",
                 "clients watch too many different queries; ask without wait, or try again later",
                 fields: [.retryAfter: "5"])
+        case .memory(.client): tooManyBytes
+        case .memory(.all): memoryExhausted
         }
     }
 
@@ -94,13 +96,40 @@ extension Problem {
             Problem(
                 .badRequest, "invalid-query",
                 "the value has no members to query: it is neither an object nor an array")
-        case is QueryTooCostly:
-            Problem(
-                .unprocessableContent, "query-too-costly",
-                "the query looks at more than \(MemberQuery.stepsMax) values, or gathers too many of them; ask for a smaller part of the state, or use fewer .. and nested filters"
-            )
+        case let fault as MemberQuery.Fault: invalid(fault.parameter, at: fault.offset, fault.detail)
+        case let stop as QueryStop:
+            switch stop {
+            case .values: tooCostly("looks at more than \(MemberQuery.stepsMax) values, or gathers too many of them")
+            case .time: tooCostly("takes more than \(MemberQuery.timeMax.components.seconds) s of processor time")
+            case .page: tooCostly("fills a page, and its sort values are too long for a next")
+            case .abandoned, .elsewhere:
+                Problem(.serviceUnavailable, "hung-up", "the client has closed its side, and its query takes long")
+            case .memory(let refusal): tooManyWaiters(.memory(refusal))
+            }
         default: nil
         }
+    }
+
+    private static func tooCostly(_ detail: String) -> Problem {
+        Problem(
+            .unprocessableContent, "query-too-costly",
+            "the query \(detail); ask for a smaller part of the state, for less of each member, or use fewer .. and nested filters"
+        )
+    }
+
+    /// A parameter of a query cannot be read.
+    static func invalid(_ parameter: String, at offset: Int, _ detail: String) -> Problem {
+        Problem(
+            .badRequest, "invalid-query", "\(parameter), character \(offset + 1): \(detail)",
+            members: [.string("parameter", parameter), .init("offset", Array(String(offset).utf8))])
+    }
+
+    /// The client occupies its share of the memory.
+    package static var tooManyBytes: Problem {
+        Problem(
+            .tooManyRequests, "too-many-bytes",
+            "the requests of this client occupy its whole share of the server's memory",
+            fields: [.retryAfter: "1"])
     }
 
     /// The client of a bulk load has gone before a line had its turn.
@@ -137,7 +166,7 @@ extension Problem {
     /// Too many slow reads are under way, in all or for one client.
     package static func tooManyReads(_ share: WatchRefusal) -> Problem {
         switch share {
-        case .all, .views, .queries:
+        case .all, .views, .queries, .memory:
             Problem(
                 .serviceUnavailable, "too-many-reads",
                 "too many requests for large, past or old parts are under way; try again in a moment",

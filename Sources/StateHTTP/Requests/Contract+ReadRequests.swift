@@ -145,11 +145,7 @@ extension Contract {
                 filter: filter, sort: sort, window: offset..<(offset + limit), fields: fields, wantsCount: wantsCount,
                 after: after, explains: explains)
         } catch {
-            throw Problem(
-                .badRequest, "invalid-query", "\(error.parameter), character \(error.offset + 1): \(error.detail)",
-                members: [
-                    .string("parameter", error.parameter), .init("offset", Array(String(error.offset).utf8)),
-                ])
+            throw Problem.invalid(error.parameter, at: error.offset, error.detail)
         }
     }
 

@@ -170,7 +170,7 @@ extension RequestHandler {
         }
         schedule.slow(.read, exchange.client, taking: selection.flatMap(hub.time)) { [self] in
             guard !exchange.isOver else { return slowReads.end(exchange) }
-            let result = Result { try work() }
+            let result = Result { try evaluating(for: exchange, work) }
             slowReads.end(exchange)
             do {
                 try result.get()

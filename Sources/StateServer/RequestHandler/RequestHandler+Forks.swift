@@ -141,7 +141,7 @@ extension RequestHandler {
 extension Forks {
     fileprivate func problem(of refusal: WatchRefusal) -> Problem {
         switch refusal {
-        case .all, .queries, .views: .tooManyForks(settings.forksMax, isOwn: false)
+        case .all, .queries, .views, .memory: .tooManyForks(settings.forksMax, isOwn: false)
         case .client: .tooManyForks(countPerClientMax, isOwn: true)
         }
     }

@@ -197,7 +197,7 @@ extension RequestHandler {
                 guard !exchange.isOver else { return slowReads.end(exchange) }
                 let response: Response?
                 do {
-                    response = try read()
+                    response = try evaluating(for: exchange, read)
                 } catch {
                     response = failedReading(requestID, error)
                 }
@@ -210,6 +210,17 @@ extension RequestHandler {
         takeTurn()
         // The loop watches the client of a request that waits, but not that of one that is being worked on.
         return kind == .past ? .waiting() : .working()
+    }
+
+    /// How much processor time an evaluation has whose client has closed its side: it may have only finished sending.
+    private static let closedTimeMax = Duration.milliseconds(100)
+
+    /// Evaluates for the client of an exchange as long as it waits, in its share of the memory.
+    func evaluating<Value>(for exchange: Exchange, _ body: () throws -> Value) rethrows -> Value {
+        var work = QueryWork()
+        work.isWanted = { !exchange.isOver && ($0 < Self.closedTimeMax || !exchange.isClosedByClient) }
+        (work.memory, work.client) = (ClientMemory(gauges.memory), exchange.client)
+        return try QueryWork.$current.withValue(work, operation: body)
     }
 
     func failedReading(_ requestID: RequestID, _ error: any Error) -> Response {

@@ -78,7 +78,7 @@ extension RequestHandler: WatchReceiver {
         guard !watched.exchange.isOver else { return }
         schedule.slow(.read, watched.exchange.client) { [self] in
             guard !watched.exchange.isOver else { return }
-            answer(watched.exchange, slowResponse(to: watched, change))
+            answer(watched.exchange, evaluating(for: watched.exchange) { slowResponse(to: watched, change) })
         }
     }
 

@@ -323,11 +323,7 @@ final class RequestHandler: Sendable {
                     "a chunked body needs libmicrohttpd 1.0 or later at this server; send it with its Content-Length")
             case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
             case .memoryExhausted: Problem.memoryExhausted
-            case .shareExhausted:
-                Problem(
-                    .tooManyRequests, "too-many-bytes",
-                    "the requests of this client occupy its whole share of the server's memory",
-                    fields: [.retryAfter: "1"])
+            case .shareExhausted: Problem.tooManyBytes
             case .connectionsExhausted:
                 Problem(
                     .serviceUnavailable, "too-many-connections",

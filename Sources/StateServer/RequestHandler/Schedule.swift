@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
-internal import Glibc
 internal import StateStore
+internal import Threads
 
 /// The clock, the queues and the random numbers of a request handler, as values that a test replaces.
 struct Schedule: Sendable {
@@ -59,9 +59,5 @@ struct Schedule: Sendable {
 
     /// The time for which the current thread has had a processor.
     @Sendable
-    static func processorTime() -> Instant {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
-    }
+    static func processorTime() -> Instant { Instant(nanoseconds: 0) + SystemThread.processorTime() }
 }

@@ -37,7 +37,7 @@ struct HubStorage: Sendable {
     /// A turn itself looks at up to so many watches of a selection: that costs less than to wake the fan-out queue, and
     /// mostly shows that the queue has nothing to do.
     private static let comparedAtOnceMax = 16
-    private let limits: WatchLimits
+    let limits: WatchLimits
     private let hasJournal: Bool
 
     init(
@@ -49,7 +49,7 @@ struct HubStorage: Sendable {
         index = SelectionIndex(
             viewReads: catalogue.viewReads, version: latest.cursor.version,
             // The kept members of a query outlive the time between two long-polls.
-            idleBytesMax: 32 << 20 + limits.queriesBytesMax / 2,
+            idleBytesMax: limits.queriesBytesMax / 2,
             queryBudget: QueryBudget(bytesMax: limits.queriesBytesMax))
         oldest = journalOldest ?? latest.cursor.version
         comparedVersion = latest.cursor.version
@@ -198,6 +198,11 @@ struct HubStorage: Sendable {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
         if let refusal = refusal(ofComputed: watch) { return refusal }
+        if case .value = watch.subject,
+            let refusal = HeldMemory(limits.memory, for: watch.client).hold(Encoded.smallBytesMax)
+        {
+            return .memory(refusal)
+        }
         let bytes = watch.valueBytes
         if bytes > 0 {
             guard valuesBytes + bytes <= limits.valuesBytesMax else { return .all }
@@ -255,6 +260,11 @@ struct HubStorage: Sendable {
         switch subject {
         case .value(let selection, let condition):
             index.insert(id, at: selection, waitsForOneValue: condition.wanted != nil)
+            if let client = watches[id]?.client, let found = index[selection],
+                index.encoded(selection)?.count(in: limits.memory, for: client) != nil
+            {
+                index.drop(found)
+            }
         case .version(let awaited): versions.insert(id, at: awaited)
         case .changes(let filter, let limit, let weightMax):
             followers[FollowerKey(filter: filter, limit: limit, weightMax: weightMax), default: []].insert(id)
@@ -267,6 +277,13 @@ struct HubStorage: Sendable {
     /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
     mutating func park(_ id: Watch.ID, examined version: Version?) -> Bool {
         guard let slot = watches.index(forKey: id) else { return false }
+        var version = version
+        // The hub need not have the bytes of a value to tell that it is the one that the client knows.
+        if version == nil, case .value(let selection, let condition) = watches.values[slot].subject,
+            let tag = index.tag(selection), condition.isMet(byTag: tag) == false
+        {
+            version = latest.cursor.version
+        }
         // A watch that has examined nothing is not answered with a value from before it came.
         let before = latest.cursor.version > 0 ? latest.cursor.version - 1 : nil
         watches.values[slot].parks(examined: version ?? before)
@@ -334,6 +351,10 @@ struct HubStorage: Sendable {
     func watch(_ id: Watch.ID) -> Watch? { watches[id] }
 
     /// A client that watches a selection.
+    func client(at selection: IndexedSelection) -> String? {
+        index.watches(at: selection).first.flatMap { watches[$0]?.client }
+    }
+
     func time(of selection: Selection) -> Duration? { index[selection]?.time }
 
     func watches(at selection: IndexedSelection) -> [Watch.ID] { Array(index.watches(at: selection)) }
@@ -448,7 +469,11 @@ struct HubStorage: Sendable {
 
     func followers(_ key: FollowerKey) -> [Watch.ID] { followers[key].map(Array.init) ?? [] }
 
-    mutating func endEncoding(_ selection: IndexedSelection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
-        index.endEncoding(selection, encoded, at: version)
+    /// Takes a value for the watches of a selection; returns them, and whether there is no room for it.
+    mutating func endEncoding(
+        _ selection: IndexedSelection, _ encoded: Encoded?, at version: Version
+    ) -> (ids: [Watch.ID], isRefused: Bool) {
+        let refusal = client(at: selection).flatMap { encoded?.count(in: limits.memory, for: $0) }
+        return (index.endEncoding(selection, encoded, at: version, keeps: refusal == nil), refusal != nil)
     }
 }

@@ -66,7 +66,10 @@ extension Selection {
 /// A commit costs the selections that overlap its changed pointers, however many others there are.
 struct SelectionIndex: Sendable {
     private struct Entry {
+        /// The value, unless it is large and others have taken its room.
         var encoded: Encoded?
+        /// The tag of the value.
+        var tag: String?
         var watches: Set<Watch.ID> = []
         var oneValue: Set<Watch.ID> = []
         var changedVersion: Version
@@ -76,6 +79,8 @@ struct SelectionIndex: Sendable {
         var idleNumber: UInt64 = 0
 
         var isIdle: Bool { watches.isEmpty && comparisonsCount == 0 }
+
+        mutating func setValue(_ encoded: Encoded?) { (self.encoded, tag) = (encoded, encoded?.tag) }
     }
 
     /// A place that queries look at.
@@ -100,11 +105,12 @@ struct SelectionIndex: Sendable {
     private var latestVersion: Version
     /// How many different queries are watched.
     private(set) var watchedQueriesCount = 0
-    /// The unwatched selections with cached values, the longest unwatched first; also places that no longer count.
+    /// The unwatched selections with cached values, and those with large ones, the longest unused first; also places that no
+    /// longer count.
     private var idle: Deque<(selection: IndexedSelection, number: UInt64, bytes: Int)> = []
     private var idleBytes = 0
     private var idleNumber: UInt64 = 0
-    /// The limits of the cached encodings of unwatched selections; at a limit the index drops the oldest, never the newest.
+    /// The limits of these values; at a limit the index drops the oldest, never the newest.
     private let idleBytesMax: Int
     private let idleCountMax: Int
 
@@ -127,6 +133,13 @@ struct SelectionIndex: Sendable {
         return places[place].flatMap { kept.encoded(changed: $0.changedVersion) }
     }
 
+    /// The tag of the value, where it is known.
+    func tag(_ selection: Selection) -> String? {
+        guard let selection = known[selection] else { return nil }
+        guard let kept = selection.kept, let place = selection.place else { return entries[selection]?.tag }
+        return places[place].flatMap { kept.tag(changed: $0.changedVersion) }
+    }
+
     /// A query on a place, or nil for any other selection.
     ///
     /// The query gets an entry, so ``idles(_:)`` follows.
@@ -139,29 +152,55 @@ struct SelectionIndex: Sendable {
 
     mutating func note(_ encoded: Encoded, for selection: Selection) {
         let added = add(selection)
-        entries[added]?.encoded = encoded
+        entries[added]?.setValue(encoded)
         idles(added)
     }
 
-    /// Keeps the value of a selection that nothing uses for the next one who asks, or removes an entry without a value.
+    /// Keeps the value of a selection for the next one who asks, if nothing uses it or it is large, or removes an entry
+    /// without a value.
     ///
     /// An entry with a comparison under way stays, so that its count is right.
     mutating func idles(_ selection: IndexedSelection) {
-        guard let index = entries.index(forKey: selection), entries.values[index].isIdle else { return }
-        guard let valueBytes = selection.kept?.bytesCount ?? entries.values[index].encoded?.body.count else {
-            return removeEntry(selection)
+        guard let index = entries.index(forKey: selection) else { return }
+        let entry = entries.values[index]
+        let answerBytes = selection.kept.map(\.answerBytesCount) ?? entry.encoded?.body.count ?? 0
+        guard entry.isIdle || answerBytes > Encoded.smallBytesMax else { return }
+        guard selection.kept?.isKnown ?? (entry.tag != nil) else { return removeEntry(selection) }
+        let bytes =
+            answerBytes
+            + (entry.isIdle ? (selection.kept?.membersBytesCount ?? 0) + selection.selection.queryBytesCount : 0)
+        // What is kept for whoever asks next is in nobody's share.
+        if entry.isIdle {
+            entry.encoded?.uncount()
+            selection.kept?.uncount()
         }
-        let bytes = valueBytes + selection.selection.queryBytesCount
+        forgetBytes(of: entry)
         idleNumber += 1
         entries.values[index].idleNumber = idleNumber
         idle.append((selection, idleNumber, bytes))
         idleBytes += bytes
         while idle.count > 1, idle.count > idleCountMax || idleBytes > idleBytesMax, let oldest = idle.popFirst() {
             idleBytes -= oldest.bytes
-            if let entry = entries[oldest.selection], entry.isIdle, entry.idleNumber == oldest.number {
+            guard let entry = entries[oldest.selection], entry.idleNumber == oldest.number else { continue }
+            if entry.isIdle {
                 removeEntry(oldest.selection)
+            } else if oldest.bytes > Encoded.smallBytesMax {
+                drop(oldest.selection)
             }
         }
+    }
+
+    /// Drops the bytes of a value that is watched; its tag stays.
+    mutating func drop(_ selection: IndexedSelection) {
+        entries[selection]?.encoded = nil
+        selection.kept?.dropAnswer()
+    }
+
+    /// Ends the count of the bytes that an entry had among those that can be dropped.
+    private mutating func forgetBytes(of entry: Entry) {
+        guard let first = idle.first?.number, entry.idleNumber >= first else { return }
+        idleBytes -= idle[Int(entry.idleNumber - first)].bytes
+        idle[Int(entry.idleNumber - first)].bytes = 0
     }
 
     func isWatched(_ selection: Selection) -> Bool { known[selection].map { !watches(at: $0).isEmpty } ?? false }
@@ -236,7 +275,7 @@ struct SelectionIndex: Sendable {
 
     private mutating func removeEntry(_ selection: IndexedSelection) {
         known[selection.selection] = nil
-        entries[selection] = nil
+        if let entry = entries.removeValue(forKey: selection) { forgetBytes(of: entry) }
         guard let place = selection.place else {
             for pointer in selection.pointers { tree.remove(selection, at: pointer) }
             return
@@ -275,7 +314,8 @@ struct SelectionIndex: Sendable {
             if entries.values[index].isIdle {
                 removeEntry(selection)
             } else {
-                entries.values[index].encoded = nil
+                forgetBytes(of: entries.values[index])
+                entries.values[index].setValue(nil)
                 entries.values[index].changedVersion = version
                 let watches = entries.values[index].watches
                 if !watches.isEmpty, mustCompare(watches) { dirty.insert(selection) }
@@ -295,7 +335,7 @@ struct SelectionIndex: Sendable {
                 removeEntry(selection)
             } else {
                 // An encoding under way is of a value before: it is not cached.
-                entries[selection]?.encoded = nil
+                entries[selection]?.setValue(nil)
                 entries[selection]?.changedVersion = latestVersion + 1
             }
         }
@@ -322,8 +362,11 @@ struct SelectionIndex: Sendable {
 
     /// Takes the value of a selection, encoded from the state at a version; ``endComparing(_:)`` follows.
     ///
+    /// - Parameter keeps: whether to keep the bytes of the value.
     /// - Returns: the watches to compare with the value; none where they were compared with a newer one.
-    mutating func endEncoding(_ selection: IndexedSelection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
+    mutating func endEncoding(
+        _ selection: IndexedSelection, _ encoded: Encoded?, at version: Version, keeps: Bool = true
+    ) -> [Watch.ID] {
         guard let index = entries.index(forKey: selection), entries.values[index].comparedVersion <= version else {
             return []
         }
@@ -331,9 +374,11 @@ struct SelectionIndex: Sendable {
         // A commit during the encoding may have changed the value: then it is not current, so it is not cached.
         // A query keeps its answer itself.
         if entries.values[index].changedVersion <= version, selection.kept == nil {
-            entries.values[index].encoded = encoded
+            entries.values[index].setValue(encoded)
         }
-        return Array(entries.values[index].watches)
+        let watches = Array(entries.values[index].watches)
+        if keeps { idles(selection) } else { drop(selection) }
+        return watches
     }
 
     func isPending(_ selection: Selection) -> Bool {

@@ -129,6 +129,13 @@ package final class Encoded: Sendable {
     private let forms = Mutex<[String: [UInt8]]>([:])
     /// The object that the server keeps with the bytes.
     private let companion = Mutex<(any AnyObject & Sendable)?>(nil)
+    /// The count of the bytes in a client's share, which ends with the value.
+    private let held = Mutex<HeldMemory?>(nil)
+
+    /// Up to so many bytes a value is kept for each selection that is watched.
+    static let smallBytesMax = 64 << 10
+    /// Up to so many bytes a value does not count.
+    private static let uncountedBytesMax = 1024
 
     /// Makes an encoded value of its bytes, which the initializer hashes.
     ///
@@ -155,6 +162,8 @@ package final class Encoded: Sendable {
             // A concurrent call may have made the same bytes; clients share those of the first.
             let shared = forms[name] ?? made
             forms[name] = shared
+            // What clients ask for beside the value is made in any case.
+            _ = held.withLock { $0?.hold(forms.values.reduce(body.count) { $0 + $1.count }) }
             return shared
         }
     }
@@ -169,7 +178,28 @@ package final class Encoded: Sendable {
     package func kept<Companion>() -> Companion? { companion.withLock { $0 as? Companion } }
 
     /// Keeps what the server makes of the bytes as long as the value, such as the event with it; clients share it.
-    package func keep(_ object: some AnyObject & Sendable) { companion.withLock { $0 = object } }
+    package func keep(_ object: some AnyObject & Sendable) {
+        companion.withLock { $0 = object }
+        _ = held.withLock { $0?.hold(2 * body.count) }
+    }
+
+    var isLarge: Bool { body.count > Self.smallBytesMax }
+
+    /// Ends the count of a value that nobody watches any more.
+    func uncount() { _ = held.withLock { exchange(&$0, with: nil) } }
+
+    /// Counts the bytes in a client's share as long as the value lives, unless they do already; returns the refusal, and
+    /// counts nothing, where there is no room.
+    func count(in memory: ClientMemory, for client: String) -> ClientMemory.Refusal? {
+        guard body.count > Self.uncountedBytesMax else { return nil }
+        return held.withLock { held in
+            guard held == nil else { return nil }
+            let counted = HeldMemory(memory, for: client)
+            if let refusal = counted.hold(body.count) { return refusal }
+            held = counted
+            return nil
+        }
+    }
 
     /// The value as a tree.
     ///

@@ -188,6 +188,14 @@ package enum WatchCondition: Sendable {
         }
     }
 
+    /// Whether a value with this tag meets the condition; nil where the tag does not tell.
+    func isMet(byTag tag: String) -> Bool? {
+        switch self {
+        case .otherThan(let tags), .present(let tags): !tags.contains(tag)
+        case .equalTo: nil
+        }
+    }
+
     var wanted: JSONValue? { if case .equalTo(let value) = self { value } else { nil } }
 }
 

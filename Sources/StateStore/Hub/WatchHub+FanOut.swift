@@ -153,12 +153,19 @@ extension WatchHub {
         if let kept = selection.kept, let changes {
             if !kept.advance(to: snapshot, changes) {
                 guard isShort(selection, within: left) else { return nil }
-                // A query that cannot be answered has no answer for its watches; a GET of it says why.
-                _ = try? measured(selection) { try kept.read(in: snapshot, keeps: true, changes) }
+                do {
+                    _ = try evaluated(selection, for: nil) { try kept.read(in: snapshot, keeps: true, changes) }
+                } catch let stop as QueryStop where stop.isOfThread {
+                    return nil
+                } catch {
+                    // A query that cannot be answered has no answer for its watches; a GET of it says why.
+                }
             }
             let epoch = snapshot.cursor.epoch
             guard comparison.place == nil else {
-                return kept.takeUncompared(epoch).map { compareWatches(selection, with: $0) } ?? 0
+                // A large answer is made elsewhere.
+                guard let news = kept.takeUncompared(epoch) else { return nil }
+                return news.map { compareWatches(selection, with: $0) } ?? 0
             }
             return kept.reading(epoch).map { compare(selection, with: $0) }
         }
@@ -207,12 +214,34 @@ extension WatchHub {
     private func encode(_ selection: IndexedSelection, in client: String) {
         guard storage.withLock({ $0.beginQueuedEncoding(selection, in: client) }) else { return }
         let snapshot = latest
-        let reading = measured(selection) {
+        var reading = Reading(cursor: snapshot.cursor, encoded: nil)
+        do {
+            reading = try evaluated(selection, for: client) {
+                try selection.kept?.read(
+                    in: snapshot, keeps: true, changes(at: selection.kept?.place ?? .root, in: snapshot))
+                    ?? Reading(cursor: snapshot.cursor, encoded: snapshot.encoded(selection.selection))
+            }
+        } catch let stop as QueryStop where stop.isOfThread {
+            // Nobody waits, or there is no memory: who waits nevertheless learns it when it asks again.
+            storage.withLock { $0.endComparing(selection) }
+            return drain(storage.withLock { $0.watches(at: selection) })
+        } catch {
             // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
-            selection.kept.map { try? $0.read(in: snapshot, keeps: true, changes(at: $0.place, in: snapshot)) }
-                ?? Reading(cursor: snapshot.cursor, encoded: try? snapshot.encoded(selection.selection))
         }
-        woken(compare(selection, with: reading ?? Reading(cursor: snapshot.cursor, encoded: nil)))
+        woken(compare(selection, with: reading))
+    }
+
+    /// Evaluates a selection as long as somebody waits for it, in the share of a client.
+    ///
+    /// - Parameter client: nil for one of those who wait, on the thread of the fan-out.
+    private func evaluated<Value>(
+        _ selection: IndexedSelection, for client: String?, _ evaluate: () throws -> Value
+    ) throws -> Value {
+        var work = QueryWork()
+        work.servesOthers = client == nil
+        (work.memory, work.client) = storage.withLock { ($0.limits.memory, client ?? $0.client(at: selection) ?? "") }
+        work.isWanted = { _ in self.storage.withLock { $0.client(at: selection) != nil } }
+        return try QueryWork.$current.withValue(work) { try measured(selection, evaluate) }
     }
 
     private func compare(_ selection: IndexedSelection, with reading: Reading) -> Int {
@@ -221,9 +250,15 @@ extension WatchHub {
     }
 
     private func compareWatches(_ selection: IndexedSelection, with reading: Reading) -> Int {
-        let (ids, wanted) = storage.withLock { storage in
-            let ids = storage.endEncoding(selection, reading.encoded, at: reading.cursor.version)
-            return (ids, ids.isEmpty ? [] : storage.wantedValues(at: selection))
+        selection.kept?.noteCompared(reading)
+        let (ids, wanted, isRefused) = storage.withLock { storage in
+            let (ids, isRefused) = storage.endEncoding(selection, reading.encoded, at: reading.cursor.version)
+            return (ids, ids.isEmpty ? [] : storage.wantedValues(at: selection), isRefused)
+        }
+        if isRefused, reading.encoded?.isLarge == true {
+            // Whoever still wants the value asks again, and learns that there is no memory for it.
+            drain(ids)
+            return 0
         }
         return compare(ids, wanted, reading)
     }

@@ -14,11 +14,15 @@ package struct WatchLimits: Sendable {
     package var queriesMax: Int
     /// About how many bytes may be kept of watched queries; one that would take more is evaluated anew.
     package var queriesBytesMax: Int
+    /// The memory in which evaluations of watched queries, and what is kept of them, count.
+    package var memory: ClientMemory
 
     package init(
         watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000, valuesBytesMax: Int = 64 << 20,
-        viewsMax: Int = 10_000, queriesMax: Int = 2000, queriesBytesMax: Int = 64 << 20
+        viewsMax: Int = 10_000, queriesMax: Int = 2000, queriesBytesMax: Int = 64 << 20,
+        memory: ClientMemory = ClientMemory()
     ) {
+        self.memory = memory
         (self.queriesMax, self.queriesBytesMax) = (queriesMax, queriesBytesMax)
         self.watchesMax = watchesMax
         self.watchesPerClientMax = watchesPerClientMax
@@ -37,4 +41,6 @@ package enum WatchRefusal: Error, Sendable {
     case views
     /// There are as many different queries as may be watched.
     case queries
+    /// There is no memory for what the hub would keep.
+    case memory(ClientMemory.Refusal)
 }

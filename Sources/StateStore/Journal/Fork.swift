@@ -1,4 +1,5 @@
 internal import StateJSON
+internal import Synchronization
 
 /// A store in memory that began with a state of a recorded history, and what has become of the actions behind it.
 ///
@@ -214,7 +215,9 @@ extension Store {
         limits.historyBytesMax = min(limits.historyBytesMax, 1 << 20)
         return Store(
             domain: domain, middleware: middleware, limits: limits, origin: Origin(state: state, cursor: cursor),
-            now: now, journal: journal, watchLimits: WatchLimits(watchesMax: 1000, watchesPerClientMax: 100),
+            now: now, journal: journal,
+            watchLimits: WatchLimits(
+                watchesMax: 1000, watchesPerClientMax: 100, memory: hub.storage.withLock { $0.limits.memory }),
             journalOldest: oldest, clock: monotonicNow, processorTime: processorTime, mark: mark?.another(),
             queues: .dispatch(slow: hub.queues.slow))
     }

@@ -157,6 +157,31 @@ struct SelectionIndexTests {
         #expect((0...6).map { index[selection($0)] != nil } == [false, false, false, false, false, true, true])
     }
 
+    @Test("large values of watched selections share one room, small ones stay, and so do the tags of all")
+    func largeWatched() {
+        var index = SelectionIndex(viewReads: [:], idleBytesMax: 250_000)
+        let large = Encoded([UInt8](repeating: 49, count: 100_000))
+        func selection(_ number: Int) -> Selection { .pointer(JSONPointer(["\(number)"])) }
+        func encode(_ number: Int, _ value: Encoded, at version: Version) {
+            index.invalidate(changing: [JSONPointer(["\(number)"])], at: version)
+            _ = index.beginEncoding()
+            _ = index.endEncoding(selection(number), value, at: version)
+            index.endComparing(selection(number))
+        }
+        for number in 1...10 {
+            index.insert(1, at: selection(number))
+            encode(number, number % 2 == 0 ? Self.old : large, at: Version(number))
+        }
+        #expect((1...10).filter { index.encoded(selection($0)) != nil } == [2, 4, 6, 7, 8, 9, 10])
+        #expect((1...10).allSatisfy { index.tag(selection($0)) == ($0 % 2 == 0 ? Self.old : large).tag })
+
+        // One that changes often takes its own room only.
+        for version in 11...100 { encode(9, large, at: Version(version)) }
+        #expect(index.encoded(selection(7)) != nil)
+        index.invalidate(changing: ["/7"], at: 101)
+        #expect(index.tag(selection(7)) == nil)
+    }
+
     @Test("a value that is larger than all may be stays until another one comes")
     func large() {
         var index = SelectionIndex(viewReads: [:], idleBytesMax: 0)

@@ -25,9 +25,9 @@ private final class Least: MembersQuery, Sendable {
             return names != before
         }
 
-        func answer(_ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
+        func answer(from before: [UInt8], _ value: (String) throws -> [UInt8]?) throws -> [UInt8] {
             for name in names where try value("\(name)") == nil { throw MemberIsGone() }
-            return Array("\(names.sorted())".utf8)
+            return query.text(names)
         }
     }
 
@@ -36,7 +36,15 @@ private final class Least: MembersQuery, Sendable {
     let evaluations = Atomic(0)
     let updates = Atomic(0)
 
-    init(_ least: Int, memberBytes: Int = 1) { (self.least, self.memberBytes) = (least, memberBytes) }
+    let padding: Int
+
+    init(_ least: Int, memberBytes: Int = 1, padding: Int = 0) {
+        (self.least, self.memberBytes, self.padding) = (least, memberBytes, padding)
+    }
+
+    func text(_ names: Set<Int>) -> [UInt8] {
+        Array("\(names.sorted())".utf8) + [UInt8](repeating: 0x20, count: padding)
+    }
 
     var identity: String { "\(least)" }
     var bytesCount: Int { 100 }
@@ -52,7 +60,7 @@ private final class Least: MembersQuery, Sendable {
     }
 
     func answered(to texts: MemberTexts, _ order: MemberOrder?) throws -> [UInt8]? {
-        try names(texts).map { Array("\($0.sorted())".utf8) }
+        try names(texts).map(text)
     }
 
     func kept(of texts: MemberTexts, _ order: @escaping MemberOrder) throws -> (any KeptMembers)? {
@@ -192,6 +200,58 @@ struct WatchedQueryTests {
         _ = published.watches.leave(6)
         _ = published.watches.leave(1)
         #expect(try watch(published, 7, Least(5)) == "parked")
+    }
+
+    @Test("large answers share one room, and those who watch wake all the same")
+    func large() throws {
+        var published = try Published(
+            watchLimits: WatchLimits(watchesMax: 100, watchesPerClientMax: 100, queriesBytesMax: 800_000))
+        published.commit(Sample.Put(id: 100, name: "a"))
+        let queries = (0..<8).map { Least($0, padding: 100_000) }
+        for (number, query) in queries.enumerated() { #expect(try watch(published, number, query) == "parked") }
+
+        for id in 101...103 {
+            let woken = published.commit(Sample.Put(id: id, name: "a"))
+            #expect(woken.flatMap(\.numbers).sorted() == Array(0..<8))
+            for delivery in woken { #expect(delivery.reading?.encoded?.bytes.count ?? 0 > 100_000) }
+            let keptCount = try queries.count { try published.hub.readQuickly($0.selection()) != nil }
+            #expect((1...4).contains(keptCount))
+            for (number, query) in queries.enumerated() { #expect(try watch(published, number, query) == "parked") }
+        }
+        // One that is the same for its watches wakes nobody, although its bytes are not there.
+        #expect(published.commit(Sample.Add(amount: 1)).isEmpty)
+    }
+
+    @Test("what is kept for a client counts in its share, until nothing is kept; without room a watch is refused")
+    func memoryShare() throws {
+        let counts = Mutex<[String: Int]>([:])
+        var limits = WatchLimits(watchesMax: 100, watchesPerClientMax: 100)
+        limits.memory.count = { more, client in
+            counts.withLock { counts in
+                guard counts[client, default: 0] + more <= 400_000 else { return .client }
+                counts[client, default: 0] += more
+                return nil
+            }
+        }
+        var published = try Published(watchLimits: limits)
+        published.commit(Sample.Put(id: 1, name: "a"))
+        func held() -> Int { counts.withLock { $0["a", default: 0] } }
+        for number in 0..<4 {
+            #expect(try watch(published, number, Least(number - 9, padding: 50_000)) == "parked")
+        }
+        #expect(held() > 200_000)
+        published.commit(Sample.Put(id: 2, name: "a"))
+        #expect(held() == 0)
+        for number in 0..<2 {
+            #expect(try watch(published, number, Least(number - 9, padding: 50_000)) == "parked")
+        }
+        #expect((100_001..<110_000).contains(held()))
+
+        counts.withLock { $0["a"] = 380_000 }
+        #expect(
+            try watch(published, 7, Least(7))
+                == "refused(StateStore.WatchRefusal.memory(StateStore.ClientMemory.Refusal.client))")
+        #expect(try watch(published, 7, Least(7), client: "b") == "parked")
     }
 
     @Test("a query that would keep more than there is memory for is evaluated anew")

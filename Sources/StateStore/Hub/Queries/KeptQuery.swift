@@ -10,7 +10,11 @@ final class KeptQuery: Sendable {
         var members: (any KeptMembers)?
         /// The version of the state that was evaluated last.
         var version: Version?
+        /// Whether the members are newer than the answer.
+        var isAhead = false
         var bytesCount = 0
+        /// The count of the members in the share of the client for whom they were kept first.
+        var held: HeldMemory?
         /// Whether the members take more memory than there is for them.
         var isTooLarge = false
         /// Whether the members of the value that was evaluated last cannot be kept.
@@ -21,12 +25,15 @@ final class KeptQuery: Sendable {
     private enum Result {
         /// The answer is that of the evaluation before.
         case same
-        /// The bytes of the answer, or nil if nothing is at the place.
-        case bytes([UInt8]?)
+        /// The answer, or nil if nothing is at the place.
+        case made(Encoded?)
     }
 
     private struct Answer {
+        /// The answer, unless it is large and others have taken its room.
         var encoded: Encoded?
+        /// The tag of the answer, or nil if nothing is at the place.
+        var tag: String?
         /// The newest version at which the answer stands; nil before the first evaluation.
         var version: Version?
         var number = 0
@@ -50,30 +57,52 @@ final class KeptQuery: Sendable {
         answer.withLock { $0.version.map { $0 >= version } ?? false ? $0.encoded : nil }
     }
 
-    /// How many bytes the answer and the members take; nil before there is an answer.
-    var bytesCount: Int? {
-        guard let bytes = answer.withLock({ $0.encoded?.body.count }) else { return nil }
-        // An evaluation under way has the lock; what it keeps counts afterwards.
-        return bytes + (work.withLockIfAvailable(\.bytesCount) ?? 0)
+    /// The tag of the answer, unless it is older than a change of the place.
+    func tag(changed version: Version) -> String? {
+        answer.withLock { $0.version.map { $0 >= version } ?? false ? $0.tag : nil }
     }
+
+    /// Whether there is an answer.
+    var isKnown: Bool { answer.withLock { $0.tag != nil } }
+    var answerBytesCount: Int { answer.withLock { $0.encoded?.body.count ?? 0 } }
+    /// How many bytes the members take; an evaluation under way has the lock, and what it keeps counts afterwards.
+    var membersBytesCount: Int { work.withLockIfAvailable(\.bytesCount) ?? 0 }
+
+    /// Ends the count of the answer and of the members, which nobody watches any more.
+    func uncount() {
+        answer.withLock { $0.encoded?.uncount() }
+        _ = work.withLockIfAvailable { exchange(&$0.held, with: nil) }
+    }
+
+    /// Drops the bytes of the answer, which is then made again for who asks.
+    func dropAnswer() { _ = answer.withLock { exchange(&$0.encoded, with: nil) } }
 
     /// Whether a read that keeps the members would find that it cannot.
     var keepsNothing: Bool { work.withLockIfAvailable(\.keepsNothing) ?? false }
 
-    /// The newest answer, with the version at which it stands.
+    /// The newest answer, with the version at which it stands; nil where its bytes are not there.
     func reading(_ epoch: Epoch) -> Reading? {
         answer.withLock { answer in
-            answer.version.map { Reading(cursor: Cursor(epoch, $0), encoded: answer.encoded) }
+            guard answer.encoded != nil || answer.tag == nil else { return nil }
+            return answer.version.map { Reading(cursor: Cursor(epoch, $0), encoded: answer.encoded) }
         }
     }
 
-    /// The newest answer, if it has not been compared with the watches yet; from then on it counts as compared.
-    func takeUncompared(_ epoch: Epoch) -> Reading? {
-        let isNew = answer.withLock { answer in
-            defer { answer.comparedNumber = answer.number }
-            return answer.number != answer.comparedNumber
+    /// Notes that the watches were compared with an answer.
+    func noteCompared(_ reading: Reading) {
+        answer.withLock { if $0.tag == reading.encoded?.tag { $0.comparedNumber = $0.number } }
+    }
+
+    /// The newest answer if it has not been compared with the watches, `.some(nil)` if it has; nil where its bytes are not there.
+    ///
+    /// From then on it counts as compared.
+    func takeUncompared(_ epoch: Epoch) -> Reading?? {
+        answer.withLock { answer in
+            guard answer.number != answer.comparedNumber else { return .some(nil) }
+            guard let version = answer.version, answer.encoded != nil || answer.tag == nil else { return nil }
+            answer.comparedNumber = answer.number
+            return Reading(cursor: Cursor(epoch, version), encoded: answer.encoded)
         }
-        return isNew ? reading(epoch) : nil
     }
 
     /// The answer for a state, or for a newer one that was published meanwhile.
@@ -97,11 +126,14 @@ final class KeptQuery: Sendable {
             }
             do {
                 let result =
-                    try advanced(&work, snapshot, changes) ?? .bytes(evaluated(&work, snapshot, keeps: keeps))
+                    try advanced(&work, snapshot, changes)
+                    ?? .made(evaluated(&work, snapshot, keeps: keeps).map(Encoded.init))
                 return Reading(cursor: snapshot.cursor, encoded: stands(result, at: version, &work))
+            } catch let stop as QueryStop where stop.isOfThread {
+                throw stop
             } catch {
                 work.members = nil
-                _ = stands(.bytes(nil), at: version, &work)
+                _ = stands(.made(nil), at: version, &work)
                 throw error
             }
         }
@@ -112,12 +144,12 @@ final class KeptQuery: Sendable {
 
     /// Brings the answer to a state, if that is quick.
     ///
-    /// - Returns: false where another thread evaluates the query now, or it takes long.
+    /// - Returns: false where another thread evaluates the query now, or it takes long, or a large answer has to be made.
     func advance(to snapshot: any AnySnapshot, _ changes: (Version) -> MemberChanges?) -> Bool {
         work.withLockIfAvailable { work in
             let version = snapshot.cursor.version
             guard let members = work.members, let known = work.version else { return false }
-            if known >= version { return true }
+            if known >= version { return !work.isAhead }
             guard members.answerCountMax <= WatchHub.quickCountMax, let changes = changes(known),
                 changes.members.count <= WatchHub.quickCountMax,
                 // A query that takes long, or cannot be answered, is evaluated anew elsewhere.
@@ -133,11 +165,16 @@ final class KeptQuery: Sendable {
         _ work: inout Work, _ snapshot: any AnySnapshot, _ changes: (Version) -> MemberChanges?, stepsMax: Int? = nil
     ) throws -> Result? {
         guard work.members != nil, let known = work.version, let changes = changes(known) else { return nil }
-        guard try work.members?.update(changes.members, stepsMax: stepsMax) == true else {
-            return .same
-        }
+        let isAhead = try work.members?.update(changes.members, stepsMax: stepsMax) == true || work.isAhead
+        (work.isAhead, work.version) = (isAhead, snapshot.cursor.version)
+        let before = answer.withLock(\.encoded)
+        if !isAhead, before != nil || stepsMax != nil { return before.map { .made($0) } ?? .same }
+        // A thread that serves others makes no large answer.
+        if stepsMax != nil, before?.isLarge ?? true { return nil }
         do {
-            return .bytes(try work.members?.answer { try value(of: $0, in: snapshot) })
+            let bytes = try work.members?.answer(from: before?.body ?? []) { try value(of: $0, in: snapshot) }
+            work.isAhead = false
+            return .made(bytes.map(Encoded.init))
         } catch {
             // The members have changed, and there is no answer that goes with them.
             work.members = nil
@@ -154,11 +191,11 @@ final class KeptQuery: Sendable {
     }
 
     private func evaluated(_ work: inout Work, _ snapshot: any AnySnapshot, keeps: Bool) throws -> [UInt8]? {
-        work.members = nil
+        (work.members, work.isAhead) = (nil, false)
         work.keepsNothing = keeps
         let (texts, order) = (texts(in: snapshot), snapshot.memberOrder(at: place))
         if keeps, !work.isTooLarge, let order, let members = try query.kept(of: texts, order) {
-            let bytes = try members.answer { try self.value(of: $0, in: snapshot) }
+            let bytes = try members.answer(from: []) { try self.value(of: $0, in: snapshot) }
             (work.members, work.keepsNothing) = (members, false)
             return bytes
         }
@@ -169,19 +206,19 @@ final class KeptQuery: Sendable {
     private func stands(_ result: Result, at version: Version, _ work: inout Work) -> Encoded? {
         work.version = version
         let count = work.members?.bytesCount ?? 0
-        if !budget.hold(count, insteadOf: work.bytesCount) {
+        let held = work.held ?? HeldMemory(QueryWork.current.memory, for: QueryWork.current.client)
+        if !budget.hold(count, insteadOf: work.bytesCount) || held.hold(count) != nil {
             (work.members, work.isTooLarge, work.keepsNothing) = (nil, true, true)
             budget.hold(0, insteadOf: count)
         }
         work.bytesCount = work.members == nil ? 0 : count
-        let made: Encoded? = if case .bytes(let bytes?) = result { Encoded(bytes) } else { nil }
+        work.held = work.members == nil ? nil : held
         return answer.withLock { answer in
-            if case .bytes = result, answer.version == nil || answer.encoded?.tag != made?.tag {
-                answer.encoded = made
-                answer.number += 1
-            }
-            answer.version = version
-            return answer.encoded
+            defer { answer.version = version }
+            guard case .made(let made) = result else { return answer.encoded }
+            if answer.version == nil || answer.tag != made?.tag { answer.number += 1 }
+            (answer.encoded, answer.tag) = (made, made?.tag)
+            return made
         }
     }
 }

@@ -48,9 +48,11 @@ package protocol KeptMembers: AnyObject, Sendable {
 
     /// The answer, as ``MembersQuery/answered(to:_:)`` has it; O(n) in its bytes.
     ///
-    /// - Parameter value: the value of a member as UTF-8 JSON.
+    /// - Parameters:
+    ///   - before: the last answer; empty where it is not there.
+    ///   - value: the value of a member as UTF-8 JSON.
     /// - Throws: ``MemberIsGone`` for a member without a value.
-    func answer(_ value: (_ name: String) throws -> [UInt8]?) throws -> [UInt8]
+    func answer(from before: [UInt8], _ value: (_ name: String) throws -> [UInt8]?) throws -> [UInt8]
 }
 
 /// A member that is kept and is not there: the kept members are of another value.

@@ -1,0 +1,48 @@
+internal import StateJSON
+internal import StateStore
+
+/// An answer to a query as far as it is written: it ends where it would have more than ``MemberQuery/answerBytesMax``.
+struct AnswerWriter {
+    private let query: MemberQuery
+    private var writer = JSONWriter()
+    private var last: Anchor?
+    private var isFull = false
+
+    init(_ query: MemberQuery) {
+        self.query = query
+        writer.raw("{\"members\":[")
+    }
+
+    /// Adds a member; returns where it is, or nil where the answer has become too long for another one.
+    mutating func take(_ member: ArraySlice<UInt8>, _ anchor: Anchor) -> Range<Int>? {
+        // The first one always comes.
+        isFull = last != nil && writer.bytes.count + member.count > MemberQuery.answerBytesMax
+        guard !isFull else { return nil }
+        if last != nil { writer.byte(UInt8(ascii: ",")) }
+        writer.raw(member)
+        last = anchor
+        return writer.bytes.count - member.count..<writer.bytes.count
+    }
+
+    /// Writes what comes behind the members.
+    ///
+    /// - Parameters:
+    ///   - count: how many members the filter lets through.
+    ///   - hasMore: whether there are members behind the window.
+    /// - Throws: ``QueryStop/page`` where the members that are left out could not be asked for.
+    mutating func end(count: Int, hasMore: Bool) throws(QueryStop) -> JSONWriter {
+        writer.byte(UInt8(ascii: "]"))
+        let next = hasMore || isFull ? last?.text(query: query.hash) : nil
+        guard next != nil || !isFull else { throw .page }
+        if let next {
+            writer.raw(",\"next\":")
+            writer.string(next)
+        }
+        if query.wantsCount {
+            writer.raw(",\"count\":")
+            writer.integer(count)
+        }
+        writer.byte(UInt8(ascii: "}"))
+        return writer
+    }
+}

@@ -1,0 +1,56 @@
+internal import Schemas
+internal import StateStore
+internal import Synchronization
+
+/// The compiled patterns of all queries, by their text; RE2 takes up to 340 kB for each.
+///
+/// Any thread may call any method.
+final class CompiledPatterns: Sendable {
+    static let shared = CompiledPatterns()
+    static let countMax = 128
+
+    private let known = Mutex<[IRegexp: IRegexp.Compiled]>([:])
+
+    /// The compiled pattern.
+    ///
+    /// - Parameter isQuick: whether the thread serves others, and compiles nothing.
+    /// - Throws: ``QueryStop/elsewhere`` for a pattern that has to be compiled elsewhere.
+    func compiled(_ expression: IRegexp, isQuick: Bool) throws(QueryStop) -> IRegexp.Compiled {
+        if let known = known.withLock({ $0[expression] }) { return known }
+        guard !isQuick else { throw .elsewhere }
+        let compiled = expression.compiled()
+        known.withLock { known in
+            // Those that are in use come again.
+            if known.count >= Self.countMax { known = [:] }
+            known[expression] = compiled
+        }
+        return compiled
+    }
+}
+
+/// A pattern that stands in the text of a query.
+struct LiteralPattern: Sendable {
+    let expression: IRegexp
+    /// The place in the text, in characters from 0.
+    let offset: Int
+}
+
+extension [LiteralPattern] {
+    /// The patterns, compiled.
+    ///
+    /// - Throws: ``MemberQuery/Fault`` where they have too many instructions in all, and ``QueryStop``.
+    func compiled(isQuick: Bool = false) throws -> [Pattern?] {
+        var sizeLeft = IRegexp.sizeMax
+        return try map { (literal) throws -> Pattern? in
+            let compiled = try CompiledPatterns.shared.compiled(literal.expression, isQuick: isQuick)
+            if case .unreadable = compiled { return nil }
+            if case .pattern(let pattern) = compiled {
+                sizeLeft -= pattern.size
+                if sizeLeft >= 0 { return pattern }
+            }
+            throw MemberQuery.Fault(
+                parameter: "filter", offset: literal.offset,
+                detail: "the patterns of a filter may repeat large classes such as \\p{L} some 20 times in all")
+        }
+    }
+}
