@@ -8,14 +8,14 @@ RUN apt-get update -q \
 WORKDIR /build
 # The dependencies are a layer of their own: they change less often than the sources.
 COPY Package.swift ./
-RUN swift package resolve --traits JWT
+RUN swift package resolve
 COPY Sources ./Sources
 COPY Tests ./Tests
 # Debian 13's libmicrohttpd reads requests more strictly than Debian 12's, and takes chunked bodies.
 COPY .ci/debian-13 ./.ci/debian-13
 RUN install -D -t /staging "$(.ci/debian-13 /tmp/newer libmicrohttpd12t64)"/usr/lib/*/libmicrohttpd.so.12
-RUN swift build -c release --traits JWT --static-swift-stdlib --product storekeeper \
-    && install -D -s "$(swift build -c release --traits JWT --show-bin-path)/storekeeper" /staging/storekeeper
+RUN swift build -c release --static-swift-stdlib --product storekeeper \
+    && install -D -s "$(swift build -c release --show-bin-path)/storekeeper" /staging/storekeeper
 
 FROM debian:bookworm-slim
 RUN apt-get update -q \

@@ -21,11 +21,6 @@ let package = Package(
         .library(name: "StateClient", targets: ["StateClient"]),
         .executable(name: "storekeeper", targets: ["storekeeper"]),
     ],
-    traits: [
-        .trait(
-            name: "JWT",
-            description: "JSON Web Tokens as credentials. It is off by default, because its first build takes minutes.")
-    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -36,8 +31,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-        // Only the trait JWT uses it, with swift-crypto, swift-certificates and swift-asn1.
-        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],
     targets: [
         // libmicrohttpd (Debian: libmicrohttpd-dev). Only MicroHTTP sees it.
@@ -47,7 +40,7 @@ let package = Package(
         // zlib and Zstandard (Debian: zlib1g-dev, libzstd-dev). Only HTTPMessages sees them.
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
-        // SHA-256 of OpenSSL (Debian: libssl-dev), the hash of tokens. Only StateServer sees it.
+        // SHA-256 of OpenSSL (Debian: libssl-dev), the hash of tokens. Only StateServer and CSignatures see it.
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         // XXH3, the hash of entity tags and of request heads (Debian: libxxhash-dev, header only).
         .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
@@ -115,13 +108,10 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
-        // JSON Web Tokens: what they say, the keys that verify them, and, with the trait JWT, the verification by JWTKit.
-        .target(
-            name: "JWT",
-            dependencies: [
-                "StateHTTP", "StateJSON", "StateStore",
-                .product(name: "JWTKit", package: "jwt-kit", condition: .when(traits: ["JWT"])),
-            ]),
+        // Signatures verified by OpenSSL, behind a C interface. Only JWT sees it.
+        .target(name: "CSignatures", dependencies: ["CCrypto"]),
+        // JSON Web Tokens: what they say, and the keys that verify them.
+        .target(name: "JWT", dependencies: ["CSignatures", "StateHTTP", "StateJSON", "StateStore"]),
         // An HTTP server in Swift: libmicrohttpd inside an event loop of this package.
         .target(
             name: "MicroHTTP",
@@ -198,6 +188,8 @@ let resources: [String: [Resource]] = [
     "StateJournal": [.copy("Format2")],
     // The suite of RFC 9535.
     "Queries": [.copy("compliance.json")],
+    // Vectors of Wycheproof, Apache License 2.0.
+    "JWT": [.copy("wycheproof.json")],
 ]
 let further: [String: [Target.Dependency]] = [
     // The example domains do not import StateJSON; their tests compare JSON.
@@ -239,17 +231,13 @@ if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
 
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
-    && !["CDocuments", "CJemalloc", "CModelEngine", "CPage", "CSimdjson"].contains(target.name)
+    && !["CDocuments", "CJemalloc", "CModelEngine", "CPage", "CSignatures", "CSimdjson"].contains(target.name)
 {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
         .treatAllWarnings(as: .error),
     ]
-    // With the trait JWT, StateServer sees CoreFoundation behind JWTKit. In a debug build Swift 6.3 then takes the members of
-    // `stat` and `timespec` for members of CoreFoundation, and refuses them in some of the files that import Glibc.
-    if target.name != "StateServer" {
-        target.swiftSettings?.append(.enableUpcomingFeature("MemberImportVisibility"))
-    }
 }

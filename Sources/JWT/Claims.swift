@@ -3,12 +3,10 @@ internal import StateJSON
 package import StateStore
 
 /// The claims that the server reads of a token whose signature is good.
-package struct Claims: Sendable, Codable {
+package struct Claims: Sendable, Decodable {
     /// One name or several.
-    package struct Audience: Sendable, Codable {
+    package struct Audience: Sendable, Decodable {
         package var names: [String]
-
-        package init(_ names: [String]) { self.names = names }
 
         package init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
@@ -17,11 +15,6 @@ package struct Claims: Sendable, Codable {
             } else {
                 names = try container.decode([String].self)
             }
-        }
-
-        package func encode(to encoder: any Encoder) throws {
-            var container = encoder.singleValueContainer()
-            try container.encode(names)
         }
     }
 
@@ -33,6 +26,15 @@ package struct Claims: Sendable, Codable {
     package var aud: Audience?
     /// The grant, or nil for a token that says nothing of this server.
     package var storekeeper: Grant?
+    /// What a token that tells of a logout or of another event has (RFC 8417), with the same issuer, audience and subject.
+    var events: JSONValue?
+
+    /// Reads the claims, UTF-8 JSON.
+    init(_ payload: [UInt8]) throws(TokenRefusal) {
+        do throws(JSONFault) {
+            self = try JSON.decode(from: payload, unknownFields: .ignored)
+        } catch { throw TokenRefusal(error.pointer.tokens.first ?? "claims", error.detail) }
+    }
 }
 
 /// The rules for the claims of a token.
@@ -54,15 +56,24 @@ package struct ClaimRules: Sendable {
         audience?.names.contains { ExactText($0) == ExactText(name) } ?? false
     }
 
-    /// The grant of a token, and the end of its access, also where that time is over; nil for a token that gives no access.
-    package func access(of claims: Claims, at now: Timestamp) -> (grant: Grant, end: Timestamp)? {
-        guard issuer == nil || ExactText(optional: issuer) == ExactText(optional: claims.iss),
-            audience.map({ has(claims.aud, $0) }) ?? true,
-            Access.fault(inSubject: claims.sub) == nil, let grant = claims.storekeeper ?? grant,
-            grant.fault == nil, let end = Timestamp(seconds: claims.exp)?.advanced(by: leeway)
-        else { return nil }
-        if let begin = claims.nbf {
-            guard let begin = Timestamp(seconds: begin), begin <= now.advanced(by: leeway) else { return nil }
+    /// The grant of a token, and the end of its access, also where that time is over.
+    package func access(of claims: Claims, at now: Timestamp) throws(TokenRefusal) -> (grant: Grant, end: Timestamp) {
+        func require(_ isGood: Bool, _ claim: String, _ expected: String) throws(TokenRefusal) {
+            if !isGood { throw TokenRefusal(claim, expected) }
+        }
+        try require(claims.events == nil, "events", "none: the token tells of an event, such as a logout")
+        try require(
+            issuer == nil || ExactText(optional: issuer) == ExactText(optional: claims.iss), "iss", issuer ?? "any")
+        try require(audience.map { has(claims.aud, $0) } ?? true, "aud", audience ?? "any")
+        if let fault = Access.fault(inSubject: claims.sub) { throw TokenRefusal("sub", fault) }
+        // The sentence of a fault quotes an entry.
+        guard let grant = claims.storekeeper ?? grant, grant.fault == nil else {
+            throw TokenRefusal("storekeeper", "a grant as in the token file; without one jwt_grant has to be set")
+        }
+        let begin = claims.nbf.map { Timestamp(seconds: $0) } ?? now
+        try require(begin.map { $0 <= now.advanced(by: leeway) } ?? false, "nbf", "not later than now, with the leeway")
+        guard let end = Timestamp(seconds: claims.exp)?.advanced(by: leeway) else {
+            throw TokenRefusal("exp", "seconds since 1970")
         }
         return (grant, end)
     }

@@ -9,38 +9,51 @@ package struct JSONWebKeySet: Sendable {
     }
 
     package let keys: [VerificationKey]
-    /// How many of its keys are for something else.
+    /// The number of keys that are for something else.
     package let skippedCount: Int
+    /// The faults of the keys that are left out (RFC 7517, section 5), in words without the keys.
+    package let faults: [String]
     /// A token that names no key is tried with every key of its algorithm, so their number is bounded.
     package static let keysMax = 16
 
     /// Reads a set, UTF-8 JSON.
     package init(_ bytes: [UInt8]) throws(Fault) {
-        let set: Content
+        let entries: [Entry]
         do {
-            set = try JSON.decode(from: bytes, unknownFields: .ignored)
+            entries = try JSON.decode(Content.self, from: bytes, unknownFields: .ignored).keys
         } catch {
             // The error of a decoder can quote the set, which may have secrets.
             throw Fault(description: "cannot be read: it must be a JSON Web Key Set, {\"keys\":[...]}")
         }
-        var keys: [VerificationKey] = []
-        for (index, key) in set.keys.enumerated() {
+        var (keys, faults): ([VerificationKey], [String]) = ([], [])
+        for (index, entry) in entries.enumerated() {
             do throws(Fault) {
-                if let key = try key.verificationKey { keys.append(key) }
+                guard let key = entry.key else {
+                    throw Fault(description: "it has no kty, or a member of another type than RFC 7517 says")
+                }
+                guard let key = try key.verificationKey else { continue }
+                guard keys.count < Self.keysMax else {
+                    throw Fault(description: "the server takes no more than \(Self.keysMax) keys")
+                }
+                keys.append(key)
             } catch {
-                let name = key.kid.map { ", kid \($0)" } ?? ""
-                throw Fault(description: "has a fault in key \(index + 1)\(name): \(error)")
+                let name = entry.key?.kid.map { ", kid \($0)" } ?? ""
+                faults.append("key \(index + 1)\(name): \(error)")
             }
         }
-        guard keys.count <= Self.keysMax else {
-            throw Fault(description: "has more than \(Self.keysMax) keys for signatures")
-        }
-        self.keys = keys
-        skippedCount = set.keys.count - keys.count
+        (self.keys, self.faults) = (keys, faults)
+        skippedCount = entries.count - keys.count - faults.count
     }
 
     private struct Content: Decodable {
-        var keys: [JSONWebKey]
+        var keys: [Entry]
+    }
+
+    private struct Entry: Decodable {
+        /// The key; nil where a member has another type: it spoils no other key.
+        var key: JSONWebKey?
+
+        init(from decoder: any Decoder) { key = try? JSONWebKey(from: decoder) }
     }
 }
 
@@ -67,38 +80,45 @@ private struct JSONWebKey: Decodable {
         get throws(JSONWebKeySet.Fault) {
             if let use, use != "sig" { return nil }
             if let operations, !operations.contains("verify") { return nil }
-            guard let alg else { return try material().map { VerificationKey(id: kid, material: $0) } }
-            guard let algorithm = VerificationKey.Algorithm(rawValue: alg) else { return nil }
-            guard let material = try material(), material.algorithm == algorithm else {
+            let stated = alg.map { VerificationKey.Algorithm(name: $0) }
+            if case .some(nil) = stated { return nil }
+            let key = try ofType()
+            if let stated, key?.algorithm != stated {
                 throw JSONWebKeySet.Fault(description: "a key of this type cannot be used with the algorithm in alg")
             }
-            return VerificationKey(id: kid, material: material)
+            guard let key else { return nil }
+            guard key.isGood else {
+                let sizes = key.algorithm == .rs256 ? "; an RSA key has at least 2048 bits, and at most 8192" : ""
+                throw JSONWebKeySet.Fault(description: "it is not a key for \(key.algorithm.rawValue)\(sizes)")
+            }
+            return key
         }
     }
 
-    /// The parts of the key; nil for a type or a curve that no algorithm of the server has.
-    private func material() throws(JSONWebKeySet.Fault) -> VerificationKey.Material? {
+    /// The key of this type, good or not; nil for a type or a curve that no algorithm of the server has.
+    private func ofType() throws(JSONWebKeySet.Fault) -> VerificationKey? {
         switch (kty, crv) {
         case ("oct", _):
             // Each hash has an algorithm, and a cipher has such keys, too.
             guard alg != nil else { throw Self.ambiguous }
-            guard let k, let secret = Data(base64URL: k.utf8) else { throw Self.incomplete }
+            let secret = try bytes(k)
             guard secret.count >= 32 else {
                 throw JSONWebKeySet.Fault(description: "a secret for HS256 has at least 32 bytes")
             }
-            return .secret(Array(secret))
+            return VerificationKey(id: kid, algorithm: .hs256, first: secret)
         case ("RSA", _):
             // Providers leave alg out (RFC 7517, section 4.4); the key then verifies RS256 and nothing else.
-            guard let n, let e else { throw Self.incomplete }
-            return .rsa(modulus: n, exponent: e)
+            return VerificationKey(id: kid, algorithm: .rs256, first: try bytes(n), second: try bytes(e))
         case ("EC", "P-256"):
-            guard let x, let y else { throw Self.incomplete }
-            return .p256(x: x, y: y)
-        case ("OKP", "Ed25519"):
-            guard let x else { throw Self.incomplete }
-            return .ed25519(x: x)
+            return VerificationKey(id: kid, algorithm: .es256, first: try bytes(x), second: try bytes(y))
+        case ("OKP", "Ed25519"): return VerificationKey(id: kid, algorithm: .edDSA, first: try bytes(x))
         default: return nil
         }
+    }
+
+    private func bytes(_ text: String?) throws(JSONWebKeySet.Fault) -> [UInt8] {
+        guard let text, let bytes = Data(base64URL: text.utf8) else { throw Self.incomplete }
+        return Array(bytes)
     }
 
     private static let ambiguous = JSONWebKeySet.Fault(
@@ -115,6 +135,10 @@ extension Data {
             byte == UInt8(ascii: "-") ? UInt8(ascii: "+") : byte == UInt8(ascii: "_") ? UInt8(ascii: "/") : byte
         }
         base64 += repeatElement(UInt8(ascii: "="), count: (4 - base64.count % 4) % 4)
-        self.init(base64Encoded: Data(base64))
+        // Bits that do not count are zero, so that no two texts are one token.
+        guard let bytes = Data(base64Encoded: Data(base64)), bytes.base64EncodedData() == Data(base64) else {
+            return nil
+        }
+        self = bytes
     }
 }

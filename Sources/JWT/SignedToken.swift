@@ -3,11 +3,13 @@ internal import StateJSON
 
 /// A JSON Web Token whose signature has not been verified (RFC 7519), in the compact form of RFC 7515.
 package struct SignedToken: Sendable {
-    /// The token as the client has sent it.
-    package let text: String
     package let algorithm: VerificationKey.Algorithm
     /// The name of the key.
     package let keyID: String?
+    /// What is signed: the header and the claims, as they were sent.
+    package let message: [UInt8]
+    package let signature: [UInt8]
+    private let payload: [UInt8]
 
     package static let bytesMax = 8192
 
@@ -29,17 +31,24 @@ package struct SignedToken: Sendable {
         return dotsCount == 2
     }
 
-    /// Reads the header; nil for a token that no key of the server can have signed, and for one of another kind.
-    package init?(_ text: String) {
-        guard Self.isLike(text), let bytes = Data(base64URL: text.utf8.prefix { $0 != UInt8(ascii: ".") }),
-            let fields = try? JSON.decode(Header.self, from: [UInt8](bytes), unknownFields: .ignored),
-            let algorithm = VerificationKey.Algorithm(rawValue: fields.alg),
-            // A server that does not know an extension must refuse it.
-            fields.crit == nil, Self.isOfKind(fields.typ)
-        else { return nil }
-        self.text = text
+    /// Reads the header; throws for a token that no key of the server can have signed, and for one of another kind.
+    package init(_ text: String) throws(TokenRefusal) {
+        let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let decoded = parts.compactMap { Data(base64URL: $0).map { [UInt8]($0) } }
+        guard Self.isLike(text), decoded.count == 3,
+            // Its error can quote the header.
+            let fields = try? JSON.decode(Header.self, from: decoded[0], unknownFields: .ignored)
+        else { throw TokenRefusal("header", "JSON with alg in which no name comes twice") }
+        guard let algorithm = VerificationKey.Algorithm(name: fields.alg) else {
+            throw TokenRefusal("alg", VerificationKey.Algorithm.names)
+        }
+        // A server that does not know an extension must refuse it.
+        guard fields.crit == nil else { throw TokenRefusal("crit", "none") }
+        guard Self.isOfKind(fields.typ) else { throw TokenRefusal("typ", "none, JWT or at+jwt") }
         self.algorithm = algorithm
         keyID = fields.kid
+        message = Array(text.utf8.prefix(parts[0].count + 1 + parts[1].count))
+        (payload, signature) = (decoded[1], decoded[2])
     }
 
     /// Whether a token of this media type is one for access: a logout token, for example, has the same issuer and subject.
@@ -63,4 +72,16 @@ package struct SignedToken: Sendable {
             return ExactText(id) == ExactText(keyID)
         }
     }
+
+    /// The claims, which count only after the signature.
+    package func claims() throws(TokenRefusal) -> Claims { try Claims(payload) }
+}
+
+/// Why a token gives no access, in words without the token.
+package struct TokenRefusal: Error, Sendable, Equatable {
+    /// The claim, the field of the header, or the part of the token.
+    package var claim: String
+    package var expected: String
+
+    package init(_ claim: String, _ expected: String) { (self.claim, self.expected) = (claim, expected) }
 }

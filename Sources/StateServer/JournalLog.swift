@@ -1,6 +1,7 @@
 internal import Logging
 internal import StateCluster
 internal import StateJournal
+internal import StateStore
 internal import Synchronization
 
 /// The lines about failures of a journal: the first one, then at most one in ten seconds, and one when it works again.

@@ -230,6 +230,8 @@ final class WatchedFile<Content: Sendable>: Sendable {
     private struct State {
         var stamp: [Int]?
         var unreadableReason: String?
+        /// The fault in the newest content, which is not in force.
+        var fault: String?
     }
 
     private let file: any SharedDocument
@@ -244,6 +246,9 @@ final class WatchedFile<Content: Sendable>: Sendable {
 
     /// Why the file cannot be read; nil while it can, also where its content has a fault.
     var unreadableReason: String? { state.withLock { $0.unreadableReason } }
+
+    /// Why the newest version of the file is not in force, or nil.
+    var fault: String? { state.withLock { $0.unreadableReason ?? $0.fault } }
 
     func content() throws(SettingsFault) -> Content { try decode(try file.bytes()) }
 
@@ -262,7 +267,10 @@ final class WatchedFile<Content: Sendable>: Sendable {
             let reason = error.description
             return state.withLock { state in
                 state.stamp = stamp
-                if isRead, state.unreadableReason == nil { return .fault(reason) }
+                if isRead, state.unreadableReason == nil {
+                    state.fault = reason
+                    return .fault(reason)
+                }
                 let isNew = state.unreadableReason != reason
                 state.unreadableReason = reason
                 return isNew ? .fault(reason) : nil

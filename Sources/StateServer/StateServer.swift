@@ -39,8 +39,6 @@ public struct StateServer: Service, Sendable {
     /// The version of Storekeeper, which is that of this package.
     package static let version = "0.3.0"
 
-    static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }
-
     private let settings: Settings
     private let logger: Logger
     private let handler: RequestHandler

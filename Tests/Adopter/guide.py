@@ -194,7 +194,6 @@ def judge_dockerfile(text, manifest, binary):
     assert not lacking, f"the build lacks {lacking}"
     # The stages and options are those of the Dockerfile beside the README, which is known to make an image.
     own = (ROOT / "Dockerfile").read_text()
-    # The image of the server has a trait of its own between the two.
     for line in ("FROM swift:6.3-bookworm AS build", "RUN swift build -c release ", " --static-swift-stdlib --product "):
         assert line in own and line in text, line
     needed = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout

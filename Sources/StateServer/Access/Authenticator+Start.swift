@@ -15,7 +15,6 @@ extension Authenticator {
         date: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(SettingsFault) {
         let access = settings.access
-        let verifier = try settings.signatureVerifier()
         guard access != .open else {
             self.init(catalogue, tokens: nil, takesProxied: true, now: now, logger: logger)
             return
@@ -23,9 +22,8 @@ extension Authenticator {
         let watched = file.map { WatchedFile($0.file, decode: $0.entries) }
         var tokens = try file?.read()
         var signed: SignedTokens?
-        if let verifier {
-            signed = try SignedTokens(
-                settings.keyFile, settings.claimRules, verifier, catalogue, date: date, logger: logger)
+        if let keyFile = settings.keyFile {
+            signed = try SignedTokens(keyFile, settings.claimRules, catalogue, date: date, logger: logger)
             for warning in settings.claimRules.grant?.warnings(in: catalogue) ?? [] {
                 logger.warning("jwt_grant allows less than it says", metadata: ["reason": .string(warning)])
             }
@@ -52,6 +50,13 @@ extension Authenticator {
         }
         self.init(catalogue, tokens: tokens, file: watched, signed: signed, now: now, logger: logger)
         warnWithoutAdministrator()
+    }
+
+    /// Throws where a start would refuse the files of the credentials.
+    static func check(_ settings: Settings) throws {
+        guard settings.access != .open else { return }
+        _ = try settings.tokenFile?.read()
+        _ = try settings.keyFile?.readAtStart()
     }
 
     private static func reachable(_ settings: Settings) -> String {

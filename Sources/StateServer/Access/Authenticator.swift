@@ -76,6 +76,9 @@ final class Authenticator: Sendable {
 
     var unreadableReason: String? { file?.unreadableReason ?? signed?.unreadableReason }
 
+    /// Why the newest version of the token file, and that of the key file, is not in force, or nil.
+    var faults: (tokens: String?, keys: String?) { (file?.fault, signed?.fault) }
+
     var grantees: [OperationsReport.Grantee] {
         state.withLock { Array($0.accesses.values) }.map(\.entry).sorted { ($0.created, $0.id) < ($1.created, $1.id) }
             .map { .init(id: $0.id, subject: $0.subject, grant: $0.grant) }
@@ -149,7 +152,7 @@ final class Authenticator: Sendable {
         return verifications.run(for: client) { [self] in
             let digest = Token.digest(token)
             var knowledge = signed.knowledge(of: digest)
-            if case .nothing = knowledge, mayFail(client) { knowledge = await signed.verify(token, digest) }
+            if case .nothing = knowledge, mayFail(client) { knowledge = signed.verify(token, digest) }
             switch knowledge {
             case .access: done(nil)
             case .expired: done(.unauthorized)

@@ -11,6 +11,8 @@ internal import Synchronization
 final class SignedTokens: Sendable {
     private struct State {
         var keys: [VerificationKey]
+        /// Why there is no key, or nil.
+        var fault: String?
         var remembered = RememberedTokens()
         var unreadableSince: Instant?
         /// Whether the file could not be read for so long that no key is taken.
@@ -18,42 +20,35 @@ final class SignedTokens: Sendable {
     }
 
     private let state: Mutex<State>
+    private let keyFile: KeyFile
     private let file: WatchedFile<JSONWebKeySet?>
     private let rules: ClaimRules
-    private let verifier: SignatureVerifier
+    private let verifies: @Sendable (SignedToken, VerificationKey) -> Bool
     private let catalogue: Catalogue
     private let date: @Sendable () -> Timestamp
     private let logger: Logger
 
     init(
-        _ file: KeyFile, _ rules: ClaimRules, _ verifier: SignatureVerifier, _ catalogue: Catalogue,
-        date: @escaping @Sendable () -> Timestamp, logger: Logger
+        _ file: KeyFile, _ rules: ClaimRules, _ catalogue: Catalogue,
+        date: @escaping @Sendable () -> Timestamp, logger: Logger,
+        verifies: @escaping @Sendable (SignedToken, VerificationKey) -> Bool = { $1.verifies($0.message, $0.signature) }
     ) throws(SettingsFault) {
-        self.file = WatchedFile(file.file) { (bytes) throws(SettingsFault) in
-            let read = try file.keys(in: bytes)
-            for key in read?.keys ?? [] {
-                guard let fault = verifier.fault(key) else { continue }
-                let name = key.id.map { "kid \($0)" } ?? "a key without kid"
-                throw SettingsFault(description: "the key file \(file.path) has a fault in \(name): \(fault)")
-            }
-            return read
-        }
+        keyFile = file
+        self.file = WatchedFile(file.file) { (bytes) throws(SettingsFault) in try file.keys(in: bytes) }
         self.rules = rules
-        self.verifier = verifier
+        self.verifies = verifies
         self.catalogue = catalogue
         self.date = date
         self.logger = logger
-        guard let keys = try self.file.content()?.keys else {
-            throw SettingsFault(description: "there is no key file \(file.path), which the setting jwt_keys names")
-        }
-        guard !keys.isEmpty else {
-            throw SettingsFault(
-                description: "the key file \(file.path) has no key for HS256, RS256, ES256 or EdDSA")
-        }
-        state = Mutex(State(keys: keys))
+        let read = try file.readAtStart()
+        state = Mutex(State(keys: read?.keys ?? []))
+        warnOfFaults(in: read)
     }
 
     var unreadableReason: String? { file.unreadableReason }
+
+    /// Why the newest version of the file gives no keys, or nil.
+    var fault: String? { file.fault ?? state.withLock { $0.fault } }
 
     /// Whether no token is taken, because one of the keys may have been withdrawn in a file that cannot be read.
     var isShut: Bool { state.withLock { $0.isShut } }
@@ -73,14 +68,35 @@ final class SignedTokens: Sendable {
         }
     }
 
-    func verify(_ text: String, _ digest: [UInt8]) async -> Knowledge {
-        guard let token = SignedToken(text) else { return .nothing }
-        for key in token.candidates(among: state.withLock { $0.keys }) {
-            guard let claims = await verifier.claims(token, key) else { continue }
-            guard let access = rules.access(of: claims, at: date()) else { return .nothing }
-            return remember(claims.sub, access.grant, digest, key, until: access.end)
+    func verify(_ text: String, _ digest: [UInt8]) -> Knowledge {
+        do throws(TokenRefusal) {
+            let token = try SignedToken(text)
+            let candidates = token.candidates(among: state.withLock { $0.keys })
+            guard let key = candidates.first(where: { verifies(token, $0) }) else {
+                let claim = candidates.isEmpty ? "kid" : "signature"
+                throw TokenRefusal(claim, "that of a key of the file for \(token.algorithm.rawValue)")
+            }
+            let claims = try token.claims()
+            let (grant, end) = try rules.access(of: claims, at: date())
+            let knowledge = remember(claims.sub, grant, digest, key, until: end)
+            if case .expired = knowledge { log(TokenRefusal("exp", "later than now, with the leeway")) }
+            return knowledge
+        } catch {
+            log(error)
+            return .nothing
         }
-        return .nothing
+    }
+
+    private func log(_ refusal: TokenRefusal) {
+        logger.debug(
+            "JSON Web Token refused",
+            metadata: ["claim": .string(refusal.claim), "expected": .string(refusal.expected)])
+    }
+
+    private func warnOfFaults(in read: JSONWebKeySet?) {
+        for fault in read?.faults ?? [] {
+            logger.warning("key left out", metadata: ["file": .string(keyFile.path), "reason": .string(fault)])
+        }
     }
 
     private func remember(
@@ -116,8 +132,9 @@ final class SignedTokens: Sendable {
     private func reload() -> [Access] {
         switch file.news() {
         case .content(let read):
+            let fault = keyFile.fault(in: read)
             let ended = state.withLock { state in
-                state.keys = read?.keys ?? []
+                (state.keys, state.fault) = (read?.keys ?? [], fault)
                 (state.unreadableSince, state.isShut) = (nil, false)
                 return state.remembered.removeAll(except: state.keys)
             }
@@ -127,6 +144,8 @@ final class SignedTokens: Sendable {
                     "keys": .stringConvertible(read?.keys.count ?? 0),
                     "skipped": .stringConvertible(read?.skippedCount ?? 0), "ended": .stringConvertible(ended.count),
                 ])
+            warnOfFaults(in: read)
+            if let fault { logger.error("no JSON Web Token is taken", metadata: ["reason": .string(fault)]) }
             return ended
         case .fault(let reason):
             // The keys stay as they are: a file that is half written or misspelled locks no client out.
@@ -166,5 +185,19 @@ struct KeyFile: Sendable {
         do throws(JSONWebKeySet.Fault) {
             return try JSONWebKeySet([UInt8](bytes))
         } catch { throw SettingsFault(description: "the key file \(path) \(error)") }
+    }
+
+    func readAtStart() throws(SettingsFault) -> JSONWebKeySet? {
+        let read = try read()
+        if let fault = fault(in: read) { throw SettingsFault(description: fault) }
+        return read
+    }
+
+    /// Why a version of the file has no key, or nil: a start refuses it.
+    func fault(in read: JSONWebKeySet?) -> String? {
+        guard let read else { return "there is no key file \(path), which the setting jwt_keys names" }
+        guard read.keys.isEmpty else { return nil }
+        let reasons = read.faults.map { "; \($0)" }.joined()
+        return "the key file \(path) has no key for \(VerificationKey.Algorithm.names)\(reasons)"
     }
 }

@@ -8,7 +8,7 @@ struct Check: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         _ = try Program.current.served(Program.current.settings(of: reading))
-        print("# traits: \(StateServer.traits.isEmpty ? "none" : StateServer.traits.joined(separator: ", "))")
+        try Authenticator.check(reading.settings)
         print("# journal: \(try JournalPlace(reading.settings.data, reading.settings)?.finding ?? "none")")
         for setting in reading.declared {
             let value = "\(setting.key) = \(reading.settings[setting])"

@@ -183,7 +183,7 @@ enum HookURL {
 
     /// Scheme, host and port.
     static func origin(of url: String) -> String {
-        guard let scheme = url.range(of: "://") else { return "" }
+        guard let scheme = url.firstRange(of: "://") else { return "" }
         return String(url[..<scheme.upperBound] + url[scheme.upperBound...].prefix { !"/?#".contains($0) })
     }
 

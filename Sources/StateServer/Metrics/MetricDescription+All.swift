@@ -8,6 +8,8 @@ extension MetricDescription {
         .init("storekeeper_build_info", .gauge, "Always 1; the labels have the versions of program and Storekeeper."),
         .init("storekeeper_start_time_seconds", .gauge, "When the server was made, in seconds since 1970."),
         .init("storekeeper_ready", .gauge, "1 while the probe readyz answers with 200."),
+        .init("storekeeper_token_file_up", .gauge, "1 while the newest token file counts, and without one."),
+        .init("storekeeper_key_file_up", .gauge, "1 while the newest key file counts, and without one."),
         .init("storekeeper_version", .gauge, "Version of the published state."),
     ]
 

@@ -24,6 +24,8 @@ final class ServerMetrics: Sendable {
         var isDraining: Bool
         /// Whether the token file can be read, where there is one.
         var knowsTokens = true
+        var isTokenFileUp = true
+        var isKeyFileUp = true
         /// Whether this server of a cluster writes by choice, and for how long it may have missed commits.
         var isWriter = false
         var staleSeconds = 0
@@ -225,6 +227,8 @@ final class ServerMetrics: Sendable {
         set("memory_clients", figures.memoryClients)
         set("memory_share_bytes", figures.memoryLargestShare)
         set("journal_up", figures.isDurable ? 1 : 0)
+        set("token_file_up", figures.isTokenFileUp ? 1 : 0)
+        set("key_file_up", figures.isKeyFileUp ? 1 : 0)
         set("journal_turns", figures.turnsInFlight)
         set("cluster_writer", figures.isWriter ? 1 : 0)
         set("cluster_stale_seconds", figures.staleSeconds)

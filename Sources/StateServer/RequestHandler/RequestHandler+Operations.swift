@@ -38,6 +38,8 @@ extension RequestHandler {
         }
         if let failure = store.domainFailure { lines.append("[-]domain: \(failure.detail)") }
         if let unreadableReason { lines.append("[-]tokens: \(unreadableReason)") }
+        let faults = [authenticator.faults.tokens, authenticator.faults.keys].compactMap(\.self)
+        lines += faults.filter { $0 != unreadableReason }.map { "[!]tokens: \($0)" }
         func use(_ name: String, _ used: Int, of limit: Int, _ unit: String) {
             lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
         }
@@ -144,6 +146,7 @@ extension RequestHandler {
             memoryBytes: gauges.memory.bytes, memoryClients: shares.clientsCount,
             memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,
             isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil,
+            isTokenFileUp: authenticator.faults.tokens == nil, isKeyFileUp: authenticator.faults.keys == nil,
             isWriter: cluster?.isWriter ?? false,
             staleSeconds: staleness.map { Int($0.components.seconds) } ?? 0,
             hooks: hooks?.figures ?? Hooks.Figures(), directory: backups?.figures)

@@ -1,4 +1,5 @@
 internal import HTTPMessages
+internal import HTTPTypes
 internal import MicroHTTP
 internal import StateHTTP
 internal import StateJSON

@@ -144,7 +144,8 @@ extension Settings {
         return self.trustedProxies == "none" && hosts.allSatisfy(AllowedHosts.isLoopback)
     }
 
-    var keyFile: KeyFile { KeyFile(path: self.jwtKeys) }
+    /// The file of the keys of JSON Web Tokens, or nil for a server that takes none.
+    var keyFile: KeyFile? { self.jwtKeys == "none" ? nil : KeyFile(path: self.jwtKeys) }
 
     var claimRules: ClaimRules {
         func required(_ text: String) -> String? { text == "any" ? nil : text }
@@ -153,22 +154,13 @@ extension Settings {
             leeway: .seconds(self.jwtLeewaySeconds), grant: SettingKeys.grant(self.jwtGrant))
     }
 
-    /// The verifier of JSON Web Tokens, or nil for a server that takes none.
-    func signatureVerifier() throws(SettingsFault) -> SignatureVerifier? {
+    func checkGrantOfJWT() throws(SettingsFault) {
         if self.jwtGrant != "none", [self.jwtIssuer, self.jwtAudience].contains("any") || self.jwtKeys == "none" {
             throw SettingsFault(
                 description:
                     "jwt_grant is for every token of one issuer that was made for this server, so it needs jwt_keys, jwt_issuer and jwt_audience"
             )
         }
-        guard self.jwtKeys != "none" else { return nil }
-        guard let verifier = SignatureVerifier.built else {
-            throw SettingsFault(
-                description:
-                    "jwt_keys is set, and this build cannot verify JSON Web Tokens: build it with `swift build --traits JWT`"
-            )
-        }
-        return verifier
     }
 
     var retention: JournalRetention {

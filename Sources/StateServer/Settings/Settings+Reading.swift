@@ -99,7 +99,7 @@ public struct SettingsReading: Sendable {
         _ = try settings.listeningPlaces()
         _ = try settings.proxies()
         _ = try settings.allowedNames()
-        _ = try settings.signatureVerifier()
+        try settings.checkGrantOfJWT()
         if let fault = settings.pageOrigins.origins.lazy.compactMap(AllowedOrigins.fault).first {
             throw SettingsFault(description: "allowed_origins: \(fault)")
         }

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 import threading
 import time
 
@@ -10,10 +11,9 @@ import pytest
 
 from harness.client import Client
 from harness.expectations import expect
-from harness.issuer import ALGORITHMS, Key, claims, encode, has_jwt, jwt, number, sign_with_secret, write_keys
+from harness.issuer import ALGORITHMS, Key, claims, encode, jwt, number, sign_with_secret, write_keys
 from harness.messages import encode_request
 from harness.metrics import Figures
-from harness.pages import ROOT
 from harness.server import log_when_ready, start_refusal
 from harness.tokens import bearer, make_token
 
@@ -25,8 +25,6 @@ def issuer(workspace):
     """The path of a key file, and a key of each algorithm in it."""
     if jwt is None:
         pytest.skip("PyJWT and cryptography are not installed")
-    if not has_jwt(workspace.binary):
-        pytest.skip("the binary has not the trait JWT")
     keys = {algorithm: Key(algorithm, f"key {algorithm}") for algorithm in ALGORITHMS}
     return write_keys(workspace.path("keys.json"), *keys.values()), keys
 
@@ -37,15 +35,6 @@ def ask(server, token, target="/v1/state/counter", source="127.0.0.1", **fields)
         client.socket = socket.create_connection(("127.0.0.1", server.port), 20, (source, 0))
         client.buffer = bytearray()
         return client.request("GET", target, None, fields | bearer(token) | {"X-Request-Id": "x"})
-
-
-def test_a_build_without_the_trait_refuses_keys(workspace):
-    # The program of the archive has the trait; the one that is built beside the unit tests has not.
-    plain = [path for path in (workspace.binary, f"{ROOT}/.build/debug/storekeeper") if os.path.exists(path)]
-    workspace.binary = next((path for path in plain if not has_jwt(path)), None)
-    if workspace.binary is None:
-        pytest.skip("no binary without the trait JWT has been built")
-    start_refusal(workspace, "none", "build it with `swift build --traits JWT`", jwt_keys="keys.json")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -374,22 +363,190 @@ def test_keys_make_a_server_ask_and_tokens_of_the_file_work_beside_them(workspac
     expect(ask(server, keys["EdDSA"].sign(claims())).status == 200, "the token is refused on another address")
 
 
-def test_a_key_file_that_is_broken_locks_no_client_out_and_one_that_is_gone_lets_none_in(workspace, issuer):
+def test_a_key_file_that_is_broken_locks_no_client_out_and_shows_and_one_that_is_gone_lets_none_in(workspace, issuer):
     path, keys = issuer
     server = workspace.server(data="none", jwt_keys=path)
     token = keys["ES256"].sign(claims())
+
+    def shown():
+        verbose = ask(server, token, "/readyz?verbose")
+        expect(verbose.status == 200, f"the server is not ready: {verbose}")
+        up = Figures(ask(server, token, "/metrics").body)
+        return [line for line in verbose.body.decode().splitlines() if "tokens" in line], up["key_file_up"], up["token_file_up"]
+
     expect(ask(server, token).status == 200, "the token is refused")
-    for content in ['{"keys":', json.dumps({"keys": [{"kty": "RSA", "n": "AQ", "e": "AQAB"}]})]:
+    expect(shown() == ([], 1, 1), f"a good file shows: {shown()}")
+    for content in ['{"keys":', "<html>502 Bad Gateway</html>"]:
         with open(path, "w") as file:
             file.write(content)
         time.sleep(0.8)
         expect(ask(server, token).status == 200, "a known token is refused")
         expect(ask(server, keys["ES256"].sign(claims("new"))).status == 200, "a new token is refused")
+        [line], key_file_up, token_file_up = shown()
+        expect(line.startswith("[!]tokens: the key file") and path in line, line)
+        expect((key_file_up, token_file_up) == (0, 1), "the metrics say that the file is good")
     expect(server.log_text().count("keys not read") == 2, server.log_text())
+    write_keys(path, *keys.values())
+    time.sleep(0.8)
+    expect(shown() == ([], 1, 1), f"a mended file shows: {shown()}")
     os.remove(path)
     time.sleep(0.8)
     expect(ask(server, token).status == 401, "a token without a key file is taken")
     expect(ask(server, keys["ES256"].sign(claims("newer"))).status == 401, "a new token without a key file is taken")
+
+
+def test_a_token_file_that_is_misspelled_shows_too(workspace, issuer):
+    path, keys = issuer
+    data = workspace.path("data")
+    server = workspace.server(data=data, jwt_keys=path)
+    token = keys["ES256"].sign(claims())
+    make_token(workspace, data, "file", "--all")
+    with open(os.path.join(data, "tokens.json"), "w") as file:
+        file.write('{"tokens":[{}]}')
+    time.sleep(1.2)
+    lines = [line for line in ask(server, token, "/readyz?verbose").body.decode().splitlines() if "tokens" in line]
+    expect(len(lines) == 1 and lines[0].startswith("[!]tokens: the token file"), f"{lines}")
+    up = Figures(ask(server, token, "/metrics").body)
+    expect((up["token_file_up"], up["key_file_up"]) == (0, 1), "the metrics say that the file is good")
+
+
+def odd_keys(keys):
+    """Keys that the server cannot use, by what is odd in them."""
+    rs, es = keys["RS256"].public, keys["ES256"].public
+    def long(bits):
+        return number((1 << bits - 1) + 1)
+    made = {
+        "Ed448": {"kty": "OKP", "crv": "Ed448", "alg": "EdDSA", "use": "sig", "x": encode(os.urandom(57))},
+        "Ed448 with the new name of Ed25519": {"kty": "OKP", "crv": "Ed448", "alg": "Ed25519", "x": encode(os.urandom(57))},
+        "1024 bits": {"kty": "RSA", "alg": "RS256", "n": long(1024), "e": "AQAB"},
+        "2047 bits": {"kty": "RSA", "alg": "RS256", "n": long(2047), "e": "AQAB"},
+        "16384 bits": {"kty": "RSA", "n": long(16384), "e": "AQAB"},
+        "the exponent 1": {"kty": "RSA", "n": rs["n"], "e": "AQ"},
+        "an exponent of 2048 bits": {"kty": "RSA", "n": rs["n"], "e": rs["n"]},
+        "an even modulus": {"kty": "RSA", "n": number(1 << 2047), "e": "AQAB"},
+        "x5c alone": {"kty": "RSA", "alg": "RS256", "use": "sig", "x5c": ["MIIB"]},
+        "RSA with ES256": {**rs, "alg": "ES256"},
+        "P-384 with ES256": {**es, "crv": "P-384"},
+        "P-256 without y": {"kty": "EC", "crv": "P-256", "x": es["x"]},
+        "a point off the curve": {**es, "y": es["x"]},
+        "the point 0, 0": {**es, "x": encode(bytes(32)), "y": encode(bytes(32))},
+        "a coordinate of 31 bytes": {**es, "x": encode(b"x" * 31)},
+        "oct without alg": {"kty": "oct", "k": encode(os.urandom(32))},
+        "oct of 16 bytes": {"kty": "oct", "alg": "HS256", "k": encode(os.urandom(16))},
+        "oct of no byte": {"kty": "oct", "alg": "HS256", "k": ""},
+        "no kty": {"alg": "RS256"},
+        "kid that is a number": {**rs, "kid": 7},
+        "alg that is a number": {**rs, "alg": 7},
+        "key_ops that is a text": {**rs, "key_ops": "verify"},
+        "base64 in place of base64url": {**rs, "n": "+" + rs["n"][1:]},
+    }
+    return [*({"kid": "odd", **key} | ({"kid": 7} if key.get("kid") == 7 else {}) for key in made.values()), 17, None, "key", []]
+
+
+def test_keys_that_cannot_be_used_are_left_out_with_a_warning_at_a_start(workspace, issuer):
+    path, keys = issuer
+    odd = odd_keys(keys)
+    write_keys(path, *odd, *keys.values())
+    server = workspace.server(data="none", jwt_keys=path)
+    for key in keys.values():
+        expect(ask(server, key.sign(claims())).status == 200, f"the key for {key.algorithm} is not in force")
+    warnings = [json.loads(line) for line in server.log_text().splitlines() if "key left out" in line]
+    expect(len(warnings) == len(odd), f"{len(warnings)} warnings for {len(odd)} keys")
+    expect(all(warning["level"] == "warning" for warning in warnings), "the level is another")
+    expect(all(f"key {index + 1}" in str(warning) for index, warning in enumerate(warnings)), f"{warnings}")
+
+
+def test_keys_that_cannot_be_used_keep_no_withdrawn_key_in_force(workspace, issuer):
+    path, keys = issuer
+    write_keys(path, keys["RS256"])
+    server = workspace.server(data="none", jwt_keys=path)
+    old = keys["RS256"].sign(claims())
+    expect(ask(server, old).status == 200, "the old key is not in force")
+    write_keys(path, *odd_keys(keys), keys["EdDSA"])
+    new, end = keys["EdDSA"].sign(claims()), time.monotonic() + 1.5
+    while ask(server, new).status != 200:
+        expect(time.monotonic() < end, "the new key is not in force")
+        time.sleep(0.2)
+    expect(ask(server, old).status == 401, "the withdrawn key is in force")
+    # No usable key is no key, too.
+    write_keys(path, *odd_keys(keys))
+    while ask(server, new).status != 401:
+        expect(time.monotonic() < end + 1.5, "the withdrawn key is in force")
+        time.sleep(0.2)
+    write_keys(path, *[Key("EdDSA", f"{index}") for index in range(16)], keys["EdDSA"])
+    while "key 17" not in server.log_text():
+        expect(time.monotonic() < end + 3, "no warning of the 17th key")
+        time.sleep(0.2)
+
+
+def test_check_refuses_the_key_files_that_a_start_refuses(workspace, issuer):
+    path, keys = issuer
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
+
+    def check(*words):
+        words = [workspace.binary, "check", "--jwt-keys", path, *words]
+        return subprocess.run(words, capture_output=True, text=True, timeout=20, env=environment)
+
+    expect(check().returncode == 0, "a good file is refused")
+    write_keys(path, *odd_keys(keys), keys["EdDSA"])
+    expect(check().returncode == 0, "a file with a good key and odd ones is refused")
+    for content in ("", "{", "<html>", "[]", '{"keys":[]}', json.dumps({"keys": odd_keys(keys)}), None):
+        if content is None:
+            os.remove(path)
+        else:
+            with open(path, "w") as file:
+                file.write(content)
+        said = start_refusal(workspace, "none", "key file", jwt_keys=path)
+        checked = check()
+        expect(checked.returncode == 78, f"check ends with {checked.returncode} for {content!r}")
+        expect(said.split("the key file")[-1].strip()[:40] in checked.stderr + checked.stdout, f"{said}: {checked.stderr}")
+        # The start of an open server does not look at them.
+        expect(check("--open").returncode == 0, "check refuses what a start with --open does not read")
+
+
+def test_a_line_at_debug_says_why_a_token_is_refused(workspace, issuer):
+    path, keys = issuer
+    right = {"iss": "them", "aud": "us"}
+    key, head = keys["EdDSA"], {"log_level": "debug", "jwt_keys": path, "jwt_issuer": "them", "jwt_audience": "us"}
+    twice = json.dumps(claims(**right)).replace('"sub": "ci"', '"sub": "ci", "sub": "admin"')
+    events = {"http://schemas.openid.net/event/backchannel-logout": {}}
+    cases = [
+        ("iss", "them", key.sign(claims(iss="s3cret", aud="us"))),
+        ("aud", "us", key.sign(claims(iss="them", aud=["s3cret"]))),
+        ("exp", "later than now", key.sign(claims(seconds=-100, **right))),
+        ("nbf", "not later than now", key.sign(claims(nbf=time.time() + 300, **right))),
+        ("sub", "1 to 255 bytes", key.sign(claims("s3cret sub", **right))),
+        ("storekeeper", "jwt_grant has to be set", key.sign(claims(storekeeper=None, **right))),
+        ("events", "none", key.sign(claims(events=events, **right))),
+        ("kid", "that of a key of the file", key.sign(claims(**right), kid="s3cret")),
+        ("signature", "that of a key of the file", Key("EdDSA", "key EdDSA").sign(claims(**right))),
+        ("alg", "HS256", encode({"alg": "none"}) + "." + encode(claims(**right)) + "."),
+        ("typ", "JWT", key.sign(claims(**right), typ="logout+jwt")),
+        ("sub", "twice", jwt.api_jws.encode(twice.encode(), key.private, "EdDSA", {"kid": "key EdDSA"})),
+        ("header", "no name comes twice", encode(b'{"alg":"EdDSA","alg":"EdDSA"}') + "." + encode(claims(**right)) + ".AAAA"),
+    ]
+    server = workspace.server(data="none", **head)
+    for name, expected, token in cases:
+        expect(ask(server, token).status == 401, f"a token with another {name} is taken")
+        line = [json.loads(line) for line in server.log_text().splitlines() if "JSON Web Token refused" in line][-1]
+        expect(line["level"] == "debug" and line["claim"] == name and expected in line["expected"], f"{name}: {line}")
+    expect("s3cret" not in server.log_text(), "the log quotes a token")
+    quiet = workspace.server(data="none", **{**head, "log_level": "info"})
+    expect(ask(quiet, cases[0][2]).status == 401 and "refused" not in quiet.log_text(), "the line is at another level")
+
+
+def test_ed25519_is_known_by_its_new_name(workspace, issuer):
+    """RFC 9864."""
+    path, keys = issuer
+    key = keys["EdDSA"]
+    write_keys(path, key, {**key.public, "alg": "Ed25519", "kid": "new"})
+    server = workspace.server(data="none", jwt_keys=path)
+    for name in ("EdDSA", "Ed25519"):
+        for kid in (key.name, "new"):
+            text = encode({"alg": name, "kid": kid}) + "." + encode(claims())
+            expect(ask(server, f"{text}.{encode(key.private.sign(text.encode()))}").status == 200, f"{name} with {kid}")
+    text = encode({"alg": "Ed448"}) + "." + encode(claims())
+    expect(ask(server, f"{text}.{encode(key.private.sign(text.encode()))}").status == 401, "Ed448 is taken for Ed25519")
 
 
 def test_a_key_of_rsa_needs_no_algorithm(workspace, issuer):
@@ -411,7 +568,8 @@ def test_a_start_refuses_keys_that_it_cannot_use(workspace, issuer):
         ("there is no key file", None),
         ("must be a JSON Web Key Set", "{"),
         ("must be a JSON Web Key Set", "[]"),
-        ("has no key for HS256, RS256, ES256 or EdDSA", '{"keys":[]}'),
+        ("has no key for HS256, RS256, ES256, EdDSA or Ed25519", '{"keys":[]}'),
+        ("has no key for HS256", '{"keys":[17]}'),
         ("add alg", json.dumps({"keys": [{"kty": "oct", "k": number(1 << 300)}]})),
         ("at least 32 bytes", '{"keys":[{"kty":"oct","alg":"HS256","k":"c2VjcmV0"}]}'),
         ("at least 2048 bits", json.dumps({"keys": [short]})),

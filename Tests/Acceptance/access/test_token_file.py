@@ -159,10 +159,6 @@ def test_a_file_in_a_directory_that_the_server_may_not_enter_refuses_the_start(s
     os.makedirs(closed, mode=0o700)
     make_token(shared, closed, "ci", "--all")
     settings = {setting: os.path.join(closed, "tokens.json")}
-    if setting == "jwt_keys":
-        version = subprocess.run([shared.binary, "check"], capture_output=True, text=True).stdout
-        if "# traits: none" in version:
-            pytest.skip("this build verifies no JSON Web Tokens")
     start_refusal(
         shared, "none", "Permission denied", prepare=lambda: os.setuid(OTHER), **settings
     )

@@ -111,7 +111,7 @@ def test_the_archive_is_the_same_wherever_it_is_made_and_lists_what_is_inside(bu
     expect({"bin/storekeeper", "config/storekeeper.json", "lib/libmicrohttpd.so.12", "CONTENTS"} <= set(names), names)
     useless = [name for name in names if re.match(r"config/.*(compose|kubernetes|debian)", name)]
     expect_equal(useless, [], "files for Docker, Kubernetes and the Debian package")
-    for name in ("libmicrohttpd12t64", "libgnutls30", "libssl-dev", "swift", "grdb.swift", "swift-crypto"):
+    for name in ("libmicrohttpd12t64", "libgnutls30", "libssl-dev", "swift", "grdb.swift", "swift-collections"):
         expect(name in listed, "the list has no", name, listed)
     expect_equal(sorted(os.listdir(f"{bundle}/licences")), sorted([*listed, "common"]), "the licences")
 

@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import json
 import os
-import subprocess
 import time
 
 try:
@@ -16,13 +15,6 @@ except ImportError:
     jwt = None
 
 ALGORITHMS = ("HS256", "RS256", "ES256", "EdDSA")
-
-
-def has_jwt(binary):
-    """Whether a binary has the trait JWT."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
-    text = subprocess.run([binary, "check"], capture_output=True, text=True, timeout=20, env=environment).stdout
-    return "JWT" in text.partition("# traits: ")[2].partition("\n")[0]
 
 
 def encode(data):

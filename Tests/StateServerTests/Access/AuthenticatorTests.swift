@@ -22,15 +22,9 @@ struct AuthenticatorTests {
         var date: Timestamp { Timestamp(milliseconds: Int64(seconds.withLock { $0 } * 1000)) }
 
         /// It takes the signature `key` for that of the key `key`.
-        var verifier: SignatureVerifier {
-            SignatureVerifier(
-                fault: { $0.id == "bad" ? "bad" : nil },
-                claims: { [self] token, key in
-                    asked.withLock { $0.append(key.id ?? "") }
-                    let parts = token.text.split(separator: ".")
-                    guard parts[2] == key.id ?? "", let claims = Data(base64URL: parts[1].utf8) else { return nil }
-                    return try? JSONDecoder().decode(Claims.self, from: claims)
-                })
+        func verifies(_ token: SignedToken, _ key: VerificationKey) -> Bool {
+            asked.withLock { $0.append(key.id ?? "") }
+            return String(decoding: token.signature, as: UTF8.self) == key.id
         }
     }
 
@@ -45,8 +39,8 @@ struct AuthenticatorTests {
             let catalogue = try CompiledDomain(Demo()).catalogue
             let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
             let signed = try SignedTokens(
-                KeyFile(path: file.path), ClaimRules(leeway: .seconds(60)), world.verifier, catalogue,
-                date: { [world] in world.date }, logger: logger)
+                KeyFile(path: file.path), ClaimRules(leeway: .seconds(60)), catalogue,
+                date: { [world] in world.date }, logger: logger, verifies: { [world] in world.verifies($0, $1) })
             authenticator = Authenticator(
                 catalogue, tokens: nil, signed: signed, now: { [world] in world.now }, logger: logger)
         }
@@ -54,7 +48,10 @@ struct AuthenticatorTests {
         deinit { try? FileManager.default.removeItem(at: file) }
 
         private static func write(_ keys: [String], to file: URL) throws {
-            let keys = keys.map { #"{"kty":"OKP","crv":"Ed25519","x":"AA","kid":"\#($0)"}"# }
+            let x = String(repeating: "A", count: 43)
+            let keys = keys.map { kid in
+                #"{"kty":"OKP","crv":"Ed25519","x":"\#(kid == "bad" ? "AA" : x)","kid":"\#(kid)"}"#
+            }
             try Data("{\"keys\":[\(keys.joined(separator: ","))]}".utf8).write(to: file, options: .atomic)
         }
 
@@ -92,7 +89,7 @@ struct AuthenticatorTests {
         _ subject: String = "ci", key: String = "a", exp: Double = 2000, header: String = #"{"alg":"EdDSA"}"#
     ) -> String {
         let claims = #"{"sub":"\#(subject)","exp":\#(exp),"storekeeper":{"read":["/tasks"]}}"#
-        return "\(base64URL(header)).\(base64URL(claims)).\(key)"
+        return "\(base64URL(header)).\(base64URL(claims)).\(base64URL(key))"
     }
 
     @Test("a token is verified once and then known until its end and the leeway")
@@ -157,22 +154,43 @@ struct AuthenticatorTests {
         #expect(await door.access(Self.token(key: "c")) != nil)
     }
 
-    @Test("a file that cannot be read changes nothing, and one that is missing has no keys")
+    @Test("a file that is broken changes no access and is a fault, and one that is missing has no keys")
     func broken() async throws {
         let door = try Door()
         let access = try #require(await door.access(Self.token()))
+        #expect(door.authenticator.faults.keys == nil)
 
-        try Data("{".utf8).write(to: door.file)
-        #expect(!door.authenticator.refresh())
-        try door.write(["a", "bad"])
-        #expect(!door.authenticator.refresh())
-        #expect(!access.hasEnded)
+        for content in ["{", "<html>502</html>", #"{"keys":{}}"#] {
+            try Data(content.utf8).write(to: door.file)
+            #expect(!door.authenticator.refresh())
+            #expect(door.authenticator.faults.keys?.contains("must be a JSON Web Key Set") == true)
+        }
+        #expect(!access.hasEnded && door.authenticator.unreadableReason == nil)
         #expect(await door.access(Self.token("other")) != nil)
+        try door.write(["a"])
+        #expect(!door.authenticator.refresh())
+        #expect(!access.hasEnded && door.authenticator.faults.keys == nil)
 
         try FileManager.default.removeItem(at: door.file)
         #expect(door.authenticator.refresh())
-        #expect(access.hasEnded)
+        #expect(access.hasEnded && door.authenticator.faults.keys?.contains("there is no key file") == true)
         #expect(await door.access(Self.token("third")) == nil)
+    }
+
+    @Test("a key that cannot be used keeps neither the old keys in force nor the new ones out")
+    func odd() async throws {
+        let door = try Door(keys: ["a", "bad"])
+        let gone = try #require(await door.access(Self.token(key: "a")))
+
+        try door.write(["bad", "b"])
+        #expect(door.authenticator.refresh())
+        #expect(gone.hasEnded && door.authenticator.faults.keys == nil)
+        #expect(await door.access(Self.token("new", key: "b")) != nil)
+
+        try door.write(["bad"])
+        #expect(door.authenticator.refresh())
+        #expect(door.authenticator.faults.keys?.contains("has no key for") == true)
+        #expect(await door.access(Self.token("newer", key: "b")) == nil)
     }
 
     @Test("a key file that cannot be read ends the tokens of its keys after ten seconds, until it can be read")
@@ -212,9 +230,9 @@ struct AuthenticatorTests {
         #expect(await door.access(Self.token(key: "b", exp: 9000)) != nil)
     }
 
-    @Test("a start refuses a file that is missing, has a bad key, or has none for signatures")
+    @Test("a start refuses a file that has no key for signatures")
     func starts() throws {
-        #expect(throws: SettingsFault.self) { _ = try Door(keys: ["a", "bad"]) }
+        #expect(throws: SettingsFault.self) { _ = try Door(keys: ["bad"]) }
         #expect(throws: SettingsFault.self) { _ = try Door(keys: []) }
     }
 

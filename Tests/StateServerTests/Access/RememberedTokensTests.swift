@@ -8,7 +8,8 @@ import Testing
 @Suite("Remembered tokens")
 struct RememberedTokensTests {
     static let keys = [
-        VerificationKey(id: "a", material: .ed25519(x: "1")), VerificationKey(id: "b", material: .ed25519(x: "2")),
+        VerificationKey(id: "a", algorithm: .edDSA, first: [1]),
+        VerificationKey(id: "b", algorithm: .edDSA, first: [2]),
     ]
 
     static func time(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: milliseconds) }
