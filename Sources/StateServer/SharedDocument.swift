@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
 internal import StateJSON
+internal import StateStore
 internal import Synchronization
 
 /// A document that a running server reads, and several commands may change at the same time: a file, or a key beside
@@ -225,11 +226,15 @@ final class WatchedFile<Content: Sendable>: Sendable {
     enum News {
         case content(Content)
         case fault(String)
+        /// The file could not be read for so long that what was read before does not count any more.
+        case shut
     }
 
     private struct State {
         var stamp: [Int]?
         var unreadableReason: String?
+        var unreadableSince: Instant?
+        var isShut = false
         /// The fault in the newest content, which is not in force.
         var fault: String?
     }
@@ -250,10 +255,13 @@ final class WatchedFile<Content: Sendable>: Sendable {
     /// Why the newest version of the file is not in force, or nil.
     var fault: String? { state.withLock { $0.unreadableReason ?? $0.fault } }
 
+    /// Whether it could not be read for so long that what was read before does not count.
+    var isShut: Bool { state.withLock { $0.isShut } }
+
     func content() throws(SettingsFault) -> Content { try decode(try file.bytes()) }
 
     /// Reads the file if it has changed, or could not be read.
-    func news() -> News? {
+    func news(at now: Instant = Instant(nanoseconds: 0)) -> News? {
         let stamp = file.stamp
         guard state.withLock({ $0.stamp != stamp || $0.unreadableReason != nil }) else { return nil }
         var isRead = false
@@ -272,8 +280,14 @@ final class WatchedFile<Content: Sendable>: Sendable {
                     return .fault(reason)
                 }
                 let isNew = state.unreadableReason != reason
-                state.unreadableReason = reason
-                return isNew ? .fault(reason) : nil
+                (state.unreadableReason, state.unreadableSince) = (reason, state.unreadableSince ?? now)
+                if isNew { return .fault(reason) }
+                guard !state.isShut, let since = state.unreadableSince, now - since >= Authenticator.unreadableMax
+                else {
+                    return nil
+                }
+                state.isShut = true
+                return .shut
             }
         }
     }

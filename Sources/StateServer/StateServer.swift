@@ -219,7 +219,7 @@ public struct StateServer: Service, Sendable {
         } judge: { [authenticator, hooks = handler.hooks] scheduled, action in
             if scheduled.name.isPlace || scheduled.isOfReducer { return nil }
             if hooks?.mayDispatch(scheduled.type, by: scheduled.name.by) ?? false { return nil }
-            return authenticator.rejection(of: action, by: scheduled.name.by)
+            return authenticator.rejection(of: action, by: scheduled.name.by, with: scheduled.credential)
         }
         watchFiles()
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
@@ -316,7 +316,8 @@ public struct StateServer: Service, Sendable {
     }
 
     private func refreshTokens() {
-        if authenticator.refresh() { endWatches() }
+        if authenticator.refresh() { return endWatches() }
+        if authenticator.isEndNear { handler.hub.endGeneration() }
     }
 
     /// Ends what clients without access wait for, also what they were beginning to wait for as their access ended.

@@ -61,13 +61,13 @@ struct BulkLoadTests {
     /// The outcomes of a load of additions of 1.
     private func outcomes(
         of count: Int, in store: Store<Number.State>, valuesBytesMax: Int = LoadOutcomes.valuesBytesMax,
-        isRepresented: Bool = false, isAbandoned: @escaping @Sendable () -> Bool = { false }
+        isRepresented: Bool = false, standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
     ) throws -> LoadOutcomes {
         let transaction = Transaction([.init(Number.Add(amount: 1))], wantsRepresentation: isRepresented)
         let load = BulkLoad(
             Array(repeating: transaction, count: count), of: "a",
             into: try #require(LoadOutcomes(of: count, valuesBytesMax: valuesBytesMax, in: memory)), store: store,
-            among: BulkLoads(), isAbandoned: isAbandoned)
+            among: BulkLoads(), standing: standing)
         let outcomes = Mutex<LoadOutcomes?>(nil)
         let done = DispatchSemaphore(value: 0)
         // The thread of a queue has a stack of half a megabyte.
@@ -107,11 +107,28 @@ struct BulkLoadTests {
     func abandoned() throws {
         let store = try store()
 
-        let outcomes = try outcomes(of: 5000, in: store) { store.version >= 100 }.all
+        let outcomes = try outcomes(of: 5000, in: store) { store.version >= 100 ? .abandoned : .wanted }.all
 
         #expect((100..<5000).contains(outcomes.count))
         #expect(outcomes.count(where: \.isCommitted) == outcomes.count)
         #expect(store.version == Version(outcomes.count))
+    }
+
+    @Test("a load whose token ends goes no further than its batch, and the other lines are refused")
+    func ended() throws {
+        let store = try store()
+
+        let outcomes = try outcomes(of: 5000, in: store) {
+            store.version >= 100 ? .refused(.rejected(Rejection("token-revoked", "it has ended"), index: 0)) : .wanted
+        }.all
+
+        let committedCount = outcomes.count(where: \.isCommitted)
+        #expect(outcomes.count == 5000 && (100..<5000).contains(committedCount))
+        #expect(store.version == Version(committedCount))
+        #expect(
+            outcomes[committedCount...].allSatisfy {
+                if case .rejected(let rejection, _) = $0 { rejection.code == "token-revoked" } else { false }
+            })
     }
 
     @Test("behind the bound of an answer the lines are committed without their values")

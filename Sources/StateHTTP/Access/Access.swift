@@ -11,6 +11,8 @@ package final class Access: Sendable {
     let grant: Grant
     /// When the credential ends by itself; nil for never.
     package let expiry: Timestamp?
+    /// The kind of the credential, or nil if the server does not ask.
+    let credential: CredentialKind?
     let isUnlimited: Bool
     /// Whether the client may see metrics and every reason of readiness, and operate the journal.
     package let operates: Bool
@@ -32,7 +34,7 @@ package final class Access: Sendable {
     package init() {
         (subject, isUnlimited, operates, mayFork, seesOthers) = (nil, true, true, true, true)
         (parts, views, visibility, share) = (nil, nil, nil, nil)
-        (grant, expiry) = (.everything, nil)
+        (grant, expiry, credential) = (.everything, nil, nil)
         var types = TypeSet()
         types.insert("*")
         (seenTypes, dispatchedTypes) = (types, types)
@@ -43,8 +45,11 @@ package final class Access: Sendable {
     /// An entry that the grant misspells, or that names a view or a store that the domain has not, allows nothing.
     ///
     /// - Parameter expiry: when the credential ends by itself; nil for never.
-    package init(_ grant: Grant, subject: String, in catalogue: Catalogue, expiry: Timestamp? = nil) {
-        (self.subject, self.grant, self.expiry) = (subject, grant, expiry)
+    package init(
+        _ grant: Grant, subject: String, in catalogue: Catalogue, expiry: Timestamp? = nil,
+        by credential: CredentialKind? = nil
+    ) {
+        (self.subject, self.grant, self.expiry, self.credential) = (subject, grant, expiry, credential)
         share = "subject " + Self.escaped(subject)
         operates = grant.operate
         mayFork = grant.fork
@@ -107,8 +112,13 @@ package final class Access: Sendable {
 
     // MARK: The end
 
-    /// Whether the grant has ended: the credential was revoked, or has expired.
+    /// Whether the grant has ended: the credential was revoked, or the server has noticed that it has expired.
     package var hasEnded: Bool { ended.load(ordering: .acquiring) }
+
+    /// Whether the grant has ended by a time, also where the server has not noticed yet.
+    package func hasEnded(at time: @autoclosure () -> Timestamp) -> Bool {
+        hasEnded || expiry.map { $0 <= time() } ?? false
+    }
 
     /// Ends the access of every request that holds it.
     package func end() { ended.store(true, ordering: .releasing) }

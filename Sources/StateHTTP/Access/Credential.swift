@@ -2,7 +2,7 @@ internal import FoundationEssentials
 package import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
-internal import StateStore
+package import StateStore
 
 /// Whether the server knows the client of a request.
 package enum Authentication: Sendable {
@@ -23,9 +23,11 @@ package final class RememberedHead: Sendable {
         self.options = options
     }
 
-    /// Finds the memory of the head of a request whose access has not ended.
-    package static func of(_ request: Request) -> RememberedHead? {
-        guard let head = request.head.remembered as? RememberedHead, !head.access.hasEnded else { return nil }
+    /// Finds the memory of the head of a request whose access has not ended by a time.
+    package static func of(_ request: Request, at time: @autoclosure () -> Timestamp) -> RememberedHead? {
+        guard let head = request.head.remembered as? RememberedHead, !head.access.hasEnded(at: time()) else {
+            return nil
+        }
         return head
     }
 }

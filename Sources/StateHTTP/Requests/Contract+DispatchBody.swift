@@ -175,7 +175,7 @@ extension Contract {
         guard let schedule, let member = parts.first(where: { $0.key == "schedule" }) else {
             return .init(action, id: id, meta: meta, sent: recorded)
         }
-        return try scheduled(action, schedule, id: id, sent: (recorded, sent.bytes[member.value]))
+        return try scheduled(action, schedule, id: id, sent: (recorded, sent.bytes[member.value]), by: store.access)
     }
 
     private func restoration(_ payload: JSONNode?, in node: JSONNode) throws(Problem) -> Restoration {

@@ -103,7 +103,8 @@ extension Contract {
     /// - Parameters:
     ///   - sent: the action as it is to be recorded, and the member as it was sent, without white space.
     func scheduled(
-        _ action: any Action, _ node: JSONNode, id: String?, sent: (action: [UInt8], schedule: ArraySlice<UInt8>)
+        _ action: any Action, _ node: JSONNode, id: String?, sent: (action: [UInt8], schedule: ArraySlice<UInt8>),
+        by access: Access
     ) throws(Problem) -> Transaction.Item {
         guard let members = node.members else {
             throw Self.badSchedule(node.pointer, "expected an object with \"after\" or \"at\"")
@@ -142,10 +143,12 @@ extension Contract {
             recorded += Array("\"id\":".utf8) + writer.bytes + Array(",".utf8)
         }
         recorded += Array("\"type\":\"\(StoreSchedule.type)\",\"payload\":{\"action\":".utf8) + sent.action
+        if let credential = access.credential { recorded += Array(",\"credential\":\"\(credential.rawValue)\"".utf8) }
         // The members of the schedule stand beside the action.
         recorded += Array(",".utf8) + sent.schedule.dropFirst() + Array("}".utf8)
         do throws(JSONFault) {
-            let schedule = try StoreSchedule(action, sent: sent.action, after: after, at: at, name: name)
+            let schedule = try StoreSchedule(
+                action, sent: sent.action, after: after, at: at, name: name, by: access.credential)
             return .init(schedule, id: id, sent: recorded)
         } catch { throw .unreadable(error) }
     }

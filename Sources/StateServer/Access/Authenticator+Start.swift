@@ -48,7 +48,7 @@ extension Authenticator {
                     ])
             }
         }
-        self.init(catalogue, tokens: tokens, file: watched, signed: signed, now: now, logger: logger)
+        self.init(catalogue, tokens: tokens, file: watched, signed: signed, now: now, date: date, logger: logger)
         warnWithoutAdministrator()
     }
 

@@ -9,7 +9,7 @@ internal import Synchronization
 /// The server's knowledge of the client of a request, without a verification.
 enum Recognition: Sendable {
     case known(Authentication)
-    /// The client has a JSON Web Token that ``Authenticator/verify(_:for:_:)`` has not seen yet, or no longer knows.
+    /// The client has a token that ``Authenticator/verify(_:for:_:)`` has not seen yet, or no longer knows.
     case unverified(String)
 }
 
@@ -21,9 +21,6 @@ final class Authenticator: Sendable {
         /// The access of every client, while no credential is asked for.
         var open: Access?
         var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
-        var unreadableSince: Instant?
-        /// Whether the file could not be read for so long that no credential is taken.
-        var isShut = false
         var failures = Failures()
 
         mutating func takeAccesses() -> [Access] {
@@ -39,9 +36,16 @@ final class Authenticator: Sendable {
     private let takesProxied: Bool
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
+    private let date: @Sendable () -> Timestamp
+    /// When the files were looked at last, and whether accesses have ended that nobody was told of.
+    private let looks = Mutex<(last: Instant?, hasEnded: Bool)>((nil, false))
     private let logger: Logger
     /// How long tokens and keys stay known while their file cannot be read: one of them may have been revoked.
     static let unreadableMax = Duration.seconds(10)
+    /// How near the end of a token is when its answers are not reused any more: longer than between two looks at the files.
+    static let reuseMargin = Duration.seconds(2)
+    /// The shortest time between two looks at the files because of unknown tokens.
+    static let lookPause = Duration.milliseconds(100)
 
     /// Makes an authenticator of some tokens.
     ///
@@ -53,8 +57,9 @@ final class Authenticator: Sendable {
     init(
         _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: WatchedFile<[TokenFile.Entry]?>? = nil,
         signed: SignedTokens? = nil, takesProxied: Bool = false, now: @escaping @Sendable () -> Instant,
-        logger: Logger
+        date: @escaping @Sendable () -> Timestamp = Timestamp.now, logger: Logger
     ) {
+        self.date = date
         self.takesProxied = takesProxied
         self.catalogue = catalogue
         self.file = file
@@ -69,7 +74,8 @@ final class Authenticator: Sendable {
 
     private static func add(_ entry: TokenFile.Entry, _ catalogue: Catalogue, to state: inout State) {
         guard let digest = entry.digest else { return }
-        state.accesses[digest] = (entry, Access(entry.grant, subject: entry.subject, in: catalogue))
+        let access = Access(entry.grant, subject: entry.subject, in: catalogue, expiry: entry.end, by: .file)
+        state.accesses[digest] = (entry, access)
     }
 
     var isProtected: Bool { state.withLock { $0.open == nil } }
@@ -80,23 +86,30 @@ final class Authenticator: Sendable {
     var faults: (tokens: String?, keys: String?) { (file?.fault, signed?.fault) }
 
     var grantees: [OperationsReport.Grantee] {
-        state.withLock { Array($0.accesses.values) }.map(\.entry).sorted { ($0.created, $0.id) < ($1.created, $1.id) }
+        state.withLock { $0.accesses.values.filter { !$0.access.hasEnded } }.map(\.entry)
+            .sorted { ($0.created, $0.id) < ($1.created, $1.id) }
             .map { .init(id: $0.id, subject: $0.subject, grant: $0.grant) }
     }
 
     /// Whether tokens can be judged: not while their file could not be read for so long that none is taken.
-    var canJudge: Bool { !state.withLock { $0.isShut } && signed?.isShut != true }
+    var canJudge: Bool { file?.isShut != true && signed?.isShut != true }
 
     /// The reason for which a subject may not dispatch an action any more, or nil.
     ///
-    /// A subject of no token in the file may be one of a JSON Web Token, which says only when it is shown what it allows.
-    func rejection(of action: any Action, by subject: String?) -> Rejection? {
-        guard let subject else { return nil }
+    /// A JSON Web Token says only when it is shown what it allows.
+    ///
+    /// - Parameter credential: the kind with which the action was scheduled; nil where an older program has not recorded it.
+    func rejection(of action: any Action, by subject: String?, with credential: CredentialKind?) -> Rejection? {
+        guard let subject, credential != .jwt || signed == nil else { return nil }
+        let now = date()
         let accesses = state.withLock { state in
-            state.open == nil ? state.accesses.values.filter { JSONPointer.sameBytes($0.entry.subject, subject) } : nil
+            state.open == nil
+                ? state.accesses.values.filter {
+                    JSONPointer.sameBytes($0.entry.subject, subject) && !$0.access.hasEnded(at: now)
+                } : nil
         }
         guard let accesses, !accesses.contains(where: { $0.access.dispatches(action) }) else { return nil }
-        if accesses.isEmpty, signed != nil { return nil }
+        if credential == nil, accesses.isEmpty, signed != nil { return nil }
         return Rejection(
             "token-revoked",
             accesses.isEmpty
@@ -105,14 +118,13 @@ final class Authenticator: Sendable {
     }
 
     var problemOfEndedAccess: Problem {
-        state.withLock { $0.isShut } || signed?.isShut == true ? .tokensUnreadable : .unauthorized
+        canJudge ? .unauthorized : .tokensUnreadable
     }
 
     func authenticate(_ request: Request) -> Recognition {
         let access: Access
-        let (open, isShut) = state.withLock { ($0.open, $0.isShut) }
-        if isShut { return .known(.refused(.tokensUnreadable)) }
-        if let open {
+        if file?.isShut == true { return .known(.refused(.tokensUnreadable)) }
+        if let open = state.withLock({ $0.open }) {
             guard takesProxied || !request.head.known.areOfProxy else { return .known(.refused(.openBehindProxy)) }
             access = open
         } else {
@@ -122,24 +134,29 @@ final class Authenticator: Sendable {
             case .token(let token):
                 let digest = Token.digest(token)
                 if let known = state.withLock({ $0.accesses[digest]?.access }) {
+                    // A client that held a good token has guessed nothing.
+                    if known.hasEnded(at: date()) { return .known(.refused(.unauthorized)) }
                     access = known
                     break
                 }
                 switch signed?.knowledge(of: digest) {
                 case .access(let known): access = known
-                // A client that held a good token has guessed nothing.
                 case .expired: return .known(.refused(.unauthorized))
                 case .nothing where SignedToken.isLike(token) && signed?.isShut == true:
                     return .known(.refused(.tokensUnreadable))
-                case .nothing where SignedToken.isLike(token) && mayFail(request.client): return .unverified(token)
-                case .nothing, nil: return .known(.refused(failure(of: request.client)))
+                case .nothing, nil:
+                    // A newer version of a file may have it.
+                    guard file != nil || signed != nil, mayFail(request.client) else {
+                        return .known(.refused(failure(of: request.client)))
+                    }
+                    return .unverified(token)
                 }
             }
         }
         return .known(.granted(access))
     }
 
-    /// Verifies a JSON Web Token after the earlier ones.
+    /// Looks at the files for a token, and verifies it, if it is a JSON Web Token, after the earlier ones.
     ///
     /// An address that has had its share of failures is refused without a verification.
     ///
@@ -148,15 +165,18 @@ final class Authenticator: Sendable {
     ///   - done: takes nil for a good token, whose access ``authenticate(_:)`` then finds, and the problem otherwise,
     /// on any thread.
     func verify(_ token: String, for client: String, _ done: @escaping @Sendable (Problem?) -> Void) -> Bool {
-        guard let signed else { preconditionFailure("only a server that takes JSON Web Tokens has any to verify") }
-        return verifications.run(for: client) { [self] in
+        verifications.run(for: client) { [self] in
+            if mayFail(client) { look(after: Self.lookPause) }
             let digest = Token.digest(token)
-            var knowledge = signed.knowledge(of: digest)
-            if case .nothing = knowledge, mayFail(client) { knowledge = signed.verify(token, digest) }
+            if state.withLock({ $0.accesses[digest] != nil }) { return done(nil) }
+            var knowledge = signed?.knowledge(of: digest)
+            if case .nothing? = knowledge, SignedToken.isLike(token), mayFail(client) {
+                knowledge = signed?.verify(token, digest)
+            }
             switch knowledge {
             case .access: done(nil)
             case .expired: done(.unauthorized)
-            case .nothing: done(failure(of: client))
+            case .nothing, nil: done(failure(of: client))
             }
         }
     }
@@ -173,23 +193,50 @@ final class Authenticator: Sendable {
 
     /// Reads the files of tokens and keys again if they have changed, and ends the accesses of expired tokens.
     func refresh() -> Bool {
-        let hasEnded = signed?.refresh(at: now()) ?? false
-        return reload() || hasEnded
+        look(after: .zero)
+        return looks.withLock { exchange(&$0.hasEnded, with: false) }
+    }
+
+    private func look(after pause: Duration) {
+        let now = now()
+        looks.withLock { looks in
+            if let last = looks.last, now - last < pause { return }
+            looks.last = now
+            let expired = expiring(by: date())
+            for access in expired { access.end() }
+            let hasEnded = signed?.refresh(at: now) ?? false
+            looks.hasEnded = reload() || hasEnded || !expired.isEmpty || looks.hasEnded
+        }
+    }
+
+    /// The accesses of tokens of the file that expire by a time, and have not been ended yet.
+    private func expiring(by time: Timestamp) -> [Access] {
+        state.withLock { $0.accesses.values.map(\.access) }.filter { !$0.hasEnded && $0.hasEnded(at: time) }
+    }
+
+    /// Whether a token is about to expire, so that kept answers must not be given to its client for much longer.
+    var isEndNear: Bool {
+        let time = date().advanced(by: Self.reuseMargin)
+        return signed?.hasEnds(by: time) ?? false || !expiring(by: time).isEmpty
     }
 
     private func reload() -> Bool {
         let entries: [TokenFile.Entry]?
-        switch file?.news() {
+        switch file?.news(at: now()) {
         case .content(let read): entries = read
         case .fault(let reason):
             // A client that is known stays known: a file that is half written or misspelled locks none out.
             logger.error("tokens not read", metadata: ["reason": .string(reason)])
-            return shutWhereUnreadable()
-        case nil: return shutWhereUnreadable()
+            return false
+        case .shut:
+            logger.error("no credential is taken until the token file can be read")
+            let ended = state.withLock { $0.takeAccesses() } + (signed?.forgetAll() ?? [])
+            for access in ended { access.end() }
+            return !ended.isEmpty
+        case nil: return false
         }
         let byDigest = Dictionary((entries ?? []).compactMap { entry in entry.digest.map { ($0, entry) } }) { $1 }
         let (ended, wasOpen) = state.withLock { state in
-            (state.unreadableSince, state.isShut) = (nil, false)
             let wasOpen = state.open != nil
             return (Self.take(byDigest, isThere: entries != nil, catalogue, into: &state), wasOpen)
         }
@@ -202,28 +249,10 @@ final class Authenticator: Sendable {
         return !ended.isEmpty
     }
 
-    /// Takes no credential any more where the file could not be read for a time, until it can.
-    private func shutWhereUnreadable() -> Bool {
-        guard file?.unreadableReason != nil else { return false }
-        let now = now()
-        let fromFile: [Access]? = state.withLock { state in
-            let since = state.unreadableSince ?? now
-            state.unreadableSince = since
-            guard !state.isShut, now - since >= Self.unreadableMax else { return nil }
-            state.isShut = true
-            return state.takeAccesses()
-        }
-        guard let fromFile else { return false }
-        logger.error("no credential is taken until the token file can be read")
-        let ended = fromFile + (signed?.forgetAll() ?? [])
-        for access in ended { access.end() }
-        return !ended.isEmpty
-    }
-
     /// Warns where clients need a token and none of the file allows everything; a JSON Web Token may.
     func warnWithoutAdministrator() {
         let isWithout = state.withLock { state in
-            state.open == nil && !state.accesses.values.contains { $0.entry.grant.isEverything }
+            state.open == nil && !state.accesses.values.contains { $0.entry.grant.isEverything && !$0.access.hasEnded }
         }
         guard isWithout, signed == nil else { return }
         logger.warning("no token can do everything; `token create --all` makes one")

@@ -16,7 +16,7 @@ struct RememberedTokens: Sendable {
     /// The tokens that are held, oldest first; also some that have ended.
     private var order: Deque<[UInt8]> = []
     private var heldCount = 0
-    private var earliestEnd = Timestamp(milliseconds: .max)
+    private(set) var earliestEnd = Timestamp(milliseconds: .max)
     private let heldMax: Int
     /// The tokens that have ended, with the time of that, and the order in which they are forgotten.
     private var ended: [[UInt8]: Timestamp] = [:]

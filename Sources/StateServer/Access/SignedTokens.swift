@@ -14,9 +14,6 @@ final class SignedTokens: Sendable {
         /// Why there is no key, or nil.
         var fault: String?
         var remembered = RememberedTokens()
-        var unreadableSince: Instant?
-        /// Whether the file could not be read for so long that no key is taken.
-        var isShut = false
     }
 
     private let state: Mutex<State>
@@ -51,7 +48,7 @@ final class SignedTokens: Sendable {
     var fault: String? { file.fault ?? state.withLock { $0.fault } }
 
     /// Whether no token is taken, because one of the keys may have been withdrawn in a file that cannot be read.
-    var isShut: Bool { state.withLock { $0.isShut } }
+    var isShut: Bool { file.isShut }
 
     enum Knowledge {
         case access(Access)
@@ -77,8 +74,8 @@ final class SignedTokens: Sendable {
                 throw TokenRefusal(claim, "that of a key of the file for \(token.algorithm.rawValue)")
             }
             let claims = try token.claims()
-            let (grant, end) = try rules.access(of: claims, at: date())
-            let knowledge = remember(claims.sub, grant, digest, key, until: end)
+            let access = try rules.access(of: claims, at: date())
+            let knowledge = remember(claims.sub, access.grant, digest, key, until: access.end)
             if case .expired = knowledge { log(TokenRefusal("exp", "later than now, with the leeway")) }
             return knowledge
         } catch {
@@ -103,7 +100,7 @@ final class SignedTokens: Sendable {
         _ subject: String, _ grant: Grant, _ digest: [UInt8], _ key: VerificationKey, until end: Timestamp
     ) -> Knowledge {
         let now = date()
-        let access = Access(grant, subject: subject, in: catalogue, expiry: end)
+        let access = Access(grant, subject: subject, in: catalogue, expiry: end, by: .jwt)
         return state.withLock { state in
             // The key may have gone since the verification began.
             guard state.keys.contains(key) else { return .nothing }
@@ -121,21 +118,22 @@ final class SignedTokens: Sendable {
     func refresh(at instant: Instant) -> Bool {
         let now = date()
         var ended = state.withLock { $0.remembered.removeEnded(at: now) }
-        ended += reload() + shutWhereUnreadable(at: instant)
+        ended += reload(at: instant)
         for access in ended { access.end() }
         return !ended.isEmpty
     }
 
+    func hasEnds(by time: Timestamp) -> Bool { state.withLock { $0.remembered.earliestEnd <= time } }
+
     /// Forgets every token, and returns their accesses: each request with a token needs another verification.
     func forgetAll() -> [Access] { state.withLock { $0.remembered.removeAll(except: []) } }
 
-    private func reload() -> [Access] {
-        switch file.news() {
+    private func reload(at now: Instant) -> [Access] {
+        switch file.news(at: now) {
         case .content(let read):
             let fault = keyFile.fault(in: read)
             let ended = state.withLock { state in
                 (state.keys, state.fault) = (read?.keys ?? [], fault)
-                (state.unreadableSince, state.isShut) = (nil, false)
                 return state.remembered.removeAll(except: state.keys)
             }
             logger.notice(
@@ -151,22 +149,14 @@ final class SignedTokens: Sendable {
             // The keys stay as they are: a file that is half written or misspelled locks no client out.
             logger.error("keys not read", metadata: ["reason": .string(reason)])
             return []
+        case .shut:
+            logger.error("no JSON Web Token is taken until the key file can be read")
+            return state.withLock { state in
+                state.keys = []
+                return state.remembered.removeAll(except: [])
+            }
         case nil: return []
         }
-    }
-
-    /// Takes no token any more where the file could not be read for a time, until it can.
-    private func shutWhereUnreadable(at now: Instant) -> [Access] {
-        guard unreadableReason != nil else { return [] }
-        let ended: [Access]? = state.withLock { state in
-            let since = state.unreadableSince ?? now
-            state.unreadableSince = since
-            guard !state.isShut, now - since >= Authenticator.unreadableMax else { return nil }
-            (state.isShut, state.keys) = (true, [])
-            return state.remembered.removeAll(except: [])
-        }
-        if ended != nil { logger.error("no JSON Web Token is taken until the key file can be read") }
-        return ended ?? []
     }
 }
 

@@ -2,6 +2,7 @@ internal import CCrypto
 internal import FoundationEssentials
 internal import StateHTTP
 internal import StateJSON
+internal import StateStore
 
 /// A bearer token: 256 random bits in text.
 struct Token: Sendable {
@@ -36,11 +37,14 @@ struct TokenFile: Sendable {
         /// The SHA-256 of the token, in hexadecimal behind `sha256:`.
         var hash: String
         var created: String
+        /// When it ends, as RFC 3339 has it; nil for never.
+        var expires: String?
         var grant: Grant
 
         /// Whether the members have the same bytes: two spellings of a name are two names.
         static func == (left: Entry, right: Entry) -> Bool {
-            zip(left.texts, right.texts).allSatisfy { $0.map { ExactText($0) } == $1.map { ExactText($0) } }
+            left.expires == right.expires
+                && zip(left.texts, right.texts).allSatisfy { $0.map { ExactText($0) } == $1.map { ExactText($0) } }
                 && (left.grant.others, left.grant.operate, left.grant.fork)
                     == (right.grant.others, right.grant.operate, right.grant.fork)
         }
@@ -71,7 +75,8 @@ struct TokenFile: Sendable {
         guard let bytes else { return nil }
         let tokens = try file.decode(bytes, as: Content.self).tokens
         for entry in tokens {
-            if let fault = entry.grant.fault ?? Access.fault(inSubject: entry.subject) {
+            let misfit = entry.expires != nil && entry.end == nil ? "expires is not a time as RFC 3339 has it" : nil
+            if let fault = entry.grant.fault ?? Access.fault(inSubject: entry.subject) ?? misfit {
                 throw SettingsFault(description: "the token file \(path) has a fault in \(entry.id): \(fault)")
             }
         }
@@ -94,12 +99,15 @@ struct TokenFile: Sendable {
 }
 
 extension TokenFile.Entry {
-    init(_ token: Token, subject: String, _ grant: Grant) {
+    /// When it ends; nil for never.
+    var end: Timestamp? { expires.flatMap { RFC3339.milliseconds($0) }.map { Timestamp(milliseconds: $0) } }
+
+    init(_ token: Token, subject: String, _ grant: Grant, expires: String? = nil) {
         let digest = Token.digest(token.text)
         self.init(
             id: "t" + digest.prefix(5).map(TokenFile.hexadecimal).joined(), subject: subject,
             hash: "sha256:" + digest.map(TokenFile.hexadecimal).joined(), created: Date().formatted(.iso8601),
-            grant: grant)
+            expires: expires, grant: grant)
     }
 
     var digest: [UInt8]? {

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import StateHTTP
 internal import StateJSON
 internal import StateJournal
+internal import StateStore
 
 struct TokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -59,15 +60,20 @@ struct TokenCreate: SettingsCommand {
     @Flag(help: "It may do everything.")
     var all = false
 
+    @Option(help: "When it ends: a time such as 2030-01-31T12:00:00Z, or after a time such as 90d, 12h, 30m or 45s.")
+    var expires: String?
+
     var options: SettingsOptions { place.options }
 
     func run(_ reading: SettingsReading) async throws {
+        let end = try expires.map { try Self.end($0, after: .now()) }
         let grant =
             all ? Grant.everything : Grant(read: read, dispatch: dispatch, others: others, operate: operate, fork: fork)
         if let fault = grant.newFault ?? Access.fault(inSubject: subject) { throw SettingsFault(description: fault) }
         let settings = reading.settings
         let token = Token()
-        let entry = TokenFile.Entry(token, subject: subject, grant)
+        let entry = TokenFile.Entry(
+            token, subject: subject, grant, expires: end.map { RFC3339.text(milliseconds: $0.milliseconds) })
         // A token needs no domain. Where that cannot be made, the start of the server says why.
         let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
         let ofGrant = catalogue.map { grant.warnings(in: $0) } ?? []
@@ -92,6 +98,18 @@ struct TokenCreate: SettingsCommand {
         Failure.say(readers.sentence)
         Failure.warn(warnings)
     }
+
+    /// The end of a token that a text names.
+    static func end(_ text: String, after now: Timestamp) throws(SettingsFault) -> Timestamp {
+        let units: [Character: Int64] = ["d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000]
+        let milliseconds = Int32(text.dropLast()).flatMap { count in
+            text.last.flatMap { units[$0] }.map { Int64(count) * $0 }
+        }
+        let end = milliseconds.map { now.milliseconds + $0 } ?? RFC3339.milliseconds(text) ?? 0
+        if end > now.milliseconds, end <= DueTime.latest.milliseconds { return Timestamp(milliseconds: end) }
+        let expected = "a time to come with its zone, such as 2030-01-31T12:00:00Z, or one such as 90d, 12h, 30m or 45s"
+        throw SettingsFault(description: "--expires must be \(expected)")
+    }
 }
 
 struct TokenList: SettingsCommand {
@@ -110,6 +128,7 @@ struct TokenList: SettingsCommand {
             let words =
                 grant.read.map { "read=\($0)" } + grant.dispatch.map { "dispatch=\($0)" }
                 + (grant.others ? ["others"] : []) + (grant.operate ? ["operate"] : []) + (grant.fork ? ["fork"] : [])
+                + (token.expires.map { ["expires=\($0)"] } ?? [])
             print(token.id, token.subject, token.created, words.joined(separator: " "), separator: "  ")
         }
     }

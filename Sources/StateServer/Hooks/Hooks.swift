@@ -103,7 +103,7 @@ final class Hooks: Sendable {
             switch watched.news() {
             case .content(let entries): take(entries)
             case .fault(let reason): report(unreadable: reason)
-            case nil: break
+            case .shut, nil: break
             }
             guard hasHooks.load(ordering: .relaxed) else { return }
             look()

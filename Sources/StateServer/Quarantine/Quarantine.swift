@@ -132,7 +132,7 @@ final class Quarantine: Sendable {
             take(entries)
             logger.notice("quarantine read", metadata: ["count": .stringConvertible(names.count)])
         case .fault(let reason): logger.error("quarantine not read", metadata: ["reason": .string(reason)])
-        case nil: break
+        case .shut, nil: break
         }
     }
 

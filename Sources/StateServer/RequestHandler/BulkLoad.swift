@@ -18,11 +18,11 @@ final class BulkLoad: Sendable {
     private let client: String
     private let store: any AnyStore
     private let loads: BulkLoads
-    private let isAbandoned: @Sendable () -> Bool
+    private let standing: @Sendable () -> DryRuns.Standing
 
     init(
         _ transactions: [Transaction], of client: String, into outcomes: LoadOutcomes, store: any AnyStore,
-        among loads: BulkLoads, isAbandoned: @escaping @Sendable () -> Bool = { false }
+        among loads: BulkLoads, standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
     ) {
         // A value that is compared or sent with each line may be large.
         let hasValues = transactions.contains { $0.isConditional || $0.wantsRepresentation }
@@ -31,7 +31,7 @@ final class BulkLoad: Sendable {
         self.client = client
         self.store = store
         self.loads = loads
-        self.isAbandoned = isAbandoned
+        self.standing = standing
     }
 
     /// Enqueues the first batch, and each further one after the turn of the one before.
@@ -71,7 +71,13 @@ final class BulkLoad: Sendable {
     }
 
     private func nextBatch() -> [Transaction]? {
-        guard !isAbandoned() else { return nil }
+        let standing = standing()
+        guard case .wanted = standing else {
+            if case .refused(let outcome) = standing {
+                progress.withLock { $0.outcomes.append(outcome, count: $0.rest.count) }
+            }
+            return nil
+        }
         // Half of the mailbox is for all loads together.
         let room = max(1, store.mailboxMax / 2 / max(1, loads.count))
         return progress.withLock { progress in

@@ -11,7 +11,11 @@ final class DryRuns: Sendable {
         var batch = BatchSize(first: 1)
     }
 
-    enum Standing { case wanted, abandoned, draining }
+    enum Standing {
+        case wanted, abandoned
+        /// What is left has this outcome.
+        case refused(Outcome)
+    }
 
     private let progress: Mutex<Progress>
     private let store: any AnyStore
@@ -45,15 +49,17 @@ final class DryRuns: Sendable {
         let standing = standing()
         // The rest of the run ends outside the lock: it is as long as the client has made it.
         let batch = progress.withLock { progress in
-            guard standing == .wanted else {
-                if standing == .draining { progress.outcomes.append(.draining, count: progress.rest.count) }
+            guard case .wanted = standing else {
+                if case .refused(let outcome) = standing {
+                    progress.outcomes.append(outcome, count: progress.rest.count)
+                }
                 return exchange(&progress.rest, with: [])
             }
             let batch = progress.rest.prefix(progress.batch.count)
             progress.rest = progress.rest.dropFirst(batch.count)
             return batch
         }
-        guard standing == .wanted, !batch.isEmpty else { return }
+        guard case .wanted = standing, !batch.isEmpty else { return }
         let begun = schedule.now()
         let outcomes = store.dryRun(batch, of: client)
         let cost = schedule.now() - begun

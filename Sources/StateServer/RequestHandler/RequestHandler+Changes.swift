@@ -112,7 +112,8 @@ extension RequestHandler {
             // The client may ask again as soon as it has the answer, and this request then counts no more.
             slowReads.end(exchange)
             guard let found, let watched = watch.request as? WatchedRequest else { return }
-            answer(exchange, slowResponse(to: watched, found))
+            answer(
+                exchange, endedAccess(of: exchange).map { respond($0, requestID) } ?? slowResponse(to: watched, found))
         }
         metrics.waitBegan(watch.route)
         return .waiting(atMost: time(of: wait))

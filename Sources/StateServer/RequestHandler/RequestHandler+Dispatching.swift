@@ -53,13 +53,12 @@ extension RequestHandler {
             // The answers to many lines take long to write; this thread runs the turns.
             if isLong || outcomes.hasValues { schedule.slow(.parse, exchange.client, write) } else { write() }
         }
-        let isAbandoned = { @Sendable in exchange.isOver || exchange.hasHungUp }
         if transactions.first?.purpose == .dryRun {
-            return dryRun(transactions, into: outcomes, exchange, name, isAbandoned: isAbandoned, end)
-                ?? (isLong ? .workingLong : .working())
+            return dryRun(transactions, into: outcomes, exchange, name, end) ?? (isLong ? .workingLong : .working())
         }
         BulkLoad(
-            transactions, of: exchange.client, into: outcomes, store: store, among: bulkLoads, isAbandoned: isAbandoned
+            transactions, of: exchange.client, into: outcomes, store: store, among: bulkLoads,
+            standing: { [self] in standing(of: exchange) }
         ).run(end)
         return isLong ? .workingLong : .working()
     }
@@ -71,9 +70,9 @@ extension RequestHandler {
         guard let outcomes = LoadOutcomes(of: 1, valuesBytesMax: .max, in: gauges.memory) else {
             return .now(respond(.memoryExhausted, name.id))
         }
-        let isAbandoned = { @Sendable in exchange.isOver }
-        return dryRun([transaction], into: outcomes, exchange, name, isAbandoned: isAbandoned) { [self] outcomes in
+        return dryRun([transaction], into: outcomes, exchange, name, isWhole: true) { [self] outcomes in
             defer { outcomes.release() }
+            if let problem = endedAccess(of: exchange) { return answer(exchange, respond(problem, name.id)) }
             guard let outcome = outcomes.all.first else { return }
             note(outcome, name)
             // A single dry run without its patch would say nothing.
@@ -84,22 +83,31 @@ extension RequestHandler {
 
     private func dryRun(
         _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange, _ name: RequestName,
-        isAbandoned: @escaping @Sendable () -> Bool, _ done: @escaping @Sendable (LoadOutcomes) -> Void
+        isWhole: Bool = false, _ done: @escaping @Sendable (LoadOutcomes) -> Void
     ) -> Reply? {
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
             outcomes.release()
             return .now(respond(.tooManyReads(refusal), name.id))
         }
-        let standing = { @Sendable [self] () -> DryRuns.Standing in
-            isAbandoned() ? .abandoned : isDraining.load(ordering: .relaxed) ? .draining : .wanted
-        }
         DryRuns(
-            transactions, into: outcomes, store: store, on: schedule, for: exchange.client, standing: standing
+            transactions, into: outcomes, store: store, on: schedule, for: exchange.client,
+            standing: { [self] in
+                isDraining.load(ordering: .relaxed) ? .refused(.draining) : standing(of: exchange, isWhole: isWhole)
+            }
         ).run { [slowReads] outcomes in
             slowReads.end(exchange)
             done(outcomes)
         }
         return nil
+    }
+
+    /// Whether the rest of a request is still wanted, and may be carried out.
+    ///
+    /// - Parameter isWhole: whether the client may have finished sending.
+    private func standing(of exchange: Exchange, isWhole: Bool = false) -> DryRuns.Standing {
+        if exchange.isOver || !isWhole && exchange.hasHungUp { return .abandoned }
+        guard endedAccess(of: exchange) != nil else { return .wanted }
+        return .refused(.rejected(Rejection("token-revoked", "the token has ended since the request came"), index: 0))
     }
 
     /// Answers a POST; a long representation is indented on a read queue, because this thread serves others.

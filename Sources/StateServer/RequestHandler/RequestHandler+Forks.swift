@@ -86,13 +86,14 @@ extension RequestHandler {
             do {
                 let isOver = { [self] in
                     exchange.isOver || exchange.hasHungUp || isDraining.load(ordering: .relaxed)
+                        || endedAccess(of: exchange) != nil
                 }
                 guard let fork = try draft.advance(schedule.now, isOver: isOver) else {
                     guard isOver() else { return advance(draft, forks, exchange, requestID, style) }
                     slowReads.end(exchange)
                     forks.abandon(draft.place)
                     // Where the client has gone nobody gets it, but the transport waits for an answer.
-                    return answer(exchange, respond(.draining, requestID))
+                    return answer(exchange, respond(endedAccess(of: exchange) ?? .draining, requestID))
                 }
                 let description = forks.add(fork, from: draft.from, to: draft.to, at: draft.place) { store, name in
                     handler(of: store, named: name)

@@ -204,7 +204,7 @@ extension RequestHandler {
                 guard let response else { return takeTurn() }
                 // The client may ask again as soon as it has the answer, and this request then counts no more.
                 slowReads.end(exchange)
-                answer(exchange, response)
+                answer(exchange, endedAccess(of: exchange).map { respond($0, requestID) } ?? response)
             }
         }
         takeTurn()

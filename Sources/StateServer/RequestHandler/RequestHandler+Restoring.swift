@@ -22,6 +22,7 @@ extension RequestHandler {
                 let hasLooked = transaction.tagGuard?.pointer == .root
                 let found = transaction.restoring(
                     try store.stateToRestore(like: past), ifAt: hasLooked ? nil : base)
+                if let problem = endedAccess(of: exchange) { throw problem }
                 slowReads.end(exchange)
                 reply = dispatch(found, of: request, exchange, name)
             } catch {

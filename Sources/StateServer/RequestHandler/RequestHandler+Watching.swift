@@ -48,7 +48,7 @@ extension RequestHandler: WatchReceiver {
     func slowly(_ group: [WatchedRequest], _ work: @escaping @Sendable ([WatchedRequest]) -> Void) {
         for (client, group) in Dictionary(grouping: group, by: \.exchange.client) {
             schedule.slow(.read, client) {
-                let open = group.filter { !$0.exchange.isOver }
+                let open = group.filter { !$0.exchange.isOver && !self.refuseEndedAccess(of: $0.exchange) }
                 if !open.isEmpty { work(open) }
             }
         }
@@ -77,9 +77,16 @@ extension RequestHandler: WatchReceiver {
         // Nothing is read for a client that has gone.
         guard !watched.exchange.isOver else { return }
         schedule.slow(.read, watched.exchange.client) { [self] in
-            guard !watched.exchange.isOver else { return }
+            guard !watched.exchange.isOver, !refuseEndedAccess(of: watched.exchange) else { return }
             answer(watched.exchange, evaluating(for: watched.exchange) { slowResponse(to: watched, change) })
         }
+    }
+
+    /// Refuses a request that has waited, if its client has lost its access meanwhile; returns whether it has.
+    private func refuseEndedAccess(of exchange: Exchange) -> Bool {
+        guard let problem = endedAccess(of: exchange) else { return false }
+        answer(exchange, respond(problem, requestID(of: exchange)))
+        return true
     }
 
     /// The answer to one request, by the encoding of a large value or a search for its commits, on a read queue.

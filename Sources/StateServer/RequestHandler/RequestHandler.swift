@@ -118,7 +118,7 @@ final class RequestHandler: Sendable {
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id, requestNumbers)
         if let fields = addedFields(of: request) { exchange.add(fields) }
-        let remembered = RememberedHead.of(request)
+        let remembered = RememberedHead.of(request, at: schedule.time())
         let authentication: Authentication
         switch remembered.map({ .known(.granted($0.access)) }) ?? authenticator.authenticate(request) {
         case .known(let known): authentication = known
@@ -126,6 +126,7 @@ final class RequestHandler: Sendable {
         }
         let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: authentication)
         if case .granted(let access) = authentication {
+            exchange.credential = access
             if let share = access.share { exchange.count(toShareOf: share) }
             // The body of another method is not read.
             if request.method == .post, request.body.count > Self.quickBytesMax {
@@ -133,6 +134,13 @@ final class RequestHandler: Sendable {
             }
         }
         return carryOut(plan(for: request, remembered, in: circumstances), of: request, exchange, name)
+    }
+
+    /// The problem of a client whose access has ended since its request came, or ends within a time, or nil.
+    func endedAccess(of exchange: Exchange, within time: Duration = .zero) -> Problem? {
+        let access = exchange.credential as? Access
+        let hasEnded = access?.hasEnded(at: schedule.time().advanced(by: time)) ?? false
+        return hasEnded ? authenticator.problemOfEndedAccess : nil
     }
 
     /// Reads a request into a plan, and keeps in the head cache what the plan says to remember of its head.
@@ -193,6 +201,9 @@ final class RequestHandler: Sendable {
             let plan = plan(for: request, in: circumstances)
             // The client may ask again as soon as it has the answer, and this request then counts no more.
             slowReads.end(exchange)
+            if let problem = endedAccess(of: exchange) {
+                return answer(exchange, respond(problem, circumstances.name.id))
+            }
             complete(carryOut(plan, of: request, exchange, circumstances.name), exchange)
             store.flush()
         }
@@ -256,8 +267,10 @@ final class RequestHandler: Sendable {
             return .now(response)
         case .reusable(var response):
             finish(&response, exchange.trace)
-            // While the server is stale, the answers tell how old they are, and that grows.
-            return staleness == nil ? .reusable(response) : .now(response)
+            // While the server is stale, the answers tell how old they are, and that grows. The transport does not ask whether
+            // a token still counts.
+            let isNearEnd = endedAccess(of: exchange, within: Authenticator.reuseMargin) != nil
+            return staleness == nil && !isNearEnd ? .reusable(response) : .now(response)
         case .streaming(var response, let heartbeat):
             finish(&response, exchange.trace)
             return .streaming(response, heartbeat: heartbeat)

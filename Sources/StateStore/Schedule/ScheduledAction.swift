@@ -22,6 +22,8 @@ package final class ScheduledAction: Sendable {
     package let id: String?
     /// Whether a reducer has scheduled it, and not its sender: no grant is asked then, as for what a reducer does at once.
     package let isOfReducer: Bool
+    /// The kind of credential of the client that has scheduled it; nil for none, and for an entry of an older program.
+    package let credential: CredentialKind?
 
     /// The scheduled actions that have led to an action, each of which was scheduled by the one before.
     package struct Chain: Sendable, Equatable {
@@ -37,9 +39,9 @@ package final class ScheduledAction: Sendable {
 
     init(
         name: ScheduledName, due: Timestamp, version: Version, index: Int, root: String?, chain: Chain,
-        action: [UInt8], type: String, id: String?, isOfReducer: Bool = false
+        action: [UInt8], type: String, id: String?, isOfReducer: Bool = false, credential: CredentialKind? = nil
     ) {
-        self.isOfReducer = isOfReducer
+        (self.isOfReducer, self.credential) = (isOfReducer, credential)
         (self.name, self.due, self.version, self.index, self.root) = (name, due, version, index, root)
         (self.chain, self.action, self.type, self.id) = (chain, action, type, id)
     }
@@ -59,6 +61,14 @@ package final class ScheduledAction: Sendable {
 
     /// About how many bytes of memory it takes.
     var weight: Int { 400 + action.count }
+}
+
+/// What a client proves with that it may dispatch an action.
+package enum CredentialKind: String, Sendable, Codable {
+    /// A token of the token file.
+    case file
+    /// A JSON Web Token.
+    case jwt
 }
 
 /// The name of a scheduled action: one that a subject has given, or the place of a document that expires.
@@ -136,6 +146,7 @@ extension ScheduledAction {
             writer.key("reducer", &isFirst)
             writer.bool(true)
         }
+        writer.member("credential", credential?.rawValue, &isFirst)
         writer.key("action", &isFirst)
         writer.raw(action)
     }
@@ -153,6 +164,7 @@ extension ScheduledAction {
         var (name, place, by, rootID): (String?, String?, String?, String?)
         var action: JSONNode?
         var isOfReducer = false
+        var credential: CredentialKind?
         node.members?.visit { key, value in
             switch key {
             case "name": name = value.string
@@ -165,6 +177,7 @@ extension ScheduledAction {
             case "chain": count = value.integer ?? 0
             case "root": rootID = value.string
             case "reducer": isOfReducer = value.value == .bool(true)
+            case "credential": credential = value.string.flatMap(CredentialKind.init)
             case "action": action = value
             default: break
             }
@@ -182,7 +195,7 @@ extension ScheduledAction {
             version: version, index: Int(index), root: rootID.map(root),
             chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: text,
             type: shared(type),
-            id: ScheduledAction.member("id", of: action), isOfReducer: isOfReducer)
+            id: ScheduledAction.member("id", of: action), isOfReducer: isOfReducer, credential: credential)
     }
 
     static func member(_ name: String, of action: JSONNode) -> String? {

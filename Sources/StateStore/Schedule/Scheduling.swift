@@ -6,7 +6,7 @@ final class Scheduling: Sendable {
     enum Request: Sendable {
         /// UTF-8 JSON of the action, its time, its name, which is empty for an action without one, and whether the client
         /// itself has asked for it, and not a reducer.
-        case put([UInt8], DueTime, ScheduledName, byClient: Bool = false)
+        case put([UInt8], DueTime, ScheduledName, byClient: Bool = false, credential: CredentialKind? = nil)
         case remove(ScheduledName)
         case end(atOrBelow: JSONPointer)
         case endElements(inArray: JSONPointer, from: Int)
@@ -24,7 +24,7 @@ final class Scheduling: Sendable {
 
     func add(_ request: Request) {
         isUsed.store(true, ordering: .relaxed)
-        if case .put(_, _, let name, _) = request, name.isPlace { hasPlacesFlag.store(true, ordering: .relaxed) }
+        if case .put(_, _, let name, _, _) = request, name.isPlace { hasPlacesFlag.store(true, ordering: .relaxed) }
         requests.withLock { $0.append(request) }
     }
 
@@ -87,7 +87,8 @@ struct ScheduleStep {
         _ request: Scheduling.Request, _ decode: (JSONNode) throws(Rejection) -> any Action
     ) throws(Rejection) {
         switch request {
-        case .put(let action, let due, let name, let byClient): try put(action, due, name, byClient, decode)
+        case .put(let action, let due, let name, let byClient, let credential):
+            try put(action, due, name, byClient, credential, decode)
         case .remove(let name): remove(name, .cancelled)
         case .end(let pointer):
             for place in schedule.places(atOrBelow: pointer.description) { remove(place.name, .ended) }
@@ -110,7 +111,7 @@ struct ScheduleStep {
     }
 
     private mutating func put(
-        _ action: [UInt8], _ due: DueTime, _ name: ScheduledName, _ byClient: Bool,
+        _ action: [UInt8], _ due: DueTime, _ name: ScheduledName, _ byClient: Bool, _ credential: CredentialKind?,
         _ decode: (JSONNode) throws(Rejection) -> any Action
     ) throws(Rejection) {
         let node: JSONNode
@@ -136,7 +137,8 @@ struct ScheduleStep {
         let entry = ScheduledAction(
             name: name, due: time, version: version, index: added.count, root: root,
             chain: chain ?? .init(count: 0, since: self.time), action: action, type: decoded.typeName,
-            id: ScheduledAction.member("id", of: node), isOfReducer: !byClient && !name.isPlace)
+            id: ScheduledAction.member("id", of: node), isOfReducer: !byClient && !name.isPlace,
+            credential: credential)
         changes.append(.put(entry, replacing: schedule.put(entry)))
         added.append(entry)
     }

@@ -39,6 +39,7 @@ package struct StoreSchedule: ValidatedAction {
     let after: Double?
     let at: String?
     let name: String?
+    let credential: CredentialKind?
     /// The action as it was decoded, and as it was sent; nil in a replay.
     private let sent: (action: any Action, bytes: [UInt8])?
 
@@ -46,13 +47,15 @@ package struct StoreSchedule: ValidatedAction {
     ///
     /// - Throws: ``JSONFault`` where the bytes are not JSON.
     package init(
-        _ action: any Action, sent bytes: [UInt8], after: Double?, at: String?, name: String?
+        _ action: any Action, sent bytes: [UInt8], after: Double?, at: String?, name: String?,
+        by credential: CredentialKind? = nil
     ) throws(JSONFault) {
+        self.credential = credential
         self.action = try JSONValue(parsing: bytes, depthMax: 1000)
         (sent, self.after, self.at, self.name) = ((action, bytes), after, at, name)
     }
 
-    private enum CodingKeys: String, CodingKey { case action, after, at, name }
+    private enum CodingKeys: String, CodingKey { case action, after, at, name, credential }
 
     package init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
@@ -60,6 +63,7 @@ package struct StoreSchedule: ValidatedAction {
         after = try members.decodeIfPresent(Double.self, forKey: .after)
         at = try members.decodeIfPresent(String.self, forKey: .at)
         name = try members.decodeIfPresent(String.self, forKey: .name)
+        credential = try members.decodeIfPresent(CredentialKind.self, forKey: .credential)
         sent = nil
     }
 
@@ -69,6 +73,7 @@ package struct StoreSchedule: ValidatedAction {
         try members.encodeIfPresent(after, forKey: .after)
         try members.encodeIfPresent(at, forKey: .at)
         try members.encodeIfPresent(name, forKey: .name)
+        try members.encodeIfPresent(credential, forKey: .credential)
     }
 
     package func validate() throws(Rejection) { try (sent?.action as? any ValidatedAction)?.validate() }
@@ -80,7 +85,7 @@ package struct StoreSchedule: ValidatedAction {
         // Of a client, also an action that is due at once is one of the schedule.
         if after == 0 { due = .at(Timestamp(milliseconds: 0)) }
         let name = ScheduledName(name ?? "", by: context.subject)
-        context.scheduling?.add(.put(sent?.bytes ?? action.text, due, name, byClient: true))
+        context.scheduling?.add(.put(sent?.bytes ?? action.text, due, name, byClient: true, credential: credential))
     }
 }
 

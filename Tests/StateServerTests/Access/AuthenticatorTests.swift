@@ -230,6 +230,43 @@ struct AuthenticatorTests {
         #expect(await door.access(Self.token(key: "b", exp: 9000)) != nil)
     }
 
+    @Test("a new key counts with the first token that it has signed")
+    func newKey() async throws {
+        let door = try Door()
+        #expect(await door.access(Self.token(key: "a")) != nil)
+
+        try door.write(["a", "b", "c"])
+        #expect(await door.access(Self.token(key: "c")) != nil)
+    }
+
+    @Test("what was scheduled with a JSON Web Token asks no token of the file, and what was with one of the file does")
+    func scheduled() throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "keys-\(UUID().uuidString).json")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let x = String(repeating: "A", count: 43)
+        try Data(#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"\#(x)"}]}"#.utf8).write(to: file)
+        let catalogue = try CompiledDomain(Demo()).catalogue
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let signed = try SignedTokens(
+            KeyFile(path: file.path), ClaimRules(leeway: .zero), catalogue, date: Timestamp.now, logger: logger)
+        let weak = TokenFile.Entry(Token(), subject: "weak", Grant(read: ["/counter"]))
+        let strong = TokenFile.Entry(Token(), subject: "strong", .everything)
+        func isDispatched(_ subject: String?, _ credential: CredentialKind?, _ signed: SignedTokens?) -> Bool {
+            let authenticator = Authenticator(
+                catalogue, tokens: [weak, strong], signed: signed, now: { Instant(nanoseconds: 0) }, logger: logger)
+            return authenticator.rejection(of: Demo.Add(amount: 1), by: subject, with: credential) == nil
+        }
+
+        let subjects = ["weak", "strong", "gone", nil]
+        #expect(subjects.map { isDispatched($0, .file, signed) } == [false, true, false, true])
+        #expect(subjects.map { isDispatched($0, .jwt, signed) } == [true, true, true, true])
+        // A server that takes none any more has only its file to ask.
+        #expect(subjects.map { isDispatched($0, .jwt, nil) } == [false, true, false, true])
+        // An entry of an older program.
+        #expect(subjects.map { isDispatched($0, nil, signed) } == [false, true, true, true])
+        #expect(subjects.map { isDispatched($0, nil, nil) } == [false, true, false, true])
+    }
+
     @Test("a start refuses a file that has no key for signatures")
     func starts() throws {
         #expect(throws: SettingsFault.self) { _ = try Door(keys: ["bad"]) }

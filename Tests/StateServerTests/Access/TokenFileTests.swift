@@ -108,6 +108,156 @@ struct TokenFileTests {
     }
 }
 
+@Suite("The end of a token of the file")
+struct TokenEndTests {
+    @Test(
+        "an end is a time to come, or a number with a unit",
+        arguments: [
+            ("2030-01-31T12:00:00Z", 1_896_091_200_000), ("2030-01-31T12:00:00+01:00", 1_896_087_600_000),
+            ("1s", 1_000_001_000), ("45m", 1_002_700_000), ("12h", 1_043_200_000), ("90d", 8_776_000_000),
+            ("99999d", 8_640_913_600_000),
+        ] as [(String, Int64)])
+    func ends(text: String, milliseconds: Int64) throws {
+        let now = Timestamp(milliseconds: 1_000_000_000)
+
+        #expect(try TokenCreate.end(text, after: now) == Timestamp(milliseconds: milliseconds))
+    }
+
+    @Test(
+        "any other text is refused",
+        arguments: [
+            "", "d", "0d", "-1d", "1.5h", "5", "5w", "1 d", "2999999d", "99999999999999999999d", "1970-01-01T00:00:00Z",
+            "2030-01-31T12:00:00", "2030-01-31", "tomorrow", "٣d",
+        ])
+    func refused(text: String) {
+        #expect(throws: SettingsFault.self) { try TokenCreate.end(text, after: Timestamp(milliseconds: 1_000_000_000)) }
+    }
+
+    @Test("an entry keeps its end, one of an older program has none, and one that cannot be read is a fault")
+    func entries() throws {
+        let file = try Place().file
+        let old = entry("a").entry
+        let brief = TokenFile.Entry(Token(), subject: "b", .everything, expires: "2030-01-31T12:00:00.000Z")
+        try file.change { $0 = [old, brief] }
+        #expect(try file.read()?.map(\.end) == [nil, Timestamp(milliseconds: 1_896_091_200_000)])
+
+        var wrong = brief
+        wrong.expires = "soon"
+        #expect(wrong != brief)
+        try file.change { $0 = [wrong] }
+        #expect(throws: SettingsFault.self) { try file.read() }
+    }
+}
+
+@Suite("A token that the server does not know yet", .timeLimit(.minutes(5)))
+struct NewTokenTests {
+    private final class Clock: Sendable {
+        let seconds = Mutex(1000.0)
+    }
+
+    /// The codes of the answers to a token, in which nil stands for one that is taken.
+    private func code(_ token: String, _ authenticator: Authenticator, client: String = "192.0.2.1") async -> String? {
+        let request = Request(target: "/v1/state", fields: [.authorization: "Bearer \(token)"], client: client)
+        switch authenticator.authenticate(request) {
+        case .known(.granted): return nil
+        case .known(.refused(let problem)): return problem.code
+        case .unverified(let text):
+            let problem: Problem? = await withCheckedContinuation { continuation in
+                if !authenticator.verify(text, for: client, { continuation.resume(returning: $0) }) {
+                    continuation.resume(returning: .tooManyVerifications)
+                }
+            }
+            if let problem { return problem.code }
+            guard case .known(.granted) = authenticator.authenticate(request) else { return "not known" }
+            return nil
+        }
+    }
+
+    @Test("a token counts with its first request, and the file is looked at ten times a second at most")
+    func newer() async throws {
+        let (place, clock) = (try Place(), Clock())
+        let first = entry("first")
+        try place.file.change { $0 = [first.entry] }
+        let authenticator = Authenticator(
+            try CompiledDomain(Demo()).catalogue, tokens: try place.file.read(),
+            file: WatchedFile(place.file.file, decode: place.file.entries),
+            now: { Instant(nanoseconds: Int64(clock.seconds.withLock { $0 } * 1e9)) },
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        #expect(await code(first.token, authenticator) == nil)
+
+        for number in 0..<5 {
+            let made = entry("s\(number)")
+            try place.file.change { $0 = ($0 ?? []) + [made.entry] }
+            #expect(await code(made.token, authenticator) == nil)
+            // The same tenth of a second again.
+            let late = entry("late\(number)")
+            try place.file.change { $0 = ($0 ?? []) + [late.entry] }
+            #expect(await code(late.token, authenticator) == "unauthorized")
+            clock.seconds.withLock { $0 += 0.1 }
+            #expect(await code(late.token, authenticator) == nil)
+            clock.seconds.withLock { $0 += 1 }
+        }
+        #expect(await code("sk_unknown", authenticator) == "unauthorized")
+        // A look that finds a token gone ends its access, and the next refresh says so.
+        try place.file.change { $0?.removeAll { $0.subject == "first" } }
+        clock.seconds.withLock { $0 += 1 }
+        #expect(await code("sk_unknown", authenticator) == "unauthorized")
+        #expect(await code(first.token, authenticator) == "unauthorized")
+        #expect(authenticator.refresh())
+        #expect(!authenticator.refresh())
+    }
+
+    @Test("an address that has used up its failures is refused without a look")
+    func throttled() async throws {
+        let (place, clock) = (try Place(), Clock())
+        try place.file.change { $0 = [entry("first").entry] }
+        let authenticator = Authenticator(
+            try CompiledDomain(Demo()).catalogue, tokens: try place.file.read(),
+            file: WatchedFile(place.file.file, decode: place.file.entries),
+            now: { Instant(nanoseconds: Int64(clock.seconds.withLock { $0 } * 1e9)) },
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+
+        var codes: [String?] = []
+        for number in 0..<25 { codes.append(await code("sk_\(number)", authenticator)) }
+
+        #expect(codes.count { $0 == "unauthorized" } == 20 && codes.count { $0 == "too-many-failures" } == 5)
+        let made = entry("new")
+        try place.file.change { $0 = ($0 ?? []) + [made.entry] }
+        #expect(await code(made.token, authenticator) == "too-many-failures")
+        #expect(await code(made.token, authenticator, client: "192.0.2.2") == "unauthorized")
+        clock.seconds.withLock { $0 += 0.1 }
+        #expect(await code(made.token, authenticator, client: "192.0.2.2") == nil)
+    }
+
+    @Test("a token of the file ends at its time, and does not count as unknown then")
+    func ends() async throws {
+        let (place, clock) = (try Place(), Clock())
+        let token = Token()
+        try place.file.change {
+            $0 = [TokenFile.Entry(token, subject: "brief", .everything, expires: "1970-01-01T00:20:00Z")]
+        }
+        let authenticator = Authenticator(
+            try CompiledDomain(Demo()).catalogue, tokens: try place.file.read(),
+            file: WatchedFile(place.file.file, decode: place.file.entries),
+            now: { Instant(nanoseconds: Int64(clock.seconds.withLock { $0 } * 1e9)) },
+            date: { Timestamp(milliseconds: Int64(clock.seconds.withLock { $0 } * 1000)) },
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        clock.seconds.withLock { $0 = 1197 }
+        #expect(await code(token.text, authenticator) == nil)
+        #expect(!authenticator.refresh() && !authenticator.isEndNear)
+        clock.seconds.withLock { $0 = 1199.9 }
+        #expect(!authenticator.refresh() && authenticator.isEndNear)
+        #expect(await code(token.text, authenticator) == nil)
+        #expect(authenticator.rejection(of: Demo.Add(amount: 1), by: "brief", with: .file) == nil)
+
+        clock.seconds.withLock { $0 = 1200 }
+        for _ in 0..<50 { #expect(await code(token.text, authenticator) == "unauthorized") }
+        #expect(authenticator.rejection(of: Demo.Add(amount: 1), by: "brief", with: .file)?.code == "token-revoked")
+        #expect(authenticator.refresh())
+        #expect(!authenticator.refresh() && !authenticator.isEndNear && authenticator.grantees.isEmpty)
+    }
+}
+
 @Suite("A token file that cannot be read", .timeLimit(.minutes(5)))
 struct UnreadableTokensTests {
     private final class Clock: Sendable {

@@ -79,7 +79,7 @@ final class Stage {
         (settings.mailboxActionsMax, settings.idempotencyKeysMax) = (10, 10)
         let handler = RequestHandler(
             authenticator: Authenticator(
-                model.catalogue, tokens: setting.tokens, now: { schedule.now },
+                model.catalogue, tokens: setting.tokens, now: { schedule.now }, date: { schedule.timestamp },
                 logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() }),
             origins: AllowedOrigins(setting.origins),
             contract: Contract(
@@ -93,19 +93,25 @@ final class Stage {
         store.beginFiring {
             true
         } judge: { [authenticator = handler.authenticator] in
-            $0.isOfReducer ? nil : authenticator.rejection(of: $1, by: $0.name.by)
+            $0.isOfReducer ? nil : authenticator.rejection(of: $1, by: $0.name.by, with: $0.credential)
         }
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
         self.schedule = schedule
+    }
+
+    /// Sends a request, and leaves its slow work for later.
+    @discardableResult
+    func send(_ request: Request) -> (number: Int, exchange: Exchange) {
+        requestsCount += 1
+        let number = requestsCount
+        return (number, transport.send(request) { [mail] in mail.add($0, to: number) })
     }
 
     /// Sends a request, runs all work that follows from it, and returns its answer, or nil when the request waits.
     ///
     /// The answer of a stream is what the stream has sent by then.
     func receive(_ request: Request) -> (number: Int, answer: Response?) {
-        requestsCount += 1
-        let number = requestsCount
-        let exchange = transport.send(request) { [mail] in mail.add($0, to: number) }
+        let (number, exchange) = send(request)
         run()
         guard let found = mail[number], let answer = found.answer else { return (number, nil) }
         if found.isStream { transport.hangUp(exchange) }

@@ -79,11 +79,11 @@ extension Store where State == Ticker.State {
 
 private func scheduled(
     _ action: some Action, after seconds: Double? = nil, at: String? = nil, name: String? = nil, by: String? = nil,
-    id: String? = nil
+    id: String? = nil, with credential: CredentialKind? = nil
 ) throws -> Transaction {
     var writer = JSONWriter()
     try action.writeRecord(id: id, meta: nil, to: &writer)
-    let schedule = try StoreSchedule(action, sent: writer.bytes, after: seconds, at: at, name: name)
+    let schedule = try StoreSchedule(action, sent: writer.bytes, after: seconds, at: at, name: name, by: credential)
     return Transaction([.init(schedule, id: id)], subject: by)
 }
 
@@ -450,7 +450,9 @@ struct ScheduleHistoryTests {
             case 0, 1:
                 let seconds = Double(Int.random(in: 0..<4000, using: &generator)) / 1000
                 let outcome = store.submitNow(
-                    try scheduled(Ticker.Note(text: "\(step)"), after: seconds, name: name, by: subject))
+                    try scheduled(
+                        Ticker.Note(text: "\(step)"), after: seconds, name: name, by: subject,
+                        with: [nil, .file, .jwt].randomElement(using: &generator) ?? nil))
                 model.entries[key] = (time + Int64(seconds * 1000), outcome.receipt?.version ?? 0, "\(step)")
             case 2:
                 let outcome = store.submitNow(unscheduled(name, by: subject))
@@ -490,6 +492,37 @@ struct ScheduleHistoryTests {
 
         #expect(saved.bytes == Array("{}".utf8))
         #expect(try SavedState(saved: saved.bytes).schedule.isEmpty)
+    }
+
+    @Test("the kind of the credential is recorded, and the judge is told of it; an older entry has none")
+    func credentials() throws {
+        let wall = Wall()
+        let store = try Store.ticker(wall)
+        let judged = Mutex<[CredentialKind?]>([])
+        store.beginFiring(judge: { scheduled, _ in
+            judged.withLock { $0.append(scheduled.credential) }
+            return nil
+        })
+        for credential in [CredentialKind.file, .jwt, nil] {
+            _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1, by: "ada", with: credential))
+        }
+        let saved = SavedState(Array("{}".utf8), store.latest.schedule)
+        #expect(try SavedState(saved: saved.bytes).schedule == store.latest.schedule)
+        #expect(String(decoding: saved.bytes, as: UTF8.self).contains(#""credential":"jwt""#))
+
+        store.turn(wall, to: 1000)
+
+        #expect(judged.withLock { $0 } == [.file, .jwt, nil])
+        for (member, kind) in [("", nil), (#","credential":"jwt""#, .jwt), (#","credential":"x""#, nil)]
+            as [(String, CredentialKind?)]
+        {
+            let json = #"[{"op":"add","name":"n","due":1,"version":3\#(member),"action":{"type":"note"}}]"#
+            guard case .put(let action, _)? = try ScheduleChanges(Array(json.utf8)).changes.first else {
+                Issue.record("nothing was scheduled")
+                continue
+            }
+            #expect(action.credential == kind)
+        }
     }
 
     @Test(
