@@ -138,14 +138,18 @@ package struct Document: Domain {
     }
 
     /// Adds to the number at a place; where nothing is, that number is 0.
+    ///
+    /// A time to live is as that of ``Set``.
     struct Increment: ValidatedAction, AtPath {
         static let type = "document/increment"
         var path: String
         /// 1 where it is missing; it may be negative, and have a fraction.
         var by: JSONValue?
+        /// Seconds, with a fraction.
+        var ttl: Double?
 
         func validate() throws(Rejection) {
-            _ = try Place(path)
+            try Place(path).check(ttl)
             switch by {
             case nil, .integer?, .unsigned?, .double?: break
             default:
@@ -182,8 +186,14 @@ package struct Document: Domain {
         }
         on(Remove.self) { edit, action throws(Rejection) in try edit.apply("remove", at: Place(action.path), nil) }
         on(Increment.self) { edit, action throws(Rejection) in
-            try edit.increment(by: action.by ?? 1, at: Place(action.path))
+            let place = try Place(action.path)
+            try edit.increment(by: action.by ?? 1, at: place)
+            try edit.expire(place, after: action.ttl)
         }
+    }
+
+    private static func sentence(of misfit: JSONFault) -> String {
+        "\(misfit.pointer.tokens.isEmpty ? "the document" : misfit.pointer.shown): \(misfit.detail)"
     }
 
     /// The handler of an action, whose outcome has to fit.
@@ -195,11 +205,18 @@ package struct Document: Domain {
             var edit = DocumentEdit(before, context)
             try change(&edit, action)
             state.tree = edit.tree
-            guard let misfit = check?(state.tree.text, { before.text }) else { return }
-            throw Rejection(
-                "document.misfit",
-                "the document would not fit its schema: \(misfit.pointer.tokens.isEmpty ? "the document" : misfit.pointer.shown): \(misfit.detail)",
-                kind: .invalid, pointer: Self.pointer(to: misfit.pointer, in: action))
+            guard let check else { return }
+            if let misfit = check(edit.tree.text, { before.text }) {
+                throw Rejection(
+                    "document.misfit", "the document would not fit its schema: \(Self.sentence(of: misfit))",
+                    kind: .invalid, pointer: Self.pointer(to: misfit.pointer, in: action))
+            }
+            if let place = edit.expiring, let rest = edit.tree.applying("remove", at: place.tokens, nil),
+                let misfit = check(rest.text, { edit.tree.text })
+            {
+                throw place.rejection(
+                    "document.no-ttl", "it cannot expire, because its schema requires it: \(Self.sentence(of: misfit))")
+            }
         }
     }
 }

@@ -7,6 +7,8 @@ internal import StateStore
 /// copies or compares.
 struct DocumentEdit {
     private(set) var tree: JSONTree
+    /// The place that has got a time to live.
+    private(set) var expiring: Place?
     private let context: ReducerContext
     private var work: WorkMeter? { context.work }
     /// An operation takes as long as four members of a merge, which are merged in one walk.
@@ -128,7 +130,7 @@ struct DocumentEdit {
 
 extension DocumentEdit {
     /// Lets a place expire after so many seconds, or not for nil.
-    func expire(_ place: Place, after ttl: Double?) throws(Rejection) {
+    mutating func expire(_ place: Place, after ttl: Double?) throws(Rejection) {
         guard let ttl, let due = DueTime(seconds: ttl) else { return }
         guard !isInArray(place) else {
             throw place.rejection(
@@ -139,6 +141,7 @@ extension DocumentEdit {
         writer.string(place.pointer.description)
         writer.raw("}}")
         context.expire(place.pointer, after: due, by: writer.bytes)
+        expiring = place
     }
 
     /// Ends the expiry of a place and of what is below it, whose value has gone or is another one.
@@ -155,12 +158,15 @@ extension DocumentEdit {
         context.endExpiry(inArray: JSONPointer(Array(place.tokens.dropLast())), from: index)
     }
 
-    /// Ends the expiry of the places that a merge replaces or removes.
+    /// Ends the expiry of the places that a merge removes, or whose value becomes another one.
     private func endExpiry(merging value: JSONValue, into tree: JSONTree?, at pointer: JSONPointer) {
-        guard case .object(let object) = value, tree?.isArray == false else {
-            return context.endExpiry(atOrBelow: pointer)
-        }
         guard context.mayExpire else { return }
+        guard case .object(let object) = value, tree?.isArray == false else {
+            // A member that is null goes, also one that is null already.
+            let merged = JSONTree(value)
+            let isEqual = value != .null && tree?.bytesCount == merged.bytesCount && tree?.text == merged.text
+            return isEqual ? () : context.endExpiry(atOrBelow: pointer)
+        }
         for (key, value) in object.members {
             endExpiry(merging: value, into: tree?.tree(at: [key]), at: pointer.appending(key))
         }

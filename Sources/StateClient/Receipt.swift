@@ -53,27 +53,27 @@ extension StateClient {
     /// A value that has to be in the state before an action.
     public struct Expectation: Encodable, Sendable {
         private let path: String
-        private let value: (any Encodable & Sendable)?
+        private let key: Key
+        private let value: any Encodable & Sendable
 
         /// Expects a value at a JSON Pointer.
         public init(_ path: String, _ value: any Encodable & Sendable) {
-            (self.path, self.value) = (path, value)
+            (self.path, key, self.value) = (path, .value, value)
         }
 
         /// Expects that nothing is at a JSON Pointer.
-        public init(absent path: String) { (self.path, value) = (path, nil) }
+        public init(absent path: String) { (self.path, key, value) = (path, .absent, true) }
 
-        private enum Key: CodingKey { case path, value, absent }
+        /// Expects that something is at a JSON Pointer, whatever it is.
+        public init(present path: String) { (self.path, key, value) = (path, .present, true) }
 
-        /// Encodes `{"path": ..., "value": ...}` or `{"path": ..., "absent": true}`.
+        private enum Key: CodingKey { case path, value, absent, present }
+
+        /// Encodes `{"path": ..., "value": ...}`, `{"path": ..., "absent": true}` or `{"path": ..., "present": true}`.
         public func encode(to encoder: any Encoder) throws {
             var members = encoder.container(keyedBy: Key.self)
             try members.encode(path, forKey: .path)
-            if let value {
-                try members.encode(value, forKey: .value)
-            } else {
-                try members.encode(true, forKey: .absent)
-            }
+            try members.encode(value, forKey: key)
         }
     }
 }

@@ -90,7 +90,7 @@ extension ClusterJournal {
         known.withLock { $0.ids.insert(before: past, since) }
     }
 
-    package func state(at version: Version) throws -> [UInt8]? {
+    package func state(at version: Version) throws -> SavedState? {
         try ClusterOpening(reader, keys).state(at: version, epoch) {
             try commits(after: $0, through: version, limit: $1)
         }

@@ -226,7 +226,8 @@ struct ClusterOpening {
     }
 
     /// The state at a version, or nil if no snapshot is so old.
-    func state(at version: Version, _ epoch: Epoch, _ commits: (Version, Int) throws -> [Commit]) throws -> [UInt8]? {
+    func state(at version: Version, _ epoch: Epoch, _ commits: (Version, Int) throws -> [Commit]) throws -> SavedState?
+    {
         guard let manifest = try snapshots.manifests().last(where: { $0.version <= version }) else { return nil }
         var state = try PatchedState(parsing: try snapshots.load(manifest, epoch).0, version: manifest.version)
         while state.version < version {
@@ -234,6 +235,6 @@ struct ClusterOpening {
             guard !page.isEmpty else { return nil }
             for commit in page { _ = try state.take(commit) }
         }
-        return state.value.text
+        return state.saved
     }
 }

@@ -45,6 +45,7 @@ public struct StateServer: Service, Sendable {
     private let authenticator: Authenticator
     /// The actions that are set aside; nil without a data directory.
     private let quarantine: Quarantine?
+    private let orphans: OrphanedActions
     private let server: HTTPServer
     private let onReady: @Sendable (Address) throws -> Void
     /// The longest time of a stop before it ends the process; nil in a process with other work.
@@ -146,6 +147,7 @@ public struct StateServer: Service, Sendable {
                 countPerClientMax: settings.slowRequestsPerClientMax),
             requestNumbers: .scrambled(by: .random(in: 0 ... .max)), metrics: metrics,
             logger: logger)
+        orphans = OrphanedActions(store, schedule)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
             bodyBytesMax: settings.bodyBytesMax,
@@ -316,8 +318,12 @@ public struct StateServer: Service, Sendable {
     }
 
     private func refreshTokens() {
-        if authenticator.refresh() { return endWatches() }
-        if authenticator.isEndNear { handler.hub.endGeneration() }
+        let haveEnded = authenticator.refresh()
+        if haveEnded { endWatches() }
+        orphans.remove(tokensHaveChanged: haveEnded) { [authenticator, cluster = handler.cluster] in
+            cluster?.mayDispatchScheduled ?? true ? authenticator.subjects : nil
+        }
+        if !haveEnded, authenticator.isEndNear { handler.hub.endGeneration() }
     }
 
     /// Ends what clients without access wait for, also what they were beginning to wait for as their access ended.

@@ -76,7 +76,7 @@ package protocol AnyStore: AnyObject, Sendable {
     ///
     /// - Parameter state: UTF-8 JSON as ``AnySnapshot/whole()`` writes it.
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
-    func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot
+    func snapshot(restoring saved: SavedState, at cursor: Cursor) throws -> any AnySnapshot
 
     /// A state of this domain for a ``Restoration``, which shares with the present state what both have in common.
     ///
@@ -115,7 +115,8 @@ extension Store: AnyStore {
 
     package func forgetViews() { hub.forgetViews() }
 
-    package func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot {
-        Snapshot(try domain.state(from: state), of: domain, at: cursor, viewVersions: [])
+    package func snapshot(restoring saved: SavedState, at cursor: Cursor) throws -> any AnySnapshot {
+        Snapshot(
+            try domain.state(from: saved.state), of: domain, at: cursor, viewVersions: [], schedule: saved.schedule)
     }
 }

@@ -33,6 +33,8 @@ extension Timestamp {
     ///
     /// Nothing else in this target reads a clock: every other function takes the time as an argument.
     public static func now() -> Timestamp {
-        Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+        // A clock may be anywhere.
+        let milliseconds = (Date().timeIntervalSince1970 * 1000).rounded(.towardZero)
+        return Timestamp(milliseconds: Int64(exactly: milliseconds) ?? (milliseconds < 0 ? .min : .max))
     }
 }

@@ -58,6 +58,17 @@ struct ExpiryTests {
             ("remove", #"{"path":"/locks/a"}"#, ["/list/1/m 61000"]),
             ("merge", #"{"value":{"locks":{"a":null}}}"#, ["/list/1/m 61000"]),
             ("merge", #"{"value":{"locks":{"a":7}}}"#, ["/list/1/m 61000"]),
+            ("merge", #"{"value":{"list":[{},{"m":1},{},{}]}}"#, ["/locks/a 31000"]),
+            ("merge", #"{"path":"/list/1/m","value":1.5}"#, ["/locks/a 31000"]),
+            // With the same value, a merge changes nothing.
+            ("merge", #"{"path":"/list/1/m","value":1}"#, ["/locks/a 31000", "/list/1/m 61000"]),
+            ("merge", #"{"value":{"locks":{"a":{"by":"x"}}}}"#, ["/locks/a 31000", "/list/1/m 61000"]),
+            ("merge", #"{"value":{"list":[{},{"m":1},{}]}}"#, ["/locks/a 31000", "/list/1/m 61000"]),
+            // A number.
+            ("increment", #"{"path":"/list/1/m","by":2}"#, ["/locks/a 31000", "/list/1/m 61000"]),
+            ("increment", #"{"path":"/list/1/m","ttl":5}"#, ["/list/1/m 6000", "/locks/a 31000"]),
+            ("increment", #"{"path":"/plain","ttl":90}"#, ["/locks/a 31000", "/list/1/m 61000", "/plain 91000"]),
+            ("increment", #"{"path":"/new/er","ttl":90}"#, ["/locks/a 31000", "/list/1/m 61000", "/new/er 91000"]),
             // Below the place, and beside it.
             ("set", #"{"path":"/locks/a/by","value":"y"}"#, ["/locks/a 31000", "/list/1/m 61000"]),
             ("merge", #"{"value":{"locks":{"a":{"by":"y"}}}}"#, ["/locks/a 31000", "/list/1/m 61000"]),
@@ -103,6 +114,8 @@ struct ExpiryTests {
             ("set", #"{"path":"/a","value":1,"ttl":0}"#), ("set", #"{"path":"/a","value":1,"ttl":-1}"#),
             ("add", #"{"path":"/a","value":1,"ttl":1e300}"#), ("set", #"{"path":"","value":{},"ttl":1}"#),
             ("set", #"{"path":"/list/0","value":{},"ttl":1}"#), ("add", #"{"path":"/list/-","value":{},"ttl":1}"#),
+            ("increment", #"{"path":"/plain","ttl":0}"#), ("increment", #"{"path":"/plain","ttl":1e12}"#),
+            ("increment", #"{"path":"/list/3","ttl":1}"#), ("increment", #"{"path":"/list/-","ttl":1}"#),
         ])
     func refused(type: String, payload: String) throws {
         let store = try store()
@@ -110,5 +123,47 @@ struct ExpiryTests {
         #expect(throws: DispatchError.self) { try dispatch(type, payload, to: store) }
 
         #expect(places(store).count == 2)
+    }
+
+    @Test("an equal value that is null, and is removed by a merge, expires no more")
+    func null() throws {
+        let store = try store()
+        try dispatch("set", #"{"path":"/gone","value":null,"ttl":9}"#, to: store)
+        #expect(places(store).count == 3)
+
+        try dispatch("merge", #"{"value":{"gone":null}}"#, to: store)
+
+        #expect(places(store).count == 2)
+    }
+
+    @Test(
+        "what the check of the document requires cannot expire, and what it only describes can",
+        arguments: [
+            ("set", "/cfg/mode", false), ("add", "/cfg/mode", false), ("increment", "/cfg/mode", false),
+            ("set", "/cfg", false), ("set", "/cfg/other", true), ("set", "/else", true),
+        ])
+    func required(type: String, path: String, isTaken: Bool) throws {
+        let check: Document.Check = { json, _ in
+            let value = try? JSONValue(parsing: json, depthMax: 100)
+            let hasMode = value?[pointer: JSONPointer(["cfg", "mode"])] != nil
+            return hasMode ? nil : JSONFault(.schema, at: JSONPointer(["cfg"]), "mode is required")
+        }
+        let store = try Store(
+            Document(initial: ["cfg": ["mode": 1]], check: check), now: { Timestamp(milliseconds: 1000) })
+        let value = type == "increment" ? "" : #","value":\#(path == "/cfg" ? #"{"mode":2}"# : "2")"#
+        let payload = #"{"path":"\#(path)"\#(value),"ttl":5}"#
+
+        if isTaken {
+            try dispatch(type, payload, to: store)
+        } else {
+            #expect {
+                try dispatch(type, payload, to: store)
+            } throws: {
+                guard case .rejected(let rejection, _)? = $0 as? DispatchError else { return false }
+                return rejection.code == "document.no-ttl" && rejection.pointer == "/path"
+            }
+        }
+
+        #expect(places(store).count == (isTaken ? 1 : 0))
     }
 }

@@ -110,4 +110,23 @@ struct SentActionTests {
         #expect(!String(decoding: documents.catalogue.json, as: UTF8.self).contains("tidy"))
         #expect(try record(#"{"type":"twice"}"#) == #"{"type":"tidy","payload":{"amount":0}}"#)
     }
+
+    @Test(
+        "a test of the state is one of a value, of any value, or of none",
+        arguments: [
+            (#"{"path":"/sum","present":true}"#, true), (#"{"path":"/sum","value":0}"#, true),
+            (#"{"path":"/none","absent":true}"#, true), (#"{"path":"/sum","absent":true}"#, false),
+            (#"{"path":"/none","present":true}"#, false), (#"{"path":"/sum","present":false}"#, nil),
+            (#"{"path":"/sum","present":1}"#, nil), (#"{"path":"/sum","present":true,"absent":true}"#, nil),
+            (#"{"path":"/sum","present":true,"value":0}"#, nil), (#"{"present":true}"#, nil),
+        ] as [(String, Bool?)])
+    func expectations(test: String, holds: Bool?) throws {
+        let body = #"{"type":"take","payload":{"amount":1},"expect":[\#(test)]}"#
+
+        switch holds {
+        case true?: #expect(try record(body) != "no commit")
+        case false?: #expect(try record(body) == "no commit")
+        case nil: #expect(throws: Problem.self) { try record(body) }
+        }
+    }
 }

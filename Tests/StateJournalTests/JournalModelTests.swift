@@ -91,7 +91,7 @@ struct JournalModelTests {
         #expect(try journal.commit(id: "unknown") == nil)
         let state = try journal.oldestState()
         let asked = Version.random(in: max(state, oldest)...latest, using: &generator)
-        #expect(try journal.state(at: asked).map(text) == #"{"value":\#(asked),"list":[]}"#, comment)
+        #expect(try journal.state(at: asked).map { text($0.state) } == #"{"value":\#(asked),"list":[]}"#, comment)
     }
 }
 

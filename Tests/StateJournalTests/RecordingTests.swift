@@ -297,7 +297,7 @@ struct JournalDraftTests {
         #expect(recovery.version == 1200)
         #expect(recovery.oldest == 3)
         #expect(recovery.patchesCount == 0)
-        #expect(try journal.state(at: 77).map(text) == #"{"value":77,"list":[]}"#)
+        #expect(try journal.state(at: 77).map { text($0.state) } == #"{"value":77,"list":[]}"#)
         #expect(try journal.commit(id: "id77")?.version == 77)
     }
 

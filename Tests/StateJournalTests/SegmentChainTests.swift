@@ -76,7 +76,7 @@ struct SegmentChainTests {
         let page = try journal.page(ChangesQuery(since: 40), latest: Cursor(journal.epoch, 100))
         #expect(page?.isMore == true && (60...70).contains(page?.next ?? 0))
         #expect(page?.commits.last?.version == page?.next)
-        #expect(try journal.state(at: 60).map(text) == #"{"value":60,"list":[]}"#)
+        #expect(try journal.state(at: 60).map { text($0.state) } == #"{"value":60,"list":[]}"#)
     }
 
     @Test("a commit that is read alone is verified with the hash before it")

@@ -248,7 +248,7 @@ struct JournalTests {
         #expect(recovery.oldest == 30)
         #expect(recovery.version == 40)
         #expect(try journal.oldestState() == 30)
-        #expect(try journal.state(at: 35).map(text) == #"{"value":35,"list":[]}"#)
+        #expect(try journal.state(at: 35).map { text($0.state) } == #"{"value":35,"list":[]}"#)
         #expect(try journal.state(at: 29) == nil)
     }
 

@@ -242,9 +242,9 @@ struct JournalToolTests {
     func damagedSnapshots(versions: [Version]) throws {
         let journal = try record(count: 10)
         for version in [3, 6, 10] as [Version] {
-            _ = try journal.saveSnapshot(try #require(try journal.state(at: version)), version: version)
+            _ = try journal.saveSnapshot(try #require(try journal.state(at: version)?.bytes), version: version)
         }
-        try journal.close(try #require(try journal.state(at: 10)), version: 10)
+        try journal.close(try #require(try journal.state(at: 10)?.bytes), version: 10)
         let reader = try JournalReader(directory: scratch.path + "/recorded")
         let file = URL(fileURLWithPath: scratch.path + "/recorded/journal.sqlite")
         var bytes = try Data(contentsOf: file)

@@ -182,7 +182,7 @@ export interface DispatchOptions extends RequestOptions {
     /** What is recorded with the action. */
     meta?: { [member: string]: unknown }
     /** What has to be in the state before the action, or where nothing may be, or it is refused as `precondition-failed`. */
-    expect?: ({ path: string; value: unknown } | { path: string; absent: true })[]
+    expect?: ({ path: string; value: unknown } | { path: string; absent: true } | { path: string; present: true })[]
     /** Dispatches the action later: so many seconds after the commit, or at a time with its zone. */
     schedule?: { after: number; name?: string } | { at: string; name?: string }
     /** The name of the intent: the same key commits once, also from another process. At random where it is missing. */

@@ -206,9 +206,11 @@ extension Access {
     /// The beginning of the subjects of hooks, which no client has.
     package static let hookPrefix = "hook:"
 
+    package static func isOfHook(_ subject: String) -> Bool { subject.utf8.starts(with: hookPrefix.utf8) }
+
     /// The fault in the name of a client's subject, or nil.
     package static func fault(inSubject subject: String) -> String? {
-        !subject.utf8.starts(with: hookPrefix.utf8) && (1...255).contains(subject.utf8.count)
+        !isOfHook(subject) && (1...255).contains(subject.utf8.count)
             && subject.unicodeScalars.allSatisfy { scalar in
                 switch scalar.properties.generalCategory {
                 case .control, .spaceSeparator, .lineSeparator, .paragraphSeparator: false

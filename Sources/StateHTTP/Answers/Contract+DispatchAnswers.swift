@@ -256,11 +256,13 @@ extension Contract {
             case .invalid: .unprocessableContent
             case .tooLarge: .contentTooLarge
             case .missing: .notFound
+            case .tooMany: .tooManyRequests
             }
         return Problem(
             status, rejection.code, rejection.detail,
             parts: rejection.pointer.map { [.init("\(payload)\($0)", rejection.detail)] } ?? [],
-            members: index.map { [.init("index", Array(String($0).utf8))] } ?? [])
+            members: index.map { [.init("index", Array(String($0).utf8))] } ?? [],
+            fields: rejection.kind == .tooMany ? [.retryAfter: "60"] : [:])
     }
 
     private static func problem(_ failure: PreconditionFailure, _ store: VisibleStore) -> Problem {

@@ -63,7 +63,7 @@ package struct StreamTime: Sendable {
     ///
     /// - Parameter random: a random number from 0 to 1.
     package init(_ now: Timestamp, random: Double) {
-        interval = UInt64(max(0, (now.milliseconds - Self.start.milliseconds) / Self.length))
+        interval = UInt64(max(0, (now.milliseconds &- Self.start.milliseconds) / Self.length))
         // 1 to 3600 seconds, in intervals.
         jitter = 1 + UInt64(random * 179)
     }

@@ -183,11 +183,10 @@ extension Contract {
         guard members.count == 1, let (key, value) = members.first else {
             throw invalid(node.pointer.appending("payload"), "expected an object with version, or with fork")
         }
-        switch (key, value.value) {
-        case ("version", .integer(let version)) where version >= 0: return Restoration(.version(Version(version)))
-        case ("fork", .string(let name)): return Restoration(.fork(name))
-        default: throw invalid(value.pointer, "expected a number as version, or the name of a fork as fork")
-        }
+        // A whole number may be spelled with a point, as 4.0.
+        if key == "version", let version: Version = try? value.decode() { return Restoration(.version(version)) }
+        if key == "fork", let name = value.string { return Restoration(.fork(name)) }
+        throw invalid(value.pointer, "expected a number as version, or the name of a fork as fork")
     }
 
     /// The record of an action that was sent as an object in a minified text, and its metadata.
@@ -221,7 +220,7 @@ extension Contract {
         }
     }
 
-    private static let test = "an object with \"path\" and \"value\", or with \"path\" and \"absent\": true"
+    private static let test = "an object with \"path\" and one of \"value\", \"absent\": true and \"present\": true"
 
     private func expect(
         _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore
@@ -234,15 +233,18 @@ extension Contract {
         }
         for element in elements {
             let members = Dictionary(element.members?.map { ($0.key, $0.value) } ?? []) { $1 }
-            let value = members["value"]?.value
-            guard members.count == 2, let path = members["path"],
-                value != nil || members["absent"]?.value == .bool(true)
-            else { throw invalid(element.pointer, "expected \(Self.test)") }
+            let wanted: Transaction.Expectation.Wanted? =
+                members["value"].map { .value($0.value) }
+                ?? (members["present"]?.value == .bool(true) ? .anyValue : nil)
+                ?? (members["absent"]?.value == .bool(true) ? .nothing : nil)
+            guard members.count == 2, let path = members["path"], let wanted else {
+                throw invalid(element.pointer, "expected \(Self.test)")
+            }
             guard let pointer = path.string.flatMap(JSONPointer.init(text:)) else {
                 throw invalid(path.pointer, JSONPointer.expectation(of: path.string ?? ""))
             }
             let outer = store.outer(pointer)
-            expectations.append(.init(outer, value, isHidden: !store.access.sees(outer)))
+            expectations.append(.init(outer, wanted, isHidden: !store.access.sees(outer)))
         }
     }
 

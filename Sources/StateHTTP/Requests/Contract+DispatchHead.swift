@@ -82,7 +82,7 @@ extension Contract {
                     "If-None-Match on a POST is * with path and without If-Match: the action is committed only if nothing is at path"
                 )
             }
-            return (nil, .init(outer, nil, isHidden: isHidden))
+            return (nil, .init(outer, .nothing, isHidden: isHidden))
         }
         switch EntityTagCondition(match ?? "") {
         case .any?: return (.init(outer, .any, isHidden: isHidden), nil)

@@ -28,15 +28,19 @@ extension Contract {
                     store: store, name: name, limit: limit, style: try parameters.style(),
                     requestID: routed.circumstances.requestID))
         case .delete where name != nil:
-            let parameters = try Parameters(routed.target, known: ["pretty"])
+            let parameters = try Parameters(routed.target, known: ["by", "pretty"])
             let (subject, trace, name) = (store.access.subject, request.trace?.text, name ?? "")
+            let by = try parameters.text("by")
+            let command = "DELETE \(name)\(by.map { " \($0)" } ?? "")"
+            // Of other clients, only who may do everything names what is scheduled.
+            guard by == nil || store.access.grant.isEverything else { throw .notScheduled }
             let options = DispatchOptions(
                 form: .one, store: store, style: try parameters.style(), returning: nil, wait: nil, tagGuard: nil,
                 key: try idempotencyKey(request), purpose: .commit, trace: trace)
             let transaction = Transaction(
-                [.init(StoreUnschedule(name: name))],
+                [.init(StoreUnschedule(name: name, by: by))],
                 idempotency: options.key.map {
-                    (IdempotencyKey($0, of: subject), ContentHash(Array("DELETE \(name)".utf8)).text)
+                    (IdempotencyKey($0, of: subject), ContentHash(Array(command.utf8)).text)
                 }, subject: subject, trace: trace)
             return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
         default:
@@ -67,11 +71,8 @@ extension Contract {
             return .json(.ok, writer.bytes, style: request.style, latest: snapshot.cursor)
         }
         guard let action = snapshot.schedule[ScheduledName(name, by: store.access.subject)] else {
-            let problem = Problem(
-                .notFound, "not-scheduled",
-                "this client has scheduled no action under this name, or it has been dispatched or taken back")
             return response(
-                to: problem, latest: snapshot.cursor, requestID: request.requestID, style: request.style)
+                to: .notScheduled, latest: snapshot.cursor, requestID: request.requestID, style: request.style)
         }
         var writer = JSONWriter()
         Self.write(action, of: snapshot.cursor.epoch, store, to: &writer)
@@ -155,6 +156,14 @@ extension Contract {
 
     private static func badSchedule(_ pointer: JSONPointer, _ detail: String) -> Problem {
         Problem(.badRequest, "bad-schedule", "\(pointer.shown): \(detail)", parts: [.init(pointer.description, detail)])
+    }
+}
+
+extension Problem {
+    fileprivate static var notScheduled: Problem {
+        Problem(
+            .notFound, "not-scheduled",
+            "this client has scheduled no action under this name, or it has been dispatched or taken back")
     }
 }
 

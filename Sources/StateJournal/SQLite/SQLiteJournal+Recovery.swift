@@ -63,11 +63,11 @@ extension SQLiteJournal {
     }
 
     /// Returns the state at a version as UTF-8 JSON, or nil when every snapshot is newer.
-    package func state(at version: Version) throws -> [UInt8]? {
+    package func state(at version: Version) throws -> SavedState? {
         try reading { db in
             guard version >= (try rows.oldestState(db)) else { return nil }
             var warnings: [String] = []
-            return try rows.state(db, upTo: version, warnings: &warnings).state.value.text
+            return try rows.state(db, upTo: version, warnings: &warnings).state.saved
         }
     }
 

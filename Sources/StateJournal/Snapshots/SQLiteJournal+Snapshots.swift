@@ -46,8 +46,7 @@ extension SQLiteJournal {
 
     /// Deletes snapshots, expired keys and the segments that only have commits beyond the retention.
     func prune(_ db: Database, latest: Version) throws -> Version {
-        let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
-        let unkept = max(try versionBeyondBytesMax(db), try versionBeyondSecondsMax(db, at: now))
+        let unkept = max(try versionBeyondBytesMax(db), try versionBeyondSecondsMax(db, at: .now()))
         let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
         let snapshots = SnapshotRetention(countMax: retention.snapshotsMax, surplus: surplus, heavy: unkept)
         for version in snapshots.dropped(of: try rows.snapshotVersions(db, through: .max)) {

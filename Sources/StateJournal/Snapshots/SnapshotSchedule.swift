@@ -42,7 +42,7 @@ struct SnapshotSchedule: Sendable {
     /// Returns whether a snapshot is due, and if so claims the right to save it.
     mutating func claim() -> Bool {
         let isMany = commits >= 10_000 && patchBytes >= snapshotBytes
-        let isOld = times.map { $0.last.milliseconds - $0.first.milliseconds >= secondsMax * 250 } ?? false
+        let isOld = times.map { $0.last.milliseconds &- $0.first.milliseconds >= secondsMax * 250 } ?? false
         guard !isSaving, isMany || isOld || bytes >= max(bytesMax / 4, snapshotBytes) else { return false }
         isSaving = true
         commits = 0

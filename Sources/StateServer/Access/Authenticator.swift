@@ -21,6 +21,8 @@ final class Authenticator: Sendable {
         /// The access of every client, while no credential is asked for.
         var open: Access?
         var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
+        /// Whether there is a file of tokens.
+        var hasFile = false
         var failures = Failures()
 
         mutating func takeAccesses() -> [Access] {
@@ -68,6 +70,7 @@ final class Authenticator: Sendable {
         self.logger = logger
         var state = State()
         for entry in tokens ?? [] { Self.add(entry, catalogue, to: &state) }
+        state.hasFile = tokens != nil
         if tokens == nil, signed == nil { state.open = Access() }
         self.state = Mutex(state)
     }
@@ -93,6 +96,17 @@ final class Authenticator: Sendable {
 
     /// Whether tokens can be judged: not while their file could not be read for so long that none is taken.
     var canJudge: Bool { file?.isShut != true && signed?.isShut != true }
+
+    /// The subjects that have a token, where nobody acts without one of the file; nil otherwise, and while that is not known.
+    var subjects: Set<ExactText>? {
+        guard canJudge, signed == nil else { return nil }
+        let now = date()
+        return state.withLock { state in
+            guard state.hasFile else { return nil }
+            let valid = state.accesses.values.filter { !$0.access.hasEnded(at: now) }
+            return Set(valid.map { ExactText($0.entry.subject) })
+        }
+    }
 
     /// The reason for which a subject may not dispatch an action any more, or nil.
     ///
@@ -262,6 +276,7 @@ final class Authenticator: Sendable {
         _ byDigest: [[UInt8]: TokenFile.Entry], isThere: Bool, _ catalogue: Catalogue, into state: inout State
     ) -> [Access] {
         var ended: [Access] = []
+        state.hasFile = isThere
         if isThere, let open = state.open.take() { ended.append(open) }
         for (digest, known) in state.accesses where byDigest[digest] != known.entry {
             ended.append(known.access)

@@ -185,7 +185,9 @@ struct TokenRevoke: SettingsCommand {
         // Without a journal, and where it cannot be read now, nothing is known of what is scheduled.
         let subject = revoked[0].subject
         if let count = try? JournalTool(settings: settings).scheduledCount(by: subject), count > 0 {
-            print("scheduled by \(subject): \(count); each is refused when it is due, unless another token allows it")
+            print(
+                "scheduled by \(subject): \(count); each is taken back with the last token of the subject, and else refused when it is due, unless another one allows it"
+            )
         }
         Failure.say(settings.readers(of: file).sentence)
         Failure.warn(warnings)

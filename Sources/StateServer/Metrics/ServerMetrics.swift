@@ -202,8 +202,7 @@ final class ServerMetrics: Sendable {
     }
 
     private static func nanoseconds(_ time: Duration) -> Int64 {
-        let (seconds, attoseconds) = time.components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+        Int64(clamping: time.attoseconds / 1_000_000_000)
     }
 
     // MARK: What is read when `/metrics` is asked for

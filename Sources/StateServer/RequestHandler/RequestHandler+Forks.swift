@@ -62,7 +62,7 @@ extension RequestHandler {
             throw Problem.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState)
         }
         let source = Fork.Source(
-            state: try state.whole(), cursor: from, last: to.version, skipped: order.skipped,
+            state: try state.saved(), cursor: from, last: to.version, skipped: order.skipped,
             insertions: order.insertions.map {
                 .init(after: $0.after.version, type: $0.type, id: $0.id, action: $0.action)
             }, time: schedule.time())

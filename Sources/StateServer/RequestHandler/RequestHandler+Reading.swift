@@ -158,24 +158,26 @@ extension RequestHandler {
     ) throws -> (any AnySnapshot)? {
         let last = lastPast.withLock(\.self)
         if let last, last.cursor == cursor { return last }
-        let state: [UInt8]
+        let saved: SavedState
         if let path {
             let versions = path.from.cursor.version...cursor.version
             let near = last.flatMap { versions.contains($0.cursor.version) ? $0 : nil } ?? path.from
-            var value = try JSONValue(parsing: near.whole(), depthMax: 1000)
+            var followed = PatchedState(
+                try JSONValue(parsing: near.whole(), depthMax: 1000), version: near.cursor.version,
+                schedule: near.schedule)
             for commit in path.commits.dropFirst(Int(near.cursor.version - path.from.cursor.version)) {
                 // The client may have gone meanwhile.
                 guard !isOver() else { return path.from }
-                try value.apply(patch: JSONValue(parsing: commit.patch, depthMax: 1000))
+                _ = try followed.take(commit)
             }
-            state = value.text
+            saved = followed.saved
         } else {
             guard let found = try journal?.state(at: cursor.version) else { return nil }
-            state = found
+            saved = found
         }
-        let snapshot = try store.snapshot(restoring: state, at: cursor)
+        let snapshot = try store.snapshot(restoring: saved, at: cursor)
         // A state takes up to eight times as much memory as its JSON.
-        if state.count <= gauges.memory.bytesMax / 16 { _ = lastPast.withLock { exchange(&$0, with: snapshot) } }
+        if saved.state.count <= gauges.memory.bytesMax / 16 { _ = lastPast.withLock { exchange(&$0, with: snapshot) } }
         return snapshot
     }
 

@@ -11,7 +11,7 @@ package struct Restoration: Sendable {
     }
 
     package let source: Source
-    /// The state, with everything that it has in common with the present one; nil until it is looked up.
+    /// The state with its schedule, and with everything that it has in common with the present one; nil until it is looked up.
     var state: (any AnySnapshot)?
     /// The version that the store must still have; nil for any.
     var base: Version?
@@ -51,6 +51,7 @@ extension Store {
         // The states share their equal parts, so that the turn compares only the rest.
         let patch = try domain.patch(from: present.state, to: state)
         return Snapshot(
-            try domain.state(present.state, patchedBy: patch.text), of: domain, at: present.cursor, viewVersions: [])
+            try domain.state(present.state, patchedBy: patch.text), of: domain, at: present.cursor, viewVersions: [],
+            schedule: past.schedule)
     }
 }

@@ -41,17 +41,18 @@ package final class Transaction: Sendable {
         }
     }
 
-    /// The value that the state must have at a pointer before the transaction applies.
+    /// A test of what the state has at a pointer before the transaction applies.
     package struct Expectation: Sendable {
+        package enum Wanted: Sendable { case value(JSONValue), anyValue, nothing }
+
         package var pointer: JSONPointer
-        /// The value, or nil for nothing.
-        package var value: JSONValue?
+        package var wanted: Wanted
         /// Whether the client may not see what is there: then the expectation does not hold.
         package var isHidden: Bool
 
-        package init(_ pointer: JSONPointer, _ value: JSONValue?, isHidden: Bool = false) {
+        package init(_ pointer: JSONPointer, _ wanted: Wanted, isHidden: Bool = false) {
             self.pointer = pointer
-            self.value = value
+            self.wanted = wanted
             self.isHidden = isHidden
         }
     }

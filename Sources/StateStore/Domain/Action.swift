@@ -75,6 +75,8 @@ public struct Rejection: Error, Sendable, Equatable {
         case tooLarge
         /// The action names something that is not there: 404.
         case missing
+        /// The client has its share of something that all have together: 429.
+        case tooMany
     }
 
     /// A stable name for programs, such as `tasks.duplicate`.

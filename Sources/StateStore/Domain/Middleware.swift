@@ -76,8 +76,9 @@ public final class MiddlewareContext<State: StateType> {
     /// the transaction.
     var commands = (depth: 0, haveMade: false)
     private let work = WorkMeter()
-    /// Whether the state is one that was restored, which no action has made.
-    private(set) var isRestored = false
+    /// The snapshot whose state was restored, which no action has made; nil for none.
+    private(set) var restored: Snapshot<State>?
+    var isRestored: Bool { restored != nil }
     /// The requests of the reducers for later.
     let scheduling = Scheduling()
 
@@ -100,7 +101,7 @@ public final class MiddlewareContext<State: StateType> {
         if entries.count == 1 { entries.removeLast() } else { entries.removeAll(keepingCapacity: true) }
         if !followUps.isEmpty { followUps = [] }
         commands = (0, false)
-        isRestored = false
+        restored = nil
         work.reset()
         scheduling.keep(0)
     }
@@ -134,9 +135,9 @@ public final class MiddlewareContext<State: StateType> {
     /// The snapshot that the actions have made, or nil before an action reaches the reducers.
     var made: Snapshot<State>? { applied.isEmpty && !isRestored ? nil : latest }
 
-    func restore(_ state: State) {
-        latest = before.next(state)
-        isRestored = true
+    func restore(_ snapshot: Snapshot<State>) {
+        latest = before.next(snapshot.state)
+        restored = snapshot
     }
 
     /// Dispatches another action after this one, in a later turn.

@@ -9,10 +9,9 @@ package struct Instant: Hashable, Comparable, Sendable {
 
     package static func < (left: Instant, right: Instant) -> Bool { left.nanoseconds < right.nanoseconds }
 
-    /// The instant that is later by a duration.
+    /// The instant that is later by a duration, or the first or the last of all.
     package static func + (left: Instant, right: Duration) -> Instant {
-        let (seconds, attoseconds) = right.components
-        return Instant(nanoseconds: left.nanoseconds + seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+        Instant(nanoseconds: Int64(clamping: Int128(left.nanoseconds) + right.attoseconds / 1_000_000_000))
     }
 
     /// The time from one instant to a later one.

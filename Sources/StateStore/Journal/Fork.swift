@@ -25,7 +25,7 @@ package struct Fork: Sendable {
             }
         }
 
-        /// The state to begin with, as UTF-8 JSON, and its cursor in the recorded history.
+        /// The state to begin with, as ``SavedState`` has it, and its cursor in the recorded history.
         package var state: [UInt8]
         package var cursor: Cursor
         /// The version of the last recorded commit to run.
@@ -132,7 +132,9 @@ private struct ForkMaking<State: StateType> {
         let version = source.cursor.version
         let journal = MemoryJournal(source.state, version: version, commits: commits, hasRoom: hasRoom)
         let forked = store.forked(
-            replay.state, at: Cursor(epoch, version + Version(commits.count)), journal, oldest: version)
+            .init(
+                state: replay.state, cursor: Cursor(epoch, version + Version(commits.count)), schedule: replay.schedule),
+            journal, oldest: version)
         return Fork(
             store: forked, appliedCount: result.applied, skippedCount: result.skipped, refusals: result.refusals,
             refusalsCount: result.refused)
@@ -163,26 +165,36 @@ private struct ForkMaking<State: StateType> {
             return refuse(recorded, version, type, rejection.code, rejection.detail)
         }
         defer { mark?.end() }
+        let cursor = Cursor(epoch, source.cursor.version + Version(commits.count) + 1)
+        let (cause, root) = (recorded.cause.map(ownID), recorded.root.map(ownID))
         let commit: Commit
         do throws(HistoryFault) {
             // A recorded action is not refused for its work.
-            commit = try replay.take(recorded, version == nil ? WorkMeter() : nil)
+            commit = try replay.take(recorded, version == nil ? WorkMeter() : nil) {
+                [epoch = source.cursor.epoch] schedule in
+                // What has no name of its own keeps the recorded one, by which later commits name it.
+                ScheduleStep(
+                    schedule, version.map { Cursor(epoch, $0) } ?? cursor, version: cursor.version, at: recorded.time,
+                    root: root, chain: (recorded.schedule?.ended?.name).flatMap { schedule[$0]?.chain.next },
+                    placesMax: version == nil ? ScheduleStep.placesMax : .max)
+            }
         } catch {
             return refuse(recorded, version, error.types.first ?? "", error.rejectionCode, error.detail)
         }
-        let cursor = Cursor(epoch, source.cursor.version + Version(commits.count) + 1)
         let isOwn = recorded.clientIDs.contains { JSONPointer.sameBytes($0, recorded.id) }
         if !isOwn { ids[ExactText(recorded.id)] = cursor.description }
-        let id = { [ids] (text: String) in ids[ExactText(text)] ?? text }
         let made = Commit(
             version: cursor.version, time: commit.time, id: isOwn ? commit.id : cursor.description,
-            cause: commit.cause.map(id), root: commit.root.map(id), by: commit.by, trace: commit.trace,
+            cause: cause, root: root, by: commit.by, trace: commit.trace,
             types: commit.types, action: commit.action, patch: commit.patch,
-            changedPointers: commit.changedPointers, clientIDs: commit.clientIDs)
+            changedPointers: commit.changedPointers, clientIDs: commit.clientIDs, schedule: replay.changes)
         guard hasRoom(made.weight) else { throw Fork.NoRoom() }
         commits.append(made)
         result.applied += 1
     }
+
+    /// The ID in the fork of a recorded commit.
+    private func ownID(_ recorded: String) -> String { ids[ExactText(recorded)] ?? recorded }
 
     private mutating func refuse(
         _ recorded: Commit, _ version: Version?, _ type: String, _ code: String?, _ detail: String
@@ -208,14 +220,13 @@ extension Store {
     }
 
     /// A store with the same domain and middleware that runs no effect.
-    fileprivate func forked(_ state: State, at cursor: Cursor, _ journal: MemoryJournal, oldest: Version) -> Store {
+    fileprivate func forked(_ origin: Origin, _ journal: MemoryJournal, oldest: Version) -> Store {
         var limits = limits
         limits.effectsMax = 0
         limits.historyCommitsMax = min(limits.historyCommitsMax, 1000)
         limits.historyBytesMax = min(limits.historyBytesMax, 1 << 20)
         return Store(
-            domain: domain, middleware: middleware, limits: limits, origin: Origin(state: state, cursor: cursor),
-            now: now, journal: journal,
+            domain: domain, middleware: middleware, limits: limits, origin: origin, now: now, journal: journal,
             watchLimits: WatchLimits(
                 watchesMax: 1000, watchesPerClientMax: 100, memory: hub.storage.withLock { $0.limits.memory }),
             journalOldest: oldest, clock: monotonicNow, processorTime: processorTime, mark: mark?.another(),

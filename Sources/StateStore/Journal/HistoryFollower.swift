@@ -97,5 +97,7 @@ package struct PatchedState: HistoryFollower {
         return recorded.with(patch: recorded.patch, changedPointers: pointers)
     }
 
-    package func bytes() -> [UInt8] { SavedState(value.text, schedule).bytes }
+    package var saved: SavedState { SavedState(value.text, schedule) }
+
+    package func bytes() -> [UInt8] { saved.bytes }
 }

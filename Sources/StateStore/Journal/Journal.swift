@@ -29,8 +29,8 @@ package protocol Journal: AnyObject, Sendable {
     /// - Parameter subject: the subject that has dispatched it, or nil for any.
     func commit(id: String, by subject: String?) throws -> Commit?
 
-    /// The state at a version as UTF-8 JSON, or nil if the journal keeps no snapshot so old.
-    func state(at version: Version) throws -> [UInt8]?
+    /// The state at a version with its schedule, or nil if the journal keeps no snapshot so old.
+    func state(at version: Version) throws -> SavedState?
 
     /// The oldest version for which ``state(at:)`` has a state.
     func oldestState() throws -> Version

@@ -19,7 +19,7 @@ package final class MemoryJournal: Journal {
     /// Begins with the state of a version.
     ///
     /// - Parameters:
-    ///   - initial: UTF-8 JSON of the state.
+    ///   - initial: the state, as ``SavedState`` has it.
     ///   - version: the version of the state.
     ///   - commits: the commits behind it.
     ///   - hasRoom: takes room for the bytes of further commits, and returns whether there is any.
@@ -91,11 +91,11 @@ package final class MemoryJournal: Journal {
         content.withLock { $0.commits.last { $0.has(clientID: id, by: subject) } }
     }
 
-    package func state(at version: Version) throws -> [UInt8]? {
+    package func state(at version: Version) throws -> SavedState? {
         guard version >= start else { return nil }
         var state = try PatchedState(parsing: initial, version: start)
         for commit in commits(after: start, through: version, limit: .max) { _ = try state.take(commit) }
-        return state.value.text
+        return state.saved
     }
 
     package func oldestState() -> Version { start }

@@ -6,10 +6,12 @@ package import StateJSON
 package struct Replay<State: StateType>: HistoryFollower {
     private let domain: CompiledDomain<State>
     private(set) var state: State
-    /// The recorded schedule: a replay schedules nothing, and dispatches nothing.
+    /// The recorded schedule, and in a fork what its commits schedule; neither dispatches anything.
     private(set) var schedule: ActionSchedule
     private var encodings = KnownTexts()
     package private(set) var version: Version
+    /// The changes that the last commit has made to the schedule.
+    private(set) var changes: ScheduleChanges?
 
     /// Begins with the recorded state of a version.
     ///
@@ -29,16 +31,31 @@ package struct Replay<State: StateType>: HistoryFollower {
     ///
     /// - Throws: ``HistoryFault`` where today's domain does not know or rejects an action, or the record cannot be read. The
     ///   state then is as it was.
-    package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit { try take(recorded, nil) }
+    package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit {
+        try take(recorded, nil, scheduling: nil)
+    }
 
     /// Runs the reducers as ``take(_:)`` does, within the work that one transaction may do.
-    mutating func take(_ recorded: Commit, _ work: WorkMeter?) throws(HistoryFault) -> Commit {
+    ///
+    /// - Parameter begin: begins the step of what the reducers schedule now; nil keeps the schedule of the record.
+    mutating func take(
+        _ recorded: Commit, _ work: WorkMeter?, scheduling begin: ((ActionSchedule) -> ScheduleStep)?
+    ) throws(HistoryFault) -> Commit {
         let isPatch = recorded.isOfPatchAlone
         if isPatch { encodings = KnownTexts() }
-        let (next, patch) = isPatch ? try apply(recorded) : try reduce(recorded, work)
+        let scheduling = isPatch || begin == nil ? nil : Scheduling()
+        let (next, patch) = isPatch ? try apply(recorded) : try reduce(recorded, work, scheduling)
+        var changes = recorded.schedule
+        if let scheduling, var step = begin?(schedule) {
+            if let (name, reason) = recorded.schedule?.ended { step.remove(name, reason) }
+            do throws(Rejection) {
+                for request in scheduling.all { try step.make(request, domain.action(of:)) }
+            } catch { throw HistoryFault(recorded, rejectionCode: error.code, error.detail) }
+            changes = step.changes.isEmpty ? nil : ScheduleChanges(step.changes)
+        }
         state = next
-        schedule.apply(recorded.schedule)
-        version = recorded.version
+        schedule.apply(changes)
+        (version, self.changes) = (recorded.version, changes)
         return recorded.with(patch: patch.text, changedPointers: patch.changedPointers)
     }
 
@@ -48,7 +65,9 @@ package struct Replay<State: StateType>: HistoryFollower {
         try domain.layout.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
     }
 
-    private mutating func reduce(_ recorded: Commit, _ work: WorkMeter?) throws(HistoryFault) -> (State, JSONPatch) {
+    private mutating func reduce(
+        _ recorded: Commit, _ work: WorkMeter?, _ scheduling: Scheduling?
+    ) throws(HistoryFault) -> (State, JSONPatch) {
         let actions = try actions(of: recorded)
         var next = state
         var entries: [ActionEntry] = []
@@ -63,7 +82,9 @@ package struct Replay<State: StateType>: HistoryFollower {
             }
             do throws(Rejection) {
                 try domain.reduce(
-                    &next, action, by: entry, ReducerContext(subject: recorded.by, name: name, work: work))
+                    &next, action, by: entry,
+                    ReducerContext(
+                        subject: recorded.by, name: name, work: work, schedule: schedule, scheduling: scheduling))
             } catch {
                 throw HistoryFault(
                     recorded, type: type, rejectionCode: error.code,

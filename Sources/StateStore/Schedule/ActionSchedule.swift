@@ -10,6 +10,10 @@ package struct ActionSchedule: Sendable {
     private var placesCount = 0
     /// About how many bytes of memory they take.
     package private(set) var bytesCount = 0
+    private var shares = PersistentMap<ScheduleKey, Share>()
+
+    /// The part of one client.
+    struct Share: Sendable { var (count, bytesCount) = (0, 0) }
 
     package init() {}
 
@@ -20,6 +24,18 @@ package struct ActionSchedule: Sendable {
     var hasPlaces: Bool { placesCount > 0 }
 
     package subscript(name: ScheduledName) -> ScheduledAction? { entries[name.key] }
+
+    func share(of owner: ScheduleKey) -> Share { shares[owner] ?? Share() }
+
+    /// Counts an action that was added, or removed.
+    private mutating func addToShares(_ action: ScheduledAction, _ sign: Int) {
+        bytesCount += sign * action.weight
+        if action.name.isPlace { placesCount += sign }
+        guard let owner = action.owner else { return }
+        var share = share(of: owner)
+        (share.count, share.bytesCount) = (share.count + sign, share.bytesCount + sign * action.weight)
+        if share.count > 0 { shares.set(owner, share) } else { shares.remove(owner) }
+    }
 
     /// The actions that are due at a time, in their order, at most as many as are asked for.
     package func due(at time: Timestamp, limit: Int) -> [ScheduledAction] {
@@ -60,8 +76,7 @@ package struct ActionSchedule: Sendable {
         let isReplaced = remove(action.name) != nil
         entries.set(action.name.key, action)
         order.set(action.order, action)
-        bytesCount += action.weight
-        if action.name.isPlace { placesCount += 1 }
+        addToShares(action, 1)
         return isReplaced
     }
 
@@ -70,8 +85,7 @@ package struct ActionSchedule: Sendable {
         guard !entries.isEmpty, let action = entries[name.key] else { return nil }
         entries.remove(name.key)
         order.remove(action.order)
-        bytesCount -= action.weight
-        if action.name.isPlace { placesCount -= 1 }
+        addToShares(action, -1)
         return action
     }
 
@@ -125,9 +139,6 @@ extension ActionSchedule: Equatable {
             throw JSONFault(.mismatch, at: .root, "expected one action of a name")
         }
         (order, entries) = (PersistentMap(sorted: found), PersistentMap(sorted: named))
-        for (_, action) in found {
-            bytesCount += action.weight
-            if action.name.isPlace { placesCount += 1 }
-        }
+        for (_, action) in found { addToShares(action, 1) }
     }
 }

@@ -24,6 +24,10 @@ package final class ScheduledAction: Sendable {
     package let isOfReducer: Bool
     /// The kind of credential of the client that has scheduled it; nil for none, and for an entry of an older program.
     package let credential: CredentialKind?
+    /// How long after its commit it was wanted, in milliseconds; nil where a time was named.
+    let delay: Int64?
+    /// The address of the client to whose share it counts; nil for the share of the subject, and for one of the process.
+    let client: String?
 
     /// The scheduled actions that have led to an action, each of which was scheduled by the one before.
     package struct Chain: Sendable, Equatable {
@@ -33,20 +37,40 @@ package final class ScheduledAction: Sendable {
         /// The most actions that count: one a second for 68 years.
         static let countMax = 1 << 31
 
+        /// The chain with the action itself, as what it schedules has it.
+        var next: Chain { Chain(count: min(count + 1, Self.countMax), since: since) }
+
         /// The earliest time of the next action of the chain, which has one a second in the mean.
         var earliest: Timestamp { Timestamp(milliseconds: since.milliseconds &+ Int64(count) * 1000) }
     }
 
     init(
-        name: ScheduledName, due: Timestamp, version: Version, index: Int, root: String?, chain: Chain,
-        action: [UInt8], type: String, id: String?, isOfReducer: Bool = false, credential: CredentialKind? = nil
+        name: ScheduledName, due: Timestamp, delay: Int64? = nil, version: Version, index: Int, root: String?,
+        chain: Chain, action: [UInt8], type: String, id: String?, isOfReducer: Bool = false, client: String? = nil,
+        credential: CredentialKind? = nil
     ) {
-        (self.isOfReducer, self.credential) = (isOfReducer, credential)
+        (self.isOfReducer, self.delay, self.client, self.credential) = (isOfReducer, delay, client, credential)
         (self.name, self.due, self.version, self.index, self.root) = (name, due, version, index, root)
         (self.chain, self.action, self.type, self.id) = (chain, action, type, id)
     }
 
     var order: Order { Order(due: due, version: version, index: index) }
+
+    /// Whether it belongs to the state, as a place that expires and what a reducer has scheduled do: it comes back where the
+    /// state does.
+    package var isOfState: Bool { isOfReducer || name.isPlace }
+
+    /// The action as a commit brings it back: its delay begins anew, and a time that was named stays.
+    func again(by version: Version, index: Int, at time: Timestamp) -> ScheduledAction {
+        let due = (delay.map(DueTime.after) ?? .at(due)).time(of: time)
+        return ScheduledAction(
+            name: name, due: min(due, max(time, DueTime.latest)), delay: delay, version: version,
+            index: index, root: nil, chain: Chain(count: 0, since: time), action: action, type: type, id: id,
+            isOfReducer: isOfReducer, client: client, credential: credential)
+    }
+
+    /// Whose share of the schedule it takes; nil for one of the process.
+    var owner: ScheduleKey? { ScheduleKey(ownerOf: name.by, from: client) }
 
     /// The order in which actions are dispatched.
     struct Order: Comparable, Sendable {
@@ -95,6 +119,12 @@ package struct ScheduleKey: Comparable, Sendable {
         bytes = [subject == nil ? 1 : 2] + (subject ?? "").utf8 + [0] + name.utf8
     }
 
+    /// The key of what a client has in all: a subject, or else an address; nil for the process.
+    init?(ownerOf subject: String?, from client: String?) {
+        guard let owner = subject ?? client else { return nil }
+        self.init(subject == nil ? owner : "", by: subject)
+    }
+
     init(place pointer: String) { bytes = [3] + pointer.utf8 + [UInt8(ascii: "/")] }
 
     package static func < (left: ScheduleKey, right: ScheduleKey) -> Bool {
@@ -136,6 +166,7 @@ extension ScheduledAction {
             writer.integer(index)
         }
         writer.member("root", root, &isFirst)
+        writer.member("client", client, &isFirst)
         if chain.count > 0 {
             writer.key("chain", &isFirst)
             writer.integer(chain.count)
@@ -147,6 +178,11 @@ extension ScheduledAction {
             writer.bool(true)
         }
         writer.member("credential", credential?.rawValue, &isFirst)
+        // A delay is the difference of the two times, but in a chain.
+        if isOfState, delay == nil || chain.count > 0 {
+            writer.key("after", &isFirst)
+            writer.raw((delay.map(String.init) ?? "null").utf8)
+        }
         writer.key("action", &isFirst)
         writer.raw(action)
     }
@@ -160,8 +196,9 @@ extension ScheduledAction {
         _ node: JSONNode, root: (String) -> String = { $0 }, shared: (String) -> String = { $0 }
     ) throws(JSONFault) {
         var (due, since): (Int64?, Int64?)
+        var after: JSONNode?
         var (version, index, count): (Int64?, Int64, Int64) = (nil, 0, 0)
-        var (name, place, by, rootID): (String?, String?, String?, String?)
+        var (name, place, by, rootID, client): (String?, String?, String?, String?, String?)
         var action: JSONNode?
         var isOfReducer = false
         var credential: CredentialKind?
@@ -176,8 +213,10 @@ extension ScheduledAction {
             case "index": index = value.integer ?? 0
             case "chain": count = value.integer ?? 0
             case "root": rootID = value.string
+            case "client": client = value.string
             case "reducer": isOfReducer = value.value == .bool(true)
             case "credential": credential = value.string.flatMap(CredentialKind.init)
+            case "after": after = value
             case "action": action = value
             default: break
             }
@@ -190,12 +229,15 @@ extension ScheduledAction {
         let written = action.text
         text.reserveCapacity(written.count)
         text += written
+        // Versions before 0.3.0 have not recorded the delay of one in a chain: the mean of the chain's is near it.
+        let delay = after.map(\.integer) ?? max(0, due &- (since ?? due)) / (count + 1)
         self.init(
-            name: ScheduledName(named, by: by, isPlace: name == nil), due: Timestamp(milliseconds: due),
+            name: ScheduledName(named, by: by, isPlace: name == nil), due: Timestamp(milliseconds: due), delay: delay,
             version: version, index: Int(index), root: rootID.map(root),
             chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: text,
             type: shared(type),
-            id: ScheduledAction.member("id", of: action), isOfReducer: isOfReducer, credential: credential)
+            id: ScheduledAction.member("id", of: action), isOfReducer: isOfReducer, client: client.map(shared),
+            credential: credential)
     }
 
     static func member(_ name: String, of action: JSONNode) -> String? {

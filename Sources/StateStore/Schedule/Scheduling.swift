@@ -52,10 +52,13 @@ final class Scheduling: Sendable {
 /// The schedule that the requests of a transaction make of the one before.
 struct ScheduleStep {
     let version: Version
+    /// Names what has no name of its own.
     let cursor: Cursor
     let time: Timestamp
     let root: String?
     let chain: ScheduledAction.Chain?
+    /// The address of the client, where it has no subject.
+    let client: String?
     private(set) var schedule: ActionSchedule
     private(set) var changes: [ScheduleChange] = []
     private(set) var followUps: [FollowUp] = []
@@ -68,18 +71,38 @@ struct ScheduleStep {
     /// 80 ms of a processor.
     static let placesMax = 200_000
 
+    /// - Parameter version: the version of the commit, where it is not that of the cursor.
     init(
-        _ schedule: ActionSchedule, _ cursor: Cursor, at time: Timestamp, root: String?,
-        chain: ScheduledAction.Chain?, placesMax: Int = Self.placesMax
+        _ schedule: ActionSchedule, _ cursor: Cursor, version: Version? = nil, at time: Timestamp, root: String?,
+        chain: ScheduledAction.Chain?, client: String? = nil, placesMax: Int = Self.placesMax
     ) {
         placesLeft = placesMax
-        (self.schedule, self.cursor, version, self.time) = (schedule, cursor, cursor.version, time)
-        (self.root, self.chain) = (root, chain)
+        (self.schedule, self.cursor, self.time) = (schedule, cursor, time)
+        self.version = version ?? cursor.version
+        (self.root, self.chain, self.client) = (root, chain, client)
     }
 
     /// Removes the action that the commit is of.
     mutating func remove(_ name: ScheduledName, _ reason: ScheduleChange.Reason) {
         if schedule.remove(name) != nil { changes.append(.removed(name, reason)) }
+    }
+
+    /// Brings back what belongs to an earlier state, and ends what belongs to the present one only.
+    mutating func restore(_ past: ActionSchedule) {
+        let present = schedule
+        present.visit { action in
+            if action.isOfState, past[action.name]?.isOfState != true { remove(action.name, .ended) }
+        }
+        past.visit { action in
+            // A client's own action of the same name stays.
+            guard action.isOfState, schedule[action.name]?.isOfState != false else { return }
+            add(action.again(by: version, index: added.count, at: time))
+        }
+    }
+
+    private mutating func add(_ action: ScheduledAction) {
+        changes.append(.put(action, replacing: schedule.put(action)))
+        added.append(action)
     }
 
     /// - Parameter decode: makes the action of a type and a payload.
@@ -134,12 +157,11 @@ struct ScheduleStep {
             throw Rejection(
                 "bad-schedule", "a name has 1 to 255 bytes, and is not spelled like a cursor", kind: .invalid)
         }
-        let entry = ScheduledAction(
-            name: name, due: time, version: version, index: added.count, root: root,
-            chain: chain ?? .init(count: 0, since: self.time), action: action, type: decoded.typeName,
-            id: ScheduledAction.member("id", of: node), isOfReducer: !byClient && !name.isPlace,
-            credential: credential)
-        changes.append(.put(entry, replacing: schedule.put(entry)))
-        added.append(entry)
+        add(
+            ScheduledAction(
+                name: name, due: time, delay: due.delay, version: version, index: added.count, root: root,
+                chain: chain ?? .init(count: 0, since: self.time), action: action, type: decoded.typeName,
+                id: ScheduledAction.member("id", of: node), isOfReducer: !byClient && !name.isPlace,
+                client: client, credential: credential))
     }
 }

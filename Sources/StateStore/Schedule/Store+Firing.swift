@@ -139,7 +139,7 @@ extension Store {
         let cause = Cursor(latest.cursor.epoch, action.version).description
         let causation = Causation(
             cause: cause, root: action.root ?? cause, rootVersion: action.version, depth: 0, subject: action.name.by,
-            chain: .init(count: min(action.chain.count + 1, ScheduledAction.Chain.countMax), since: action.chain.since))
+            chain: action.chain.next)
         return Transaction([item], form: .single, causation: causation, due: action, batch: batch)
     }
 

@@ -8,14 +8,22 @@ package enum DueTime: Sendable {
 
     func time(of commit: Timestamp) -> Timestamp {
         switch self {
-        case .after(let milliseconds): Timestamp(milliseconds: commit.milliseconds &+ milliseconds)
+        case .after(let milliseconds): commit.advanced(byMilliseconds: milliseconds)
         // A time in the past is now.
         case .at(let time): max(time, commit)
         }
     }
 
+    var delay: Int64? { if case .after(let milliseconds) = self { milliseconds } else { nil } }
+
     /// The latest time, the end of the year 9999.
     package static let latest = Timestamp(milliseconds: 253_402_300_799_999)
+
+    /// So long after the commit; a part of a millisecond counts as a whole one, and no time before it is.
+    init(after delay: Duration) {
+        let (whole, part) = max(.zero, delay).attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
+        self = .after(milliseconds: Int64(clamping: part > 0 ? whole + 1 : whole))
+    }
 
     /// Reads a number of seconds; nil for one that is negative, or leads beyond the year 9999.
     package init?(seconds: Double) {
@@ -95,11 +103,13 @@ package struct StoreUnschedule: Action {
     package static let type = "storekeeper/unschedule"
 
     let name: String
+    /// The subject that has scheduled it, which is empty for none; nil for the sender.
+    let by: String?
 
-    package init(name: String) { self.name = name }
+    package init(name: String, by: String? = nil) { (self.name, self.by) = (name, by) }
 
     func unschedule(in context: ReducerContext) throws(Rejection) {
-        let name = ScheduledName(name, by: context.subject)
+        let name = ScheduledName(name, by: by.map { $0.isEmpty ? nil : $0 } ?? context.subject)
         guard context.scheduling == nil || context.schedule[name] != nil else {
             throw Rejection(
                 "not-scheduled",
@@ -143,12 +153,10 @@ extension ReducerContext {
     ///
     /// - Parameters:
     ///   - action: an action that the domain declares; the store rejects this action for another one.
-    ///   - after: the time from the commit on.
+    ///   - after: the time from the commit on; the store rejects this action for one that leads beyond the year 9999.
     ///   - name: the name by which ``unschedule(_:)`` finds it, 1 to 255 bytes; nil for none.
     public func schedule(_ action: some Action, after: Duration, as name: String? = nil) {
-        guard let scheduling else { return }
-        let milliseconds = Int64((after / .milliseconds(1)).rounded(.up))
-        scheduling.add(action, .after(milliseconds: max(0, milliseconds)), ScheduledName(name ?? "", by: subject))
+        scheduling?.add(action, DueTime(after: after), ScheduledName(name ?? "", by: subject))
     }
 
     /// Dispatches an action at a time, as ``schedule(_:after:as:)`` does; a time in the past is now.

@@ -13,9 +13,11 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 
     /// The timestamp that is later by a duration, or the first or the last of all.
     package func advanced(by duration: Duration) -> Timestamp {
-        let (seconds, attoseconds) = duration.components
-        let (sum, isBeyond) = milliseconds.addingReportingOverflow(
-            seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+        advanced(byMilliseconds: Int64(clamping: duration.attoseconds / 1_000_000_000_000_000))
+    }
+
+    func advanced(byMilliseconds later: Int64) -> Timestamp {
+        let (sum, isBeyond) = milliseconds.addingReportingOverflow(later)
         return Timestamp(milliseconds: isBeyond ? (milliseconds < 0 ? .min : .max) : sum)
     }
 }

@@ -211,7 +211,7 @@ struct Core<State: StateType>: Sendable {
                     case .restore(let restoration):
                         guard restoration.base ?? before.version == before.version else { throw Restoration.moved }
                         guard let state = restoration.state as? Snapshot<State> else { continue }
-                        context.restore(state.state)
+                        context.restore(state)
                     }
                 } catch {
                     return .rejected(error, index: index)
@@ -315,7 +315,7 @@ struct Core<State: StateType>: Sendable {
             context.isRestored
             ? [Commit.restoreType]
             : context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
-        let step = try scheduleStep(pending.transaction, context, next, changedPointers, at: time)
+        let step = try scheduleStep(pending, context, next, at: time)
         let commit = Commit(
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
             action: try recordedBytes(in: context, pending), patch: scratch.patch.text,
@@ -353,23 +353,19 @@ struct Core<State: StateType>: Sendable {
 
     /// The schedule behind a commit, or nil if it is as before.
     private func scheduleStep(
-        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
-        _ changedPointers: [JSONPointer], at time: Timestamp
+        _ pending: PendingTransaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>, at time: Timestamp
     ) throws -> ScheduleStep? {
-        let endsExpiries = context.isRestored && next.schedule.hasPlaces
-        guard transaction.due != nil || endsExpiries || !context.scheduling.isEmpty else { return nil }
+        let transaction = pending.transaction
+        guard transaction.due != nil || context.isRestored || !context.scheduling.isEmpty else { return nil }
         var step = ScheduleStep(
             next.schedule, next.cursor, at: time, root: transaction.causation?.root,
-            chain: transaction.causation?.chain, placesMax: context.isRestored ? .max : ScheduleStep.placesMax)
+            chain: transaction.causation?.chain,
+            client: transaction.subject == nil ? pending.client ?? transaction.due?.client : nil)
         if let due = transaction.due {
             step.remove(due.name, context.applied.first is StoreRefused ? .refused : .fired)
         }
-        if endsExpiries {
-            for pointer in changedPointers { try end(atOrBelow: pointer, in: next.state, &step) }
-        }
-        for request in context.scheduling.all {
-            try step.make(request) { (node) throws(Rejection) in try domain.action(of: node) }
-        }
+        if let restored = context.restored { step.restore(restored.schedule) }
+        for request in context.scheduling.all { try step.make(request, domain.action(of:)) }
         let most = limits.scheduleMax
         let hasRoom = step.schedule.count <= most && step.schedule.bytesCount <= limits.scheduleBytesMax
         guard hasRoom || step.schedule.bytesCount <= next.schedule.bytesCount else {
@@ -378,19 +374,23 @@ struct Core<State: StateType>: Sendable {
                 "this server allows \(most) scheduled actions in \(limits.scheduleBytesMax) bytes, and there is no room for this one; nothing was committed"
             )
         }
+        if !context.isRestored, let owner = ScheduleKey(ownerOf: transaction.subject, from: step.client) {
+            try checkShare(of: owner, step.schedule, next.schedule)
+        }
         return step
     }
 
-    /// Ends the expiry of a place that a restored state changes, of what is below it, and of the elements behind it.
-    private func end(
-        atOrBelow pointer: JSONPointer, in state: State, _ step: inout ScheduleStep
-    ) throws {
-        try step.make(.end(atOrBelow: pointer)) { (_) throws(Rejection) in throw Restoration.moved }
-        guard let index = pointer.tokens.last.flatMap(JSONPointer.index) else { return }
-        let parent = JSONPointer(Array(pointer.tokens.dropLast()))
-        guard !step.schedule.places(atOrBelow: parent.description).isEmpty,
-            try domain.layout.select(state, parent.tokens[...])?.first == UInt8(ascii: "[")
+    /// Refuses what gives one client more than a quarter of the schedule, so that there is room for others.
+    private func checkShare(of owner: ScheduleKey, _ new: ActionSchedule, _ old: ActionSchedule) throws(Rejection) {
+        let (share, before) = (new.share(of: owner), old.share(of: owner))
+        let (most, bytesMax) = (limits.scheduleMax / 4, limits.scheduleBytesMax / 4)
+        // One action is no hoard, however low the limits are.
+        guard share.count > 1,
+            share.count > max(most, before.count) || share.bytesCount > max(bytesMax, before.bytesCount)
         else { return }
-        try step.make(.endElements(inArray: parent, from: index)) { (_) throws(Rejection) in throw Restoration.moved }
+        throw Rejection(
+            "schedule-full",
+            "this server allows one client a quarter of what is scheduled, \(most) actions in \(bytesMax) bytes, and this client has so much; nothing was committed",
+            kind: .tooMany)
     }
 }

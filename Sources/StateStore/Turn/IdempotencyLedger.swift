@@ -132,11 +132,11 @@ struct HistoryClock: Sendable {
         // The difference of any two times fits where neither is near the ends of their type; a clock may be anywhere.
         let (elapsed, isBeyond) = now.milliseconds.subtractingReportingOverflow(wall.milliseconds)
         if !isBeyond, elapsed.magnitude < Self.resolution {
-            return Timestamp(milliseconds: time.milliseconds + max(0, elapsed))
+            return time.advanced(byMilliseconds: max(0, elapsed))
         }
         let instant = clock()
         let passed = (instant.nanoseconds - monotonic.nanoseconds) / 1_000_000
-        let counted = Timestamp(milliseconds: time.milliseconds + max(0, min(isBeyond ? 0 : elapsed, passed)))
+        let counted = time.advanced(byMilliseconds: max(0, min(isBeyond ? 0 : elapsed, passed)))
         (self.time, self.wall, monotonic) = (counted, now, instant)
         return counted
     }

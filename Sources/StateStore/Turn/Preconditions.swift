@@ -47,14 +47,20 @@ struct Preconditions<State: StateType>: Sendable {
         }
         if let tagGuard = transaction.tagGuard, let failure = try failure(of: tagGuard, in: state) { return failure }
         for expectation in transaction.expectations {
-            let bytes = expectation.value?.text
+            let bytes: [UInt8]? = if case .value(let value) = expectation.wanted { value.text } else { nil }
             guard !expectation.isHidden else {
                 return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: nil)
             }
-            if bytes == nil, try isEmpty(at: expectation.pointer, in: state) { continue }
+            switch expectation.wanted {
+            case .nothing where try isEmpty(at: expectation.pointer, in: state): continue
+            case .anyValue where try !isEmpty(at: expectation.pointer, in: state): continue
+            default: break
+            }
             var actual = try find(expectation.pointer, in: state)
             let holds =
-                if let value = expectation.value, let bytes { try actual.equals(value, bytes) } else { false }
+                if case .value(let value) = expectation.wanted, let bytes { try actual.equals(value, bytes) } else {
+                    false
+                }
             found[expectation.pointer] = actual
             guard holds else {
                 return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: actual.encoded)
@@ -100,7 +106,7 @@ package struct PreconditionFailure: Sendable {
 
     package let pointer: JSONPointer
     /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them; nil if nothing
-    /// may be there, and if there was no room for it.
+    /// or anything may be there, and if there was no room for it.
     package private(set) var expected: [UInt8]?
     /// UTF-8 JSON of the value, or nil if there is no value or one larger than ``actualBytesMax``.
     package private(set) var actual: [UInt8]?

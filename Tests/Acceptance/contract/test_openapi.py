@@ -531,6 +531,7 @@ ROUTES = {
     "views": lambda path: "/views/" in path,
     "changes": lambda path: path == CHANGES,
     "schedule": lambda path: path == "/v1/schedule",
+    "DELETE of a scheduled action": lambda path: path == "/v1/schedule/{name}",
     "state with `as=keyed`": lambda path: path.startswith("/v1/state"),
     "POST of actions": lambda path: path == ACTIONS,
     "POST of actions with `If-Match` or `If-None-Match`": lambda path: path == ACTIONS,
@@ -545,6 +546,8 @@ def test_the_page_of_the_contract_and_the_document_have_the_same_parameters(whol
         for route in [routes] if routes in ROUTES else re.split(r"[,;] ", routes):
             for path, method, _ in whole.operations():
                 is_post = route.startswith("POST")
+                if route.startswith("DELETE") and method != "delete":
+                    continue
                 if ROUTES[route](path) and is_post in ((method == "post"), method == "post" and name == "pretty"):
                     page.add((method, path, name))
         if name == "pretty":

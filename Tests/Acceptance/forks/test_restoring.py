@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 
 import jsonpatch
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal, wait_until
 from harness.journal import journal_output
+from harness.schedules import milliseconds
 from harness.tokens import bearer, make_token
 
 MODEL = """import { createSlice, createEntityAdapter } from '@reduxjs/toolkit'
@@ -258,23 +260,121 @@ def test_a_state_that_does_not_fit_any_more_is_refused_and_leaves_no_trace(works
         expect_equal((client.get("/v1").json["version"], client.get("/v1/state/age").json), (before, 3), "what is there")
 
 
-def test_what_a_restored_state_changes_expires_no_more(workspace):
-    """The places that stay as they are still expire, also elements and members whose names are numbers."""
-    with workspace.server(domain="document").client() as client:
+def places(client):
+    """The places that expire, with the milliseconds that each still has, about."""
+    now = time.time() * 1000
+    return {each["place"]: milliseconds(each["due"]) - now for each in client.get("/v1/schedule").json["schedule"]}
+
+
+def gone(client, path, seconds=10):
+    answer = client.request("GET", f"/v1/state{path}?wait={seconds}", fields={"If-None-Match": "*"})
+    return answer.status == 404
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_places_that_expire_come_back_with_their_full_time_and_others_stay(workspace, restarts):
+    """Also elements and members whose names are numbers, and places whose value the restore does not change."""
+    server = workspace.server(domain="document")
+    with server.client() as client:
         client.commit(action("document/set", {"path": "", "value": {"a": 1, "locks": {}, "list": [{}, {}]}}))
-        version = client.commit(action("document/set", {"path": "/same", "value": 1, "ttl": 1.5}))["version"]
+        version = client.commit(action("document/set", {"path": "/same", "value": 1, "ttl": 3}))["version"]
         for path in ["/a", "/locks/5", "/list/1/x"]:
-            client.commit(action("document/set", {"path": path, "value": 2, "ttl": 1.5}))
-        client.commit(action("document/set", {"path": "/locks/3", "value": 2}))
-        last = client.commit(action("document/remove", {"path": "/list/0"}))["version"]
+            client.commit(action("document/set", {"path": path, "value": 2, "ttl": 3}))
+        leased = client.get("/v1").json["version"]
+        leases = client.get("/v1/state").json
+        client.commit(action("document/remove", {"path": "/list/0"}))
+        expect(gone(client, "/locks/5"), "the leases end")
+        if restarts:
+            server.kill()
+            server.start()
+    with server.client() as client:
+        expect_equal(restore(client, version=leased).status, 200, "the way back")
+        left = places(client)
+        expect_equal(set(left), {"/same", "/a", "/locks/5", "/list/1/x"}, "the places that expire again")
+        expect(all(1500 < each <= 3100 for each in left.values()), "each has its three seconds:", left)
+        expect_equal(client.get("/v1/state").json, leases, "the state")
+        # A version in which one of them expires, and the others are there for good or not there at all.
         expect_equal(restore(client, version=version).status, 200, "the way back")
+        expect_equal(set(places(client)), {"/same"}, "the place that expires in this version")
+        expect(gone(client, "/same"), "it expires")
         state = client.get("/v1/state").json
-        expect_equal(state, {"a": 1, "locks": {}, "list": [{}, {}], "same": 1}, "the earlier state")
-        expect_equal(restore(client, version=last).status, 200, "the way back from there")
-        waited = client.request("GET", "/v1/state/same?wait=10", fields={"If-None-Match": "*"})
-        expect_equal(waited.status, 404, "the place that has not changed when its time has come")
-        expect_equal(client.get("/v1/schedule").json["schedule"], [], "what is still to come")
-        expect_equal(client.get("/v1/state/a").json, 2, "what was restored stays")
+        expect_equal(state, {"a": 1, "locks": {}, "list": [{}, {}]}, "the others stay")
+        expect_equal(client.get("/v1/schedule").json["count"], 0, "what is still to come")
+    server.stop()
+    expect(b"verified" in journal_output(workspace, "verify", server.data, "--deep"), "what verify says")
+
+
+def test_a_place_that_is_there_for_good_is_not_removed_by_a_newer_lease(workspace):
+    with workspace.server(domain="document").client() as client:
+        version = client.commit(action("document/set", {"path": "/p", "value": 1}))["version"]
+        client.commit(action("document/set", {"path": "/p", "value": 1, "ttl": 0.7}))
+        client.commit(action("document/set", {"path": "/other", "value": 1}))
+        expect_equal(restore(client, version=version).status, 200, "the way back")
+        expect_equal(client.get("/v1/schedule").json["count"], 0, "nothing expires")
+        time.sleep(1)
+        expect_equal(client.get("/v1/state/p").json, 1, "the place")
+
+
+def test_a_lease_of_a_fork_comes_back_with_the_fork_and_no_fork_ends_it(workspace):
+    with workspace.server(domain="document").client() as client:
+        client.commit(action("document/set", {"path": "/lock", "value": "ann", "ttl": 2}))
+        client.commit(action("document/set", {"path": "/free", "value": 1}, id="free"))
+        client.commit(action("document/set", {"path": "/free", "value": 1, "ttl": 60}, id="leased"))
+        body = json.dumps({"skip": ["leased"]}).encode()
+        fork = client.request("POST", "/v1/forks", body, {"Content-Type": "application/json"}).json
+        expect(gone(client, "/lock"), "the lease ends in the present")
+        listed = client.get(f"{fork['href']}/schedule").json["schedule"]
+        expect_equal([each["place"] for each in listed], ["/lock"], "what the fork has recorded")
+        expect_equal(client.get(f"{fork['href']}/state/lock").json, "ann", "the fork does not dispatch it")
+        made = client.post(action("document/set", {"path": "/in", "value": 1, "ttl": 30}), f"{fork['href']}/actions")
+        expect_equal(made.status, 200, made.body)
+        tag = client.get("/v1/state").fields["etag"]
+        expect_equal(restore(client, "?path=", {"If-Match": tag}, fork=fork["name"]).status, 200, "the way back")
+        left = places(client)
+        expect_equal(set(left), {"/lock", "/in"}, "the places that expire")
+        expect(1000 < left["/lock"] <= 2100, "the time of the lock:", left)
+        expect(gone(client, "/lock"), "the lock ends again")
+
+
+JOBS = """import { createSlice } from '@reduxjs/toolkit'
+import { schedule, unschedule } from 'storekeeper'
+const jobs = createSlice({ name: 'jobs', initialState: { open: { a: 1, b: 1 }, taken: {}, backs: 0 }, reducers: {
+  take(state, { payload: { id } }) {
+    delete state.open[id]; state.taken[id] = 1;
+    schedule(jobs.actions.giveBack({ id }), { after: 2, name: id });
+  },
+  finish(state, { payload: { id } }) { delete state.taken[id]; unschedule(id); },
+  giveBack(state, { payload: { id } }) { delete state.taken[id]; state.open[id] = 1; state.backs += 1; },
+} })
+"""
+
+
+def test_what_a_model_has_scheduled_comes_back_and_what_clients_have_stays(workspace):
+    path = workspace.path("jobs.js")
+    with open(path, "w") as file:
+        file.write(JOBS)
+    with workspace.server(model=path).client() as client:
+        version = client.commit(action("jobs/take", {"id": "a"}))["version"]
+        client.commit(action("jobs/finish", {"id": "a"}))
+        client.commit(action("jobs/take", {"id": "b"}))
+        client.commit(action("jobs/finish", {"id": "zz"}, schedule={"after": 60, "name": "mine"}))
+        expect_equal(restore(client, version=version).status, 200, "the way back")
+        names = [each["name"] for each in client.get("/v1/schedule").json["schedule"]]
+        expect_equal(names, ["a", "mine"], "what is scheduled")
+        expect(client.get("/v1/state/jobs/open/a?wait=5&until-exists").status == 200, "the job goes back")
+        time.sleep(0.5)
+        expect_equal(client.get("/v1/state/jobs/backs").json, 1, "the other job was not taken, and does not go back")
+
+
+@pytest.mark.parametrize("version, status", [("1.0", 200), ("1e0", 200), ("1.5", 422), ("-1.0", 422), ("1e300", 422), ('"1"', 422)])
+def test_a_version_is_a_whole_number_however_it_is_spelled(workspace, version, status):
+    with workspace.server(domain="document").client() as client:
+        for value in [1, 2]:
+            client.commit(action("document/set", {"path": "/a", "value": value}))
+        body = '{"type":"storekeeper/restore","payload":{"version":%s}}' % version
+        answer = client.post(body.encode())
+        expect_equal(answer.status, status, f"the answer: {answer.body}")
+        expect_equal(client.get("/v1/state/a").json, 1 if status == 200 else 2, "the state")
 
 
 def test_a_state_is_restored_at_once(workspace):

@@ -7,7 +7,8 @@ import math
 
 from harness.expectations import expect, expect_equal
 
-DOCUMENT = {"domain": "document"}
+# A client has a quarter of the schedule.
+DOCUMENT = {"domain": "document", "schedule_max": 400_000, "schedule_bytes_max": 1 << 28}
 
 
 def later(uid, after, name=None, **more):

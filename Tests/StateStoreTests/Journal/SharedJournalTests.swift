@@ -140,7 +140,7 @@ private final class DeafJournal: Journal {
     func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? { journal.page(query, latest: latest) }
     func commit(version: Version) -> Commit? { journal.commit(version: version) }
     func commit(id: String, by subject: String?) -> Commit? { journal.commit(id: id, by: subject) }
-    func state(at version: Version) throws -> [UInt8]? { try journal.state(at: version) }
+    func state(at version: Version) throws -> SavedState? { try journal.state(at: version) }
     func oldestState() -> Version { journal.oldestState() }
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
     var failure: String? { journal.failure }

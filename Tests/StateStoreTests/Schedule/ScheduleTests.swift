@@ -25,6 +25,8 @@ private struct Ticker: Domain {
         var isRefused = false
     }
     struct Forget: Action { static let type = "forget"; var name: String }
+    struct After: Action { static let type = "after"; var delay: Duration }
+    struct At: Action { static let type = "at"; var milliseconds: Int64; var name: String? }
 
     var reducer: some Reducer<State> {
         On(Tick.self) { state, action, context in
@@ -41,6 +43,11 @@ private struct Ticker: Domain {
             if action.isRefused { throw Rejection("refused", "after it has scheduled") }
         }
         On(Forget.self) { _, action, context in context.unschedule(action.name) }
+        On(After.self) { _, action, context in context.schedule(Note(text: "a"), after: action.delay) }
+        On(At.self) { _, action, context in
+            context.schedule(
+                Note(text: "at"), at: Timestamp(milliseconds: action.milliseconds), as: action.name)
+        }
     }
 }
 
@@ -74,6 +81,16 @@ extension Store where State == Ticker.State {
             queue.sync { TurnMark.with(ObjectIdentifier(self)) { dispatchDue() } }
             while firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { queue.sync {} }
         } while latest.schedule.first.map { $0.due <= wall.now } ?? false
+    }
+}
+
+extension Store {
+    fileprivate func submitNow(_ transaction: Transaction, client: String?) -> Outcome {
+        let outcome = Mutex(Outcome.draining)
+        enqueue(PendingTransaction(transaction, client: client) { taken in outcome.withLock { $0 = taken } })
+        flushNow()
+        queue.sync {}
+        return outcome.withLock { $0 }
     }
 }
 
@@ -274,13 +291,14 @@ struct ScheduleTests {
         #expect(store.state.notes == ["1.0", "2.0", "3.0"])
     }
 
-    @Test("a store that has not begun dispatches nothing, and neither does a fork, which begins with nothing")
+    @Test("a store that has not begun dispatches nothing, and neither does a fork, which has a schedule of its own")
     func forks() throws {
         let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: Ticker.State()))
         let store = try Store.ticker(wall, journal: journal)
         _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1, name: "n"))
         let source = Fork.Source(
-            state: try journal.state(at: 0) ?? [], cursor: Cursor(Core<Sample.State>.epoch, 0), last: 1, skipped: [],
+            state: try journal.state(at: 0)?.bytes ?? [], cursor: Cursor(Core<Sample.State>.epoch, 0), last: 1,
+            skipped: [],
             insertions: [], time: wall.now)
         let advance = try store.fork(source, hasRoom: { _ in true }) {
             journal.commits(after: $0, through: .max, limit: 100)
@@ -288,10 +306,10 @@ struct ScheduleTests {
         let fork = try #require(try advance { true })
         let forked = try #require(fork.store as? Store<Ticker.State>)
         #expect(fork.appliedCount == 1)
-        #expect(forked.latest.schedule.isEmpty)
+        #expect(forked.latest.schedule.count == 1)
 
         #expect(forked.submitNow(try scheduled(Ticker.Note(text: "b"), after: 1, name: "m")).receipt != nil)
-        #expect(forked.latest.schedule.count == 1)
+        #expect(forked.latest.schedule.count == 2)
         for store in [store, forked] { store.turnWithoutWaiting(wall, to: 5000) }
 
         #expect(store.state.notes == [] && forked.state.notes == [])
@@ -302,6 +320,8 @@ struct ScheduleTests {
         var limits = StoreLimits()
         limits.scheduleMax = 2
         let store = try Store.ticker(wall, limits: limits)
+        #expect(store.submitNow(try scheduled(Ticker.Note(text: "z"), after: 1, name: "z")).receipt != nil)
+        #expect(store.submitNow(unscheduled("z")).receipt != nil)
         for name in ["a", "b"] { _ = store.submitNow(try scheduled(Ticker.Note(text: name), after: 1, name: name)) }
 
         #expect(
@@ -318,6 +338,286 @@ extension Store where State == Ticker.State {
         wall.now = Timestamp(milliseconds: milliseconds)
         queue.sync { TurnMark.with(ObjectIdentifier(self)) { dispatchDue() } }
         queue.sync {}
+    }
+}
+
+@Suite("A client's share of the schedule")
+struct ScheduleShareTests {
+    private let wall = Wall()
+
+    private func outcome(
+        _ store: Store<Ticker.State>, _ name: String, text: String = "", after: Double = 9, by subject: String? = nil,
+        from client: String? = nil
+    ) throws -> Outcome {
+        let transaction = try scheduled(Ticker.Note(text: text), after: after, name: name, by: subject)
+        return store.submitNow(transaction, client: client)
+    }
+
+    @Test(
+        "a client has a quarter of the actions, and leaves the rest to others",
+        arguments: [("ada", nil, "bob", nil), (nil, "10.0.0.1", nil, "10.0.0.2"), (nil, "10.0.0.1", nil, nil)]
+            as [(String?, String?, String?, String?)])
+    func count(subject: String?, client: String?, other: String?, otherClient: String?) throws {
+        var limits = StoreLimits()
+        limits.scheduleMax = 12
+        let store = try Store.ticker(wall, limits: limits)
+        for name in ["a", "b", "c"] { #expect(try outcome(store, name, by: subject, from: client).receipt != nil) }
+
+        let refused = try outcome(store, "d", by: subject, from: client).rejection
+        #expect(refused?.code == "schedule-full")
+        #expect(refused?.kind == .tooMany)
+        // What replaces, takes back or does something else is taken.
+        #expect(try outcome(store, "c", after: 5, by: subject, from: client).receipt != nil)
+        for name in ["x", "y", "z"] {
+            #expect(try outcome(store, name, by: other, from: otherClient).receipt != nil, "\(name)")
+        }
+        #expect(store.submitNow(unscheduled("a", by: subject), client: client).receipt != nil)
+        #expect(try outcome(store, "e", by: subject, from: client).receipt != nil)
+        #expect(try outcome(store, "f", by: subject, from: client).rejection?.kind == .tooMany)
+    }
+
+    @Test(
+        "what reducers schedule for a client counts, also the action that schedules itself again, and it survives a start"
+    )
+    func reducers() throws {
+        var limits = StoreLimits()
+        limits.scheduleMax = 8
+        let store = try Store.ticker(wall, limits: limits)
+        store.beginFiring()
+        let later = { Transaction([.init(Ticker.Later(text: $0, milliseconds: 90_000, name: $0))]) }
+        let tick = Transaction([.init(Ticker.Tick(milliseconds: 2000, name: "t"))])
+        #expect(store.submitNow(tick, client: "10.0.0.1").receipt != nil)
+        #expect(store.submitNow(later("a"), client: "10.0.0.1").receipt != nil)
+        #expect(store.submitNow(later("b"), client: "10.0.0.1").rejection?.kind == .tooMany)
+        for time in stride(from: Int64(1000), through: 7000, by: 1000) { store.turn(wall, to: time) }
+        #expect(store.state.ticks.count == 4)
+        #expect(store.submitNow(later("b"), client: "10.0.0.1").rejection?.kind == .tooMany)
+
+        let saved = try SavedState(saved: store.latest.saved())
+        let next = try Store.ticker(wall, limits: limits, schedule: saved.schedule)
+
+        #expect(next.submitNow(later("b"), client: "10.0.0.1").rejection?.kind == .tooMany)
+        #expect(next.submitNow(later("b"), client: "10.0.0.2").receipt != nil)
+    }
+
+    @Test("the bytes have a share, too, and a single action is taken however low the limits are")
+    func bytes() throws {
+        var limits = StoreLimits()
+        limits.scheduleBytesMax = 8000
+        let store = try Store.ticker(wall, limits: limits)
+        let long = String(repeating: "x", count: 1000)
+        #expect(try outcome(store, "a", text: long, by: "ada").receipt != nil)
+        #expect(try outcome(store, "b", text: long, by: "ada").rejection?.kind == .tooMany)
+        #expect(try outcome(store, "b", text: long, by: "bob").receipt != nil)
+        limits.scheduleBytesMax = 600
+        let small = try Store.ticker(wall, limits: limits)
+        #expect(try outcome(small, "a", by: "ada").receipt != nil)
+        #expect(try outcome(small, "b", by: "bob").rejection?.kind == .conflict)
+    }
+
+    @Test("a subject, or the empty name for none, says whose action is taken back")
+    func by() throws {
+        let store = try Store.ticker(wall)
+        for subject in ["ada", nil] { _ = try outcome(store, "n", by: subject) }
+
+        let unschedule = { Transaction([.init(StoreUnschedule(name: "n", by: $0))], subject: "root") }
+        #expect(store.submitNow(unschedule(nil)).rejection?.code == "not-scheduled")
+        #expect(store.submitNow(unschedule("bob")).rejection?.code == "not-scheduled")
+        #expect(store.submitNow(unschedule("ada")).receipt != nil)
+        #expect(store.latest.schedule[ScheduledName("n", by: nil)] != nil)
+        #expect(store.submitNow(unschedule("")).receipt != nil)
+        #expect(store.latest.schedule.isEmpty)
+    }
+}
+
+@Suite("The schedule of a state that comes back")
+struct RestoredScheduleTests {
+    private let wall = Wall()
+
+    private func restore(_ past: any AnySnapshot, in store: Store<Ticker.State>) throws -> Outcome {
+        let item = Transaction.Item(
+            restoring: Restoration(.version(past.cursor.version)), id: nil, meta: nil,
+            sent: Array(#"{"type":"storekeeper/restore"}"#.utf8))
+        return store.submitNow(Transaction([item]).restoring(try store.stateToRestore(like: past), ifAt: nil))
+    }
+
+    private func entries(_ store: Store<Ticker.State>) -> [String] {
+        var found: [String] = []
+        store.latest.schedule.visit { found.append("\($0.name.text) \($0.due.milliseconds) \($0.name.by ?? "-")") }
+        return found
+    }
+
+    private func later(_ name: String, _ milliseconds: Int64, by subject: String? = "ada") -> Transaction {
+        Transaction(
+            [.init(Ticker.Later(text: name, milliseconds: milliseconds, name: name))], subject: subject)
+    }
+
+    @Test("what reducers have scheduled comes back with its full time, and what the state does not have ends")
+    func reducers() throws {
+        let store = try Store.ticker(wall)
+        store.beginFiring()
+        for (name, milliseconds) in [("done", 2000), ("still", 60_000)] as [(String, Int64)] {
+            _ = store.submitNow(later(name, milliseconds))
+        }
+        let past = store.latest
+        store.turn(wall, to: 5000)
+        #expect(store.state.notes == ["done"])
+        _ = store.submitNow(later("new", 60_000))
+        _ = store.submitNow(try scheduled(Ticker.Note(text: "mine"), after: 100, name: "mine", by: "ada"))
+        store.turn(wall, to: 10_000)
+
+        let receipt = try restore(past, in: store).receipt
+
+        #expect(store.state.notes == [])
+        #expect(entries(store) == ["done 12000 ada", "still 70000 ada", "mine 105000 ada"])
+        #expect(store.latest.schedule.first?.version == receipt?.version)
+        store.turn(wall, to: 200_000)
+        #expect(store.state.notes == ["done", "still", "mine"])
+        #expect(store.hub.commit(version: (receipt?.version ?? 0) + 1)?.cause == receipt?.cursor)
+    }
+
+    @Test("what a client has scheduled stays, also under the name of what comes back; a second restore leads back")
+    func clients() throws {
+        let store = try Store.ticker(wall)
+        _ = store.submitNow(try scheduled(Ticker.Note(text: "own"), after: 50, name: "own", by: "ada"))
+        _ = store.submitNow(later("n", 9000))
+        let past = store.latest
+        _ = store.submitNow(unscheduled("own", by: "ada"))
+        _ = store.submitNow(try scheduled(Ticker.Note(text: "client"), after: 80, name: "n", by: "ada"))
+        let present = store.latest
+
+        _ = try restore(past, in: store)
+        #expect(entries(store) == ["n 80000 ada"])
+        _ = store.submitNow(unscheduled("n", by: "ada"))
+        _ = try restore(past, in: store)
+        #expect(entries(store) == ["n 9000 ada"])
+        _ = try restore(present, in: store)
+        #expect(entries(store) == [])
+    }
+
+    @Test("a delay in a chain begins anew as it was wanted, and a time that was named stays; both survive a start")
+    func chains() throws {
+        let store = try Store.ticker(wall)
+        store.beginFiring()
+        _ = store.submitNow(.of(Ticker.Tick(milliseconds: 7000, name: "t")))
+        for time in stride(from: Int64(1000), through: 20_000, by: 1000) { store.turn(wall, to: time) }
+        #expect(store.latest.schedule.first?.chain.count == 2)
+        _ = store.submitNow(.of(Ticker.At(milliseconds: 30_000, name: "at")))
+        _ = store.submitNow(.of(Ticker.At(milliseconds: 300_000, name: "later")))
+        let saved = try SavedState(saved: store.latest.saved())
+        let past = try store.snapshot(restoring: saved, at: store.latest.cursor)
+        store.turn(wall, to: 100_500)
+
+        _ = try restore(past, in: store)
+
+        // The time that was named has passed, and is now.
+        store.turn(wall, to: 100_500)
+        #expect(store.state.notes == ["at"])
+        #expect(entries(store) == ["t 107500 -", "later 300000 -"])
+    }
+
+    @Test("a record of a version before 0.3.0 has the delay of its times, and in a chain the mean")
+    func olderRecords() throws {
+        let entry = #""version":3,"reducer":true,"since":1000,"action":{"type":"note","payload":{"text":"a"}}"#
+        let json = #"[{"name":"a","due":9000,\#(entry)},{"name":"b","due":9001,"index":1,"chain":3,\#(entry)}]"#
+
+        let schedule = try ActionSchedule(Array(json.utf8))
+
+        #expect(["a", "b"].map { schedule[ScheduledName($0, by: nil)]?.delay } == [8000, 2000])
+    }
+
+    @Test("a restore that has no room for what comes back is refused, and changes nothing")
+    func noRoom() throws {
+        var limits = StoreLimits()
+        limits.scheduleMax = 4
+        let store = try Store.ticker(wall, limits: limits)
+        for name in ["a", "b", "c"] { _ = store.submitNow(later(name, 9000, by: name)) }
+        let past = store.latest
+        for name in ["a", "b", "c"] {
+            _ = store.submitNow(Transaction([.init(Ticker.Forget(name: name))], subject: name))
+            _ = store.submitNow(try scheduled(Ticker.Note(text: name), after: 5, name: "own", by: name))
+        }
+        let version = store.version
+
+        #expect(try restore(past, in: store).rejection?.code == "schedule-full")
+        #expect(store.version == version)
+    }
+
+    @Test("a fork has what its commits schedule, without those that it leaves out, and what it has comes back with it")
+    func forks() throws {
+        let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: Ticker.State()))
+        let store = try Store.ticker(wall, journal: journal)
+        store.beginFiring()
+        _ = store.submitNow(later("early", 50_000))
+        let begun = store.latest
+        for (id, name, milliseconds) in [("1", "fired", 1000), ("2", "kept", 90_000), ("3", "gone", 90_000)]
+            as [(String, String, Int64)]
+        {
+            let action = Ticker.Later(text: name, milliseconds: milliseconds, name: name)
+            _ = store.submitNow(Transaction([.init(action, id: id)], subject: "ada"))
+        }
+        // Without a name of its own: later commits name it by its cursor.
+        let unnamed = store.submitNow(try scheduled(Ticker.Note(text: "unnamed"), after: 3)).receipt
+        store.turn(wall, to: 4000)
+        #expect(store.state.notes == ["fired", "unnamed"])
+        #expect(unnamed != nil)
+        let source = Fork.Source(
+            state: try begun.saved(), cursor: begun.cursor, last: store.version, skipped: ["3"], insertions: [],
+            time: wall.now)
+        let advance = try store.fork(source, hasRoom: { _ in true }) {
+            journal.commits(after: $0, through: .max, limit: 100)
+        }
+        let fork = try #require(try advance { true })
+        let forked = try #require(fork.store as? Store<Ticker.State>)
+
+        #expect(fork.refusals.isEmpty)
+        #expect(forked.state.notes == ["fired", "unnamed"])
+        #expect(entries(forked) == ["early 50000 ada", "kept 90000 ada"])
+        let replayed = try #require(try forked.journal?.state(at: forked.version))
+        #expect(replayed.schedule == forked.latest.schedule)
+        wall.now = Timestamp(milliseconds: 10_000)
+        _ = try restore(forked.latest, in: store)
+        #expect(entries(store) == ["early 60000 ada", "kept 100000 ada"])
+    }
+
+    @Test("random commits, times and restores: what belongs to the state is that of its version", arguments: 1...6)
+    func model(seed: UInt64) throws {
+        var generator = SplitMix(seed: seed)
+        let store = try Store.ticker(wall)
+        store.beginFiring()
+        var pasts: [any AnySnapshot] = [store.latest]
+        var time: Int64 = 0
+        let names = { (snapshot: any AnySnapshot, isOfState: Bool) in
+            var found: [String: Int64?] = [:]
+            snapshot.schedule.visit {
+                if $0.isOfState == isOfState { found["\($0.name.by ?? "-")/\($0.name.text)"] = $0.delay }
+            }
+            return found
+        }
+        for step in 0..<200 {
+            let name = "n\(Int.random(in: 0..<4, using: &generator))"
+            let subject = ["ada", nil].randomElement(using: &generator) ?? nil
+            switch Int.random(in: 0..<6, using: &generator) {
+            case 0, 1: _ = store.submitNow(later(name, .random(in: 1...4000, using: &generator), by: subject))
+            case 2: _ = store.submitNow(try scheduled(Ticker.Note(text: name), after: 2, name: name, by: subject))
+            case 3: _ = store.submitNow(unscheduled(name, by: subject))
+            case 4:
+                time += .random(in: 0..<1500, using: &generator)
+                store.turn(wall, to: time)
+            default:
+                let past = try #require(pasts.randomElement(using: &generator))
+                let own = names(store.latest, false)
+                _ = try restore(past, in: store)
+                let expected = names(past, true).filter { own[$0.key] == nil }
+                #expect(names(store.latest, true) == expected, "seed \(seed), step \(step)")
+                #expect(names(store.latest, false) == own, "seed \(seed), step \(step)")
+                store.latest.schedule.visit { action in
+                    guard action.isOfState, let delay = action.delay else { return }
+                    #expect(action.due.milliseconds == time + delay, "seed \(seed), step \(step)")
+                }
+            }
+            pasts.append(store.latest)
+        }
     }
 }
 
@@ -392,6 +692,31 @@ struct ReducerScheduleTests {
         #expect(store.state.ticks.count == 12)
         #expect(store.latest.schedule.count == 1)
         #expect(store.latest.schedule.first?.chain.count == 11)
+    }
+
+    @Test(
+        "a time beyond the year 9999 is a rejection, however far it is, and one before the commit is now",
+        arguments: [
+            .seconds(9_300_000_000_000_000), .seconds(Int64.max), .seconds(Int64.max) + .seconds(Int64.max),
+            .milliseconds(Int64.max), .seconds(253_402_300_800),
+        ] as [Duration])
+    func beyond(delay: Duration) throws {
+        let store = try Store.ticker(wall)
+
+        #expect(store.submitNow(.of(Ticker.After(delay: delay))).rejection?.code == "bad-schedule")
+        #expect(store.submitNow(.of(Ticker.After(delay: .zero - delay))).receipt != nil)
+        #expect(store.submitNow(.of(Ticker.At(milliseconds: .max, name: nil))).rejection?.code == "bad-schedule")
+        #expect(store.submitNow(.of(Ticker.At(milliseconds: .min, name: nil))).receipt != nil)
+        #expect(store.latest.schedule.first?.due == wall.now)
+    }
+
+    @Test("a part of a millisecond is a whole one", arguments: [(1, 1), (999_999, 1), (1_000_000, 1), (1_000_001, 2)])
+    func parts(nanoseconds: Int, milliseconds: Int64) throws {
+        let store = try Store.ticker(wall)
+
+        _ = store.submitNow(.of(Ticker.After(delay: .nanoseconds(nanoseconds))))
+
+        #expect(store.latest.schedule.first?.due.milliseconds == milliseconds)
     }
 
     @Test("an action that the domain does not have cannot be scheduled")
@@ -541,6 +866,20 @@ struct ScheduleHistoryTests {
         #expect(Timestamp(milliseconds: .max).advanced(by: .milliseconds(1)) == Timestamp(milliseconds: .max))
         #expect(Timestamp(milliseconds: .min).advanced(by: .seconds(-1)) == Timestamp(milliseconds: .min))
         #expect(Timestamp(milliseconds: -1).advanced(by: .milliseconds(2)) == Timestamp(milliseconds: 1))
+        #expect(Timestamp(milliseconds: 5).advanced(by: .seconds(Int64.max)) == Timestamp(milliseconds: .max))
+        #expect(Timestamp(milliseconds: -5).advanced(by: .seconds(Int64.min)) == Timestamp(milliseconds: .min))
+        #expect((Instant(nanoseconds: 5) + .seconds(Int64.max)).nanoseconds == .max)
+        #expect((Instant(nanoseconds: 5) + .nanoseconds(-7)).nanoseconds == -2)
+    }
+
+    @Test("a history whose clock once was at the end of all times goes on with one that is right again")
+    func endOfHistory() {
+        var clock = HistoryClock(Timestamp(milliseconds: .max))
+
+        for (wall, nanoseconds) in [(1000, 0), (1500, 500_000_000), (9000, 8_000_000_000)] as [(Int64, Int64)] {
+            let time = clock.read(wall: Timestamp(milliseconds: wall)) { Instant(nanoseconds: nanoseconds) }
+            #expect(time.milliseconds == .max)
+        }
     }
 
     @Test("another epoch spells the roots of scheduled actions anew")

@@ -38,7 +38,7 @@ struct PipelineTests {
         defer { token.cancel() }
         let dryRun = Transaction.of(Sample.Add(amount: 1), purpose: .dryRun)
         let conditional = Transaction.of(
-            Sample.Add(amount: 1), expectations: [.init(JSONPointer(["count", "value"]), .integer(9))])
+            Sample.Add(amount: 1), expectations: [.init(JSONPointer(["count", "value"]), .value(.integer(9)))])
         let generation = store.hub.generation
 
         for (name, transaction) in [
@@ -246,7 +246,7 @@ struct PipelineTests {
         }
         if Int.random(in: 0..<4, using: &generator) == 0 {
             let value = Int64.random(in: 0..<4, using: &generator)
-            expectations = [.init(JSONPointer(["count", "value"]), .integer(value))]
+            expectations = [.init(JSONPointer(["count", "value"]), .value(.integer(value)))]
         }
         let isDryRun = Int.random(in: 0..<6, using: &generator) == 0
         return Transaction(
@@ -318,7 +318,7 @@ struct PipelineTests {
             #expect(kept.map(\.version) == Array(1...shared.latestVersion))
             #expect(notified == kept.map(\.version))
             let domain = try CompiledDomain(Sample())
-            let patched = try domain.state(from: shared.state(at: shared.latestVersion) ?? [])
+            let patched = try domain.state(from: shared.state(at: shared.latestVersion)?.state ?? [])
             #expect(try store.latest.whole() == domain.bytes(of: patched))
             #expect(run.outcomes.count == run.transactions.count)
             var made: Set<Version> = []

@@ -46,7 +46,7 @@ struct PreconditionTests {
 
     private static func append(expecting text: String, at pointer: JSONPointer = .root) throws -> Transaction {
         let value = try JSONValue(parsing: Array(text.utf8))
-        return Transaction.of(Archive.Append(entry: "new"), expectations: [.init(pointer, value)])
+        return Transaction.of(Archive.Append(entry: "new"), expectations: [.init(pointer, .value(value))])
     }
 
     @Test("for many preconditions on one pointer, each version of its value is encoded once")

@@ -110,7 +110,7 @@ struct ReductionMarkTests {
         }
         var core = try core()
         let conditional = Transaction(
-            [.init(Sample.Add(amount: 1), id: "a")], expectations: [.init("/count/value", .string("never"))])
+            [.init(Sample.Add(amount: 1), id: "a")], expectations: [.init("/count/value", .value(.string("never")))])
 
         _ = core.turn([conditional, transaction(id: "c")], at: Timestamp(milliseconds: 0))
         #expect(memory.page.suspected.map(\.record.name) == ["a", "b"])

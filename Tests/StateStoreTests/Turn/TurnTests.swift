@@ -88,7 +88,7 @@ struct TurnTests {
         core.run(Sample.Add(amount: 4))
         let transaction = Transaction.of(
             Sample.Add(amount: 1),
-            expectations: [.init("/count/value", .double(4.0)), .init("/count/none", .null)])
+            expectations: [.init("/count/value", .value(.double(4.0))), .init("/count/none", .value(.null))])
 
         let turn = core.run([transaction])
 
