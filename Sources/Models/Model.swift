@@ -76,6 +76,8 @@ package final class Model: Sendable {
             package var schema: JSONValue?
             /// The slice that declares it, if any.
             package var slice: String?
+            /// Whether it is for no client: see ``StateStore/Action/isInternal``.
+            package var isInternal: Bool
             /// Whether its reducer may look at the action: it is no function of the state alone.
             package var takesAction: Bool
         }
@@ -321,7 +323,7 @@ extension Model.Description {
             let slice: String? = if case .string(let name)? = action["slice"] { name } else { nil }
             return Action(
                 type: action["type"].text, schema: given(action["schema"]), slice: slice,
-                takesAction: action["takesAction"] == true)
+                isInternal: action["internal"] == true, takesAction: action["takesAction"] == true)
         }
         views = objects("views").map { view in
             let reads: [String]? =

@@ -105,10 +105,11 @@ package final class ServedModel: Sendable {
         }
         var actions: [JSONDomain.Handled] = []
         for action in description.actions {
-            var declaration = DeclaredAction.Declaration(action.type)
+            var declaration = DeclaredAction.Declaration(action.type, isInternal: action.isInternal)
             if let schema = action.schema {
                 let faults = try serving.check("the payload of \(action.type)", schema)
-                declaration = DeclaredAction.Declaration(action.type, payload: schema, faults: { faults($0, nil) })
+                declaration = DeclaredAction.Declaration(
+                    action.type, payload: schema, isInternal: action.isInternal, faults: { faults($0, nil) })
             }
             actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
         }
@@ -358,7 +359,9 @@ extension Model.Description {
             }
         }
         func actions(_ description: Self) -> [JSONValue] {
-            description.actions.map { ["type": .string($0.type), "schema": $0.schema ?? nil] }
+            description.actions.map {
+                ["type": .string($0.type), "schema": $0.schema ?? nil, "internal": .bool($0.isInternal)]
+            }
         }
         func views(_ description: Self) -> [JSONValue] {
             description.views.map {

@@ -221,6 +221,8 @@ public struct StateServer: Service, Sendable {
         } judge: { [authenticator, hooks = handler.hooks] scheduled, action in
             if scheduled.name.isPlace || scheduled.isOfReducer { return nil }
             if hooks?.mayDispatch(scheduled.type, by: scheduled.name.by) ?? false { return nil }
+            // The type may be internal only since the client has scheduled it.
+            if action.isOfInternalType { return .unknownAction(scheduled.type) }
             return authenticator.rejection(of: action, by: scheduled.name.by, with: scheduled.credential)
         }
         watchFiles()

@@ -19,7 +19,7 @@ private let text = """
         at(state, { payload }) { schedule(jobs.actions.giveUp({}), { at: payload.at }); },
         wrong(state, { payload }) { schedule(payload.action, payload.when); },
         finish(state, { payload }) { unschedule(payload.id); state.done.push(payload.id); },
-        giveUp(state, { payload }) { state.done.push(payload.id ?? 'nobody'); },
+        giveUp: { internal: true, reducer(state, { payload }) { state.done.push(payload.id ?? 'nobody'); } },
       },
     });
     """
@@ -59,6 +59,40 @@ struct ModelScheduleTests {
             ])
         _ = try dispatch("finish", #"{"id":"a"}"#, to: store)
         #expect(store.latest.schedule.count == 2)
+    }
+
+    @Test("an internal action is scheduled, and is not among those of clients")
+    func internalActions() throws {
+        let store = try store()
+
+        #expect(store.domain.catalogue.types.contains("jobs/giveUp"))
+        #expect(
+            store.domain.catalogue.whole.open.keys.sorted() == ["jobs/at", "jobs/finish", "jobs/take", "jobs/wrong"])
+        #expect(try dispatch("take", #"{"id":"a","after":1}"#, to: store).isCommit)
+    }
+
+    @Test(
+        "what says internal otherwise than by true or false is refused with its line",
+        arguments: [#"{ internal: 1, reducer() {} }"#, #"{ internl: true, reducer() {} }"#])
+    func misspelled(declared: String) {
+        let text = "createSlice({ name: 's', initialState: {}, reducers: {\n a: \(declared) } });"
+
+        #expect(throws: Model.Fault.self) { try Model(Array(text.utf8), name: "model.js") }
+    }
+
+    @Test("createAction can make an internal action, and a file that makes one internal declares another domain")
+    func created() throws {
+        func model(_ options: String) throws -> Model {
+            try Model(
+                Array(
+                    """
+                    const a = createAction('a', \(options));
+                    export default createReducer({ n: 0 }, (builder) => builder.addCase(a, (state) => { state.n += 1; }));
+                    """.utf8), name: "model.js")
+        }
+
+        #expect(try model("{ internal: true }").description.actions.map(\.isInternal) == [true])
+        #expect(try model("{ payload: { type: 'string' } }").description.actions.map(\.isInternal) == [false])
     }
 
     @Test("a reducer that refuses, or has a fault, schedules nothing")

@@ -112,6 +112,32 @@ struct SentActionTests {
     }
 
     @Test(
+        "an internal action is for hooks whose grant names its whole type, and for no client",
+        arguments: [
+            ("hook:h1", ["tidy"], true), ("hook:h1", ["*"], false), ("hook:h1", ["tid*"], false),
+            ("hook:h1", ["take"], false), ("ann", ["tidy"], false), ("ann", ["*"], false), ("hook", ["tidy"], false),
+        ])
+    func internalActions(subject: String, dispatch: [String], isTheirs: Bool) throws {
+        let contract = Contract(catalogue: try CompiledDomain(Sent()).catalogue)
+        let grant = Grant(read: ["*"], dispatch: dispatch, others: true, operate: true, fork: true)
+        let hook = contract.hookView(grant, subject: subject, path: nil, types: [])
+
+        #expect((hook.store.action(ofType: "tidy") != nil) == isTheirs)
+        #expect(hook.mayDispatch("tidy") == isTheirs)
+        #expect(!hook.store.types.contains("tidy"))
+        #expect(VisibleStore(scope: contract.catalogue.whole, access: Access()).action(ofType: "tidy") == nil)
+    }
+
+    @Test("a grant of an internal action warns, but not of a hook")
+    func warnings() throws {
+        let catalogue = try CompiledDomain(Sent()).catalogue
+        let grant = Grant(read: ["*"], dispatch: ["tidy"])
+
+        #expect(grant.warnings(in: catalogue).count == 1)
+        #expect(grant.warnings(in: catalogue, dispatching: catalogue.types) == [])
+    }
+
+    @Test(
         "a test of the state is one of a value, of any value, or of none",
         arguments: [
             (#"{"path":"/sum","present":true}"#, true), (#"{"path":"/sum","value":0}"#, true),

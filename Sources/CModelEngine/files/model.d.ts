@@ -89,8 +89,11 @@ declare module '@reduxjs/toolkit' {
     export function createSlice<State = any>(slice: {
         name: string
         initialState: State | (() => State)
-        /** A reducer with the schema of its payload; a plain function takes any JSON object. */
-        reducers?: { [name: string]: CaseReducer<State> | { payload?: Schema; reducer: CaseReducer<State> } }
+        /**
+         * A reducer with the schema of its payload; a plain function takes any JSON object. An internal one takes what
+         * reducers schedule, and hooks that may by its name, and is for no client.
+         */
+        reducers?: { [name: string]: CaseReducer<State> | { payload?: Schema; internal?: boolean; reducer: CaseReducer<State> } }
             | ((create: { reducer(reducer: CaseReducer<State>): CaseReducer<State> }) => { [name: string]: CaseReducer<State> })
         extraReducers?: (builder: Builder<State>) => void
         selectors?: { [name: string]: (state: State, ...rest: any[]) => any }
@@ -99,7 +102,7 @@ declare module '@reduxjs/toolkit' {
         reducerPath?: string
     }): Slice<State>
     export function createReducer<State>(initialState: State | (() => State), build: (builder: Builder<State>) => void): Reducer<State>
-    export function createAction(type: string, options?: { payload?: Schema }): ActionCreator
+    export function createAction(type: string, options?: { payload?: Schema; internal?: boolean }): ActionCreator
     export function combineReducers(reducers: { [name: string]: Reducer }): Reducer
     export function combineSlices(...parts: (Slice<any> | { [name: string]: Reducer })[]): Reducer
     export function configureStore(options: { reducer: Reducer | { [name: string]: Reducer } }): unknown

@@ -61,10 +61,13 @@ function loadingOnly(what) {
   if (!model.isLoading) refuse(`${what} must be called when the file is loaded, not by a reducer or a view`);
 }
 
-function declareAction(type, schema, slice) {
-  const known = model.actions.get(type);
-  if (known === undefined) model.actions.set(type, { type, schema: schema ?? null, slice, takesAction: true });
-  else if (schema != null) known.schema = schema;
+function declareAction(type, { payload, internal = false } = {}, slice = null) {
+  const schema = schemaOf(payload, type);
+  if (typeof internal !== 'boolean') refuse(`${type}: internal must be true or false`);
+  let known = model.actions.get(type);
+  if (known === undefined) model.actions.set(type, known = { type, schema: null, slice, takesAction: true, internal: false });
+  known.schema = schema ?? known.schema;
+  known.internal ||= internal;
 }
 
 function schemaOf(schema, where) {
@@ -77,7 +80,7 @@ function createAction(type, options = {}) {
   if (!isName(type)) refuse('createAction takes the type of the action, a text');
   if (typeof options === 'function')
     refuse(`${type}: an action is what a client sends, so the server has no prepare callback; let the client send the payload as it is to be`);
-  if (model.isLoading) declareAction(type, schemaOf(options.payload, type), null);
+  if (model.isLoading) declareAction(type, options);
   return creator(type);
 }
 
@@ -120,7 +123,7 @@ class Cases {
     const type = typeOf(matched);
     if (this.byType.has(type)) refuse(`two cases for ${type}`);
     if (typeof reducer !== 'function') refuse(`the case of ${type} is not a function`);
-    if (typeof matched !== 'function' && !model.actions.has(type)) declareAction(type, undefined, null);
+    if (typeof matched !== 'function' && !model.actions.has(type)) declareAction(type);
     this.byType.set(type, reducer);
     return this;
   }
@@ -300,7 +303,7 @@ const reducerCreators = {
 };
 
 const SLICE_MEMBERS = ['name', 'initialState', 'reducers', 'extraReducers', 'selectors', 'schema', 'reducerPath'];
-const REDUCER_MEMBERS = ['payload', 'reducer'];
+const REDUCER_MEMBERS = ['payload', 'internal', 'reducer'];
 
 /** Refuses a member of an object that means nothing; it may be a mistyped one. */
 function refuseMember(owner, missing, known) {
@@ -324,7 +327,7 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
       if (!REDUCER_MEMBERS.includes(member)) refuseMember(type, member, REDUCER_MEMBERS);
     }
     if (typeof declared?.reducer !== 'function') refuse(`${type} has no reducer function`);
-    declareAction(type, schemaOf(declared.payload, type), name);
+    declareAction(type, declared, name);
     model.actions.get(type).takesAction = declared.reducer.length !== 1;
     actions[key] = creator(type);
     caseReducers[key] = declared.reducer;

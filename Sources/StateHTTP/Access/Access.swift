@@ -168,6 +168,11 @@ package final class Access: Sendable {
     /// Whether the client may dispatch actions of a type.
     package func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
 
+    /// Whether the client may dispatch an action that is for the domain alone: a hook whose grant names the whole type.
+    func dispatchesInternal(_ type: String) -> Bool {
+        subject.map(Self.isOfHook) ?? false && dispatchedTypes.names(type)
+    }
+
     /// Whether the client may dispatch an action: its type, at places that the client may see.
     package func dispatches(_ action: any Action) -> Bool {
         dispatches(action.typeName) && hiddenPlace(of: action) == nil

@@ -157,7 +157,10 @@ struct TypeSet: Sendable {
 extension Grant {
     /// A sentence for each entry that allows nothing in a domain, with the nearest name that would, and one for a grant that
     /// allows nothing at all.
-    package func warnings(in catalogue: Catalogue) -> [String] {
+    ///
+    /// - Parameter types: the types of the actions that the bearer can be allowed; nil for those of clients.
+    package func warnings(in catalogue: Catalogue, dispatching types: [String]? = nil) -> [String] {
+        let types = types ?? catalogue.whole.open.keys.sorted()
         if read.isEmpty, dispatch.isEmpty, !operate {
             return ["the token allows nothing: it has no read and no dispatch"]
         }
@@ -166,7 +169,7 @@ extension Grant {
         }
             + dispatch.compactMap { pattern in
                 pattern == Commit.restoreType
-                    ? nil : TypeSet.warning(pattern, among: catalogue.types).map { "dispatch \(pattern): \($0)" }
+                    ? nil : TypeSet.warning(pattern, among: types).map { "dispatch \(pattern): \($0)" }
             }
     }
 }

@@ -28,7 +28,7 @@ package struct VisibleStore: Sendable {
     var types: [String] { scope.open.keys.filter(access.dispatches).sorted() }
 
     func action(ofType type: String) -> ActionType? {
-        guard let action = scope.actions.value(named: type), !action.isInternal,
+        guard let action = scope.actions.value(named: type), !action.isInternal || access.dispatchesInternal(type),
             access.isUnlimited || access.dispatches(type)
         else { return nil }
         return action

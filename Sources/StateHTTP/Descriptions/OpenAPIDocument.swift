@@ -206,8 +206,8 @@ struct OpenAPIDocument {
         for name in ["limit", "limit-of-schedule"] {
             parameters[name]["schema"]["default"] = .integer(Int64(limits.changesLimitDefault))
         }
-        // The types that the client may see in the log.
-        let types = store.scope.types.filter(store.sees(type:))
+        // The types that the client may see in the log, without those that are for the domain alone.
+        let types = store.scope.open.keys.sorted().filter(store.sees(type:))
         if !types.isEmpty {
             let item: JSONValue = [
                 "type": "string", "anyOf": [["enum": .array(types.map(JSONValue.string))], ["pattern": #"\*$"#]],

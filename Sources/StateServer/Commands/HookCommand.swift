@@ -378,7 +378,7 @@ extension HookFile.Entry {
     func warnings(in catalogue: Catalogue) -> [String] {
         let view = Contract(catalogue: catalogue).hookView(grant, subject: subject, path: pointer, types: types)
         let sees = types.isEmpty || view.filter.paths != .nothing
-        return grant.warnings(in: catalogue)
+        return grant.warnings(in: catalogue, dispatching: catalogue.types)
             + (sees ? [] : ["the hook sees no action of the types; name them with --read, such as actions:\(types[0])"])
     }
 }

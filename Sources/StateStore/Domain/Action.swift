@@ -7,10 +7,11 @@ public protocol Action: Codable, Sendable {
     /// Without one of its own, an action has the name of its Swift type, as ``defaultType`` says.
     static var type: String { get }
 
-    /// Whether only the domain dispatches the action: its effects, subscribers, middleware and commands, and the process.
+    /// Whether only the domain dispatches the action: its effects, subscribers, middleware and commands, what its reducers
+    /// schedule, the process, and a hook whose grant names the whole type.
     ///
-    /// Clients find an internal action in the log, but no catalogue lists it, and a POST of it is one of an unknown type. By
-    /// default an action is not internal.
+    /// Clients find an internal action in the log, but no catalogue lists it, and a POST of it is one of an unknown type,
+    /// whatever the client's grant allows. By default an action is not internal.
     static var isInternal: Bool { get }
 }
 
@@ -94,5 +95,9 @@ public struct Rejection: Error, Sendable, Equatable {
         self.detail = detail
         self.kind = kind
         self.pointer = pointer
+    }
+
+    package static func unknownAction(_ type: String) -> Rejection {
+        Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid)
     }
 }

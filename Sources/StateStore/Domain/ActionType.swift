@@ -17,7 +17,7 @@ package enum ActionType: Sendable {
     package var isInternal: Bool {
         switch self {
         case .typed(let type): type.isInternal
-        case .declared: false
+        case .declared(let declaration): declaration.isInternal
         }
     }
 
@@ -70,14 +70,16 @@ package struct DeclaredAction: Action {
         package let type: String
         /// The JSON Schema of the payload, or nil for any object or no payload.
         package let payload: JSONValue?
+        /// Whether only the domain dispatches the action: see ``Action/isInternal``.
+        package let isInternal: Bool
         private let faults: @Sendable ([UInt8]) -> [JSONFault]
 
         /// - Parameter faults: why a payload, as UTF-8 JSON, does not fit the schema.
         package init(
-            _ type: String, payload: JSONValue? = nil,
+            _ type: String, payload: JSONValue? = nil, isInternal: Bool = false,
             faults: @escaping @Sendable ([UInt8]) -> [JSONFault] = { _ in [] }
         ) {
-            (self.type, self.payload, self.faults) = (type, payload, faults)
+            (self.type, self.payload, self.isInternal, self.faults) = (type, payload, isInternal, faults)
         }
 
         func action(_ payload: [UInt8]?, at place: JSONPointer) throws(PayloadFaults) -> DeclaredAction {
@@ -116,6 +118,9 @@ package struct DeclaredAction: Action {
 extension Action {
     /// The name of this action's type.
     package var typeName: String { declared?.declaration.type ?? Self.type }
+
+    /// Whether its type is internal.
+    package var isOfInternalType: Bool { declared?.declaration.isInternal ?? Self.isInternal }
 
     var declared: DeclaredAction? {
         // A cast would look for what the two types have in common.

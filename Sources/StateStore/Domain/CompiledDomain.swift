@@ -162,7 +162,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     func action(of node: JSONNode) throws(Rejection) -> any Action {
         let type = ScheduledAction.member("type", of: node) ?? ""
         guard !OwnTypes.isHidden(type), let actionType = actionType(of: type) else {
-            throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid)
+            throw .unknownAction(type)
         }
         do throws(PayloadFaults) {
             return try actionType.decode(payload: node.members?.first { $0.key == "payload" }?.value)
@@ -195,10 +195,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     func effects(of entry: ActionEntry) -> [Declaration<State>.EffectHandler] { entry.handlers(in: self).effects }
-
-    static func unknown(_ action: any Action) -> Rejection {
-        Rejection("unknown-action", "no reducer handles \"\(action.typeName)\"", kind: .invalid)
-    }
 
     /// The patch from a state to the one that some actions have made of it.
     ///

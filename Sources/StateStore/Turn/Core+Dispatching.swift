@@ -11,7 +11,7 @@ extension Core {
 
     private func pass(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection) {
         guard index < steps.count else {
-            guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
+            guard let entry = domain.entry(of: action) else { throw .unknownAction(action.typeName) }
             return try reduce(action, by: entry, context)
         }
         try steps[index].process(action, context) { (next) throws(Rejection) in
@@ -20,7 +20,7 @@ extension Core {
     }
 
     func reduce(_ action: StoreRefused, _ context: MiddlewareContext<State>) throws(Rejection) {
-        guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
+        guard let entry = domain.entry(of: action) else { throw .unknownAction(action.typeName) }
         try reduce(action, by: entry, context)
     }
 
