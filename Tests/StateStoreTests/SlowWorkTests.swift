@@ -91,7 +91,8 @@ struct SlowWorkTests {
 
     @Test("where all threads are busy, the next one takes turns by client, small works first")
     func fair() {
-        let (work, order, done) = (SlowWork(width: 1), Mutex<[String]>([]), DispatchSemaphore(value: 0))
+        let (work, done) = (SlowWork(width: 1), DispatchSemaphore(value: 0))
+        let order = Mutex<[String]>([])
         let gates = ["x": Gate(), "y": Gate()]
         for (client, gate) in gates {
             work.run(for: client, gate.hold)
