@@ -111,7 +111,7 @@ private final class FarJournal: Journal {
     func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? { memory.page(query, latest: latest) }
     func commit(version: Version) -> Commit? { memory.commit(version: version) }
     func commit(id: String, by subject: String?) -> Commit? { memory.commit(id: id, by: subject) }
-    func state(at version: Version) throws -> [UInt8]? { try memory.state(at: version) }
+    func state(at version: Version) throws -> SavedState? { try memory.state(at: version) }
     func oldestState() -> Version { memory.oldestState() }
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
     func note(historyTime: Timestamp) {}
