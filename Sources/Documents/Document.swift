@@ -30,7 +30,7 @@ package struct Document: Domain {
     /// Sets the value at a place, with the objects on the way there; `-` is the place behind the last element of an array.
     ///
     /// With a time to live, the place is removed so many seconds later, unless it is set again or removed before.
-    struct Set: ValidatedAction, AtPath {
+    struct Set: ValidatedAction, AtPath, Valued {
         static let type = "document/set"
         var path: String
         var value: JSONTree
@@ -41,10 +41,10 @@ package struct Document: Domain {
     }
 
     /// Merges a value into the one at a place (RFC 7396): a member that is null is removed.
-    struct Merge: ValidatedAction, PlacedAction {
+    struct Merge: ValidatedAction, Valued {
         static let type = "document/merge"
         var path: String?
-        var value: JSONValue
+        var value: JSONTree
 
         var places: [(name: JSONPointer, place: JSONPointer)] { namedPlace(path ?? "", "path") }
 
@@ -52,7 +52,7 @@ package struct Document: Domain {
     }
 
     /// Carries out the operations of a JSON Patch (RFC 6902), all or none.
-    struct Patch: ValidatedAction, PlacedAction {
+    struct Patch: ValidatedAction, PlacedAction, SharingAction {
         static let type = "document/patch"
         var patch: [Operation]
 
@@ -98,6 +98,16 @@ package struct Document: Domain {
             }
         }
 
+        func sharing(_ state: JSONTree) -> Self {
+            var action = self
+            for (index, operation) in patch.enumerated() {
+                guard case .stored(let value)? = operation.value else { continue }
+                let place = JSONPointer(text: operation.path)
+                action.patch[index].value = .stored(value.sharing(place.flatMap { state.tree(at: $0.tokens[...]) }))
+            }
+            return action
+        }
+
         func validate() throws(Rejection) {
             for (index, operation) in patch.enumerated() {
                 let name = "/patch/\(index)"
@@ -119,7 +129,7 @@ package struct Document: Domain {
     /// Adds a member to an object, or inserts an element into an array, as the operation `add` of RFC 6902.
     ///
     /// A time to live is as that of ``Set``.
-    struct Add: ValidatedAction, AtPath {
+    struct Add: ValidatedAction, AtPath, Valued {
         static let type = "document/add"
         var path: String
         var value: JSONTree
@@ -226,6 +236,17 @@ private protocol AtPath: PlacedAction { var path: String { get } }
 
 extension AtPath {
     var places: [(name: JSONPointer, place: JSONPointer)] { namedPlace(path, "path") }
+}
+
+/// An action with a value for its only place.
+private protocol Valued: PlacedAction, SharingAction { var value: JSONTree { get set } }
+
+extension Valued {
+    func sharing(_ state: JSONTree) -> Self {
+        var action = self
+        action.value = value.sharing(places.first.flatMap { state.tree(at: $0.place.tokens[...]) })
+        return action
+    }
 }
 
 /// A place with the pointer of its name in the payload; nothing where it is misspelled.

@@ -57,8 +57,8 @@ struct DocumentEdit {
         tree = set
     }
 
-    mutating func merge(_ value: JSONValue, at place: Place) throws(Rejection) {
-        try count(at: place, places: value.membersCount)
+    mutating func merge(_ value: JSONTree, at place: Place) throws(Rejection) {
+        try count(at: place, places: value.membersCount(WorkMeter.placesMax))
         endExpiry(merging: value, into: tree.tree(at: place.tokens), at: place.pointer)
         try set((tree.tree(at: place.tokens) ?? .emptyObject).merging(value), at: place)
     }
@@ -85,7 +85,7 @@ struct DocumentEdit {
         case .test:
             let found = tree.tree(at: place.tokens)
             try count(at: place, bytes: Self.testFactor * (found?.bytesCount ?? 0))
-            guard let found, case .compared(let value)? = operation.value, found.value == value else {
+            guard let found, case .compared(let value)? = operation.value, found.equals(value) else {
                 throw place.rejection("document.test-failed", "the value is another one")
             }
         }
@@ -159,15 +159,14 @@ extension DocumentEdit {
     }
 
     /// Ends the expiry of the places that a merge removes, or whose value becomes another one.
-    private func endExpiry(merging value: JSONValue, into tree: JSONTree?, at pointer: JSONPointer) {
+    private func endExpiry(merging value: JSONTree, into tree: JSONTree?, at pointer: JSONPointer) {
         guard context.mayExpire else { return }
-        guard case .object(let object) = value, tree?.isArray == false else {
+        guard value.isArray == false, tree?.isArray == false else {
             // A member that is null goes, also one that is null already.
-            let merged = JSONTree(value)
-            let isEqual = value != .null && tree?.bytesCount == merged.bytesCount && tree?.text == merged.text
+            let isEqual = !value.isNull && tree.map { $0.equals(value) } ?? false
             return isEqual ? () : context.endExpiry(atOrBelow: pointer)
         }
-        for (key, value) in object.members {
+        for (key, value) in value.members {
             endExpiry(merging: value, into: tree?.tree(at: [key]), at: pointer.appending(key))
         }
     }
@@ -207,11 +206,5 @@ extension JSONValue {
         case .double(let number): number
         default: nil
         }
-    }
-
-    /// The number of the members of an object and of the objects in it, at least 1.
-    fileprivate var membersCount: Int {
-        guard case .object(let object) = self else { return 1 }
-        return object.members.reduce(1) { $0 + $1.value.membersCount }
     }
 }

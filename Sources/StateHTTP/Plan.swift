@@ -103,6 +103,8 @@ package struct DispatchRequest: Sendable {
     package var style: Style { options.style }
     /// The longest time that the client waits for the cascade to be complete, if it waits.
     package var wait: Wait? { options.wait }
+    /// The tags of `If-Match`, and the place that they guard; nil without it.
+    package var tagGuard: Transaction.TagGuard? { options.tagGuard }
 
     /// Whether it may change the state: it is not a dry run.
     package var commits: Bool {

@@ -36,6 +36,9 @@ package protocol AnyStore: AnyObject, Sendable {
     /// How many idempotency keys the store has after the newest turn.
     var idempotencyKeysCount: Int { get }
 
+    /// The transaction with what its long values and the published state have in common; O(n) in these values.
+    func prepared(_ transaction: Transaction) -> Transaction
+
     /// Puts a transaction into the mailbox without scheduling a turn; ``flush()`` schedules one for many transactions.
     func enqueue(_ pending: PendingTransaction)
 

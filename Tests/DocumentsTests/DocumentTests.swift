@@ -151,7 +151,7 @@ struct DocumentTests {
             try patch(moves(allowed + 2, by: "/p")), try patch(moves(allowed + 2, by: "/small/p")),
             try patch(Array(repeating: test, count: (256 << 10) / bytesCount + 1)),
             try patch(Array(repeating: ["op": "add", "path": "/n", "value": 1], count: 5_001)),
-            Document.Merge(path: nil, value: .object(many)),
+            Document.Merge(path: nil, value: JSONTree(.object(many))),
         ]
         let half: any Action = try patch(moves(allowed / 2 + 2, by: "/p"))
         for batch in actions.map({ [$0] }) + [[half, half]] {

@@ -11,6 +11,29 @@ struct PatchTests {
         return patch
     }
 
+    @Test(
+        "a text with more than 1,000 differences is replaced as a whole",
+        arguments: ["array", "object"], [499, 500, 501, 1000, 1001, 3000])
+    func many(kind: String, changed: Int) throws {
+        func make(_ count: Int, _ new: Int) -> String {
+            let isArray = kind == "array"
+            let children = (0..<count).map { isArray ? "\($0 < new ? 1 : 0)" : "\"\($0 < new ? "x" : "")\($0)\":0" }
+            return "\(isArray ? "[" : "{")\(children.joined(separator: ","))\(isArray ? "]" : "}")"
+        }
+        let (old, new) = (make(5000, 0), make(5000, changed))
+
+        let patch = patch("{\"a\":\(old),\"b\":0}", "{\"a\":\(new),\"b\":1}")
+
+        guard case .array(let operations) = try JSONValue(parsing: patch.text) else { return }
+        // A member with another name is removed, and added.
+        let differences = old.hasPrefix("[") ? changed : 2 * changed
+        #expect(operations.count == (differences > 1000 ? 1 : differences) + 1)
+        var value = try JSONValue(parsing: Array("{\"a\":\(old),\"b\":0}".utf8))
+        try value.apply(patch: .array(operations))
+        #expect(value[pointer: "/a"] == (try JSONValue(parsing: Array(new.utf8))))
+        #expect(patch.changedPointers.last == "/b")
+    }
+
     @Test("an object that an encoder has written with a key twice has the first value", arguments: [2, 12])
     func twice(count: Int) throws {
         let members = (0..<count).map { "\"k\($0 % (count / 2))\":\($0)" }.joined(separator: ",")

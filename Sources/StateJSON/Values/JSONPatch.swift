@@ -16,6 +16,8 @@ package struct JSONPatch: Sendable {
     package private(set) var growth = 0
     /// The length of ``place`` at each level above.
     private var lengths: [Int] = []
+    /// How many children of the object or the array that is being compared differ.
+    private var differencesCount = 0
 
     /// The known encodings of parts of the old value; a comparison replaces them by those of the new value.
     private var texts = KnownTexts()
@@ -62,6 +64,44 @@ package struct JSONPatch: Sendable {
         push(token)
         defer { pop() }
         try compare(&self)
+    }
+
+    /// How many children of one object or array a patch changes one by one; above it, the patch replaces the whole.
+    package static let differencesMax = 1000
+
+    /// More than ``differencesMax`` children differ.
+    package struct ManyDifferences: Error {
+        package init() {}
+    }
+
+    /// Runs a comparison of the children of the value at the current pointer, and replaces the value where it throws.
+    ///
+    /// - Parameters:
+    ///   - count: the bytes of the old value.
+    ///   - new: makes the encoding of the new value.
+    package mutating func compareChildren<Value: Collection<UInt8>>(
+        _ count: Int, _ new: () -> Value, _ compare: (inout JSONPatch) throws(ManyDifferences) -> Void
+    ) {
+        let before = (operations.count, changedPointers.count, growth, differencesCount)
+        differencesCount = 0
+        defer { differencesCount = before.3 }
+        do throws(ManyDifferences) {
+            try compare(&self)
+        } catch {
+            operations.removeLast(operations.count - before.0)
+            changedPointers.removeLast(changedPointers.count - before.1)
+            growth = before.2
+            replace(count, with: new())
+        }
+    }
+
+    /// Runs a comparison of one child, and counts it if it differs.
+    package mutating func compareChild(_ compare: (inout JSONPatch) -> Void) throws(ManyDifferences) {
+        let before = operations.count
+        compare(&self)
+        guard operations.count > before else { return }
+        differencesCount += 1
+        guard differencesCount <= Self.differencesMax else { throw ManyDifferences() }
     }
 
     /// Runs a comparison of a member of the object at the current pointer.
@@ -189,7 +229,6 @@ extension JSONPatch {
     ///
     /// O(n) in both encodings, which come from ``JSON/encode(_:)``, so that equal values have equal bytes.
     package mutating func compare(_ old: [UInt8], _ new: [UInt8]) {
-        guard old != new else { return }
         old.withUnsafeBufferPointer { oldBytes in
             new.withUnsafeBufferPointer { newBytes in
                 let (old, new) = (JSONText(oldBytes), JSONText(newBytes))
@@ -221,11 +260,15 @@ extension JSONPatch {
         switch (old.kind(oldSpan), new.kind(newSpan)) {
         case (UInt8(ascii: "{"), UInt8(ascii: "{")):
             let before = operations.count
-            compareMembers(old, oldSpan, new, newSpan)
+            compareChildren(oldSpan.count, { new.slice(newSpan) }) { (patch) throws(ManyDifferences) in
+                try patch.compareMembers(old, oldSpan, new, newSpan)
+            }
             // The members differ only in their order: no operation on members can express that.
             if operations.count == before { replace(old.slice(oldSpan).count, with: new.slice(newSpan)) }
         case (UInt8(ascii: "["), UInt8(ascii: "[")):
-            compareArrays(old, oldSpan, new, newSpan)
+            compareChildren(oldSpan.count, { new.slice(newSpan) }) { (patch) throws(ManyDifferences) in
+                try patch.compareArrays(old, oldSpan, new, newSpan)
+            }
         default: replace(old.slice(oldSpan).count, with: new.slice(newSpan))
         }
     }
@@ -234,7 +277,7 @@ extension JSONPatch {
     /// always to the end, and the rest by key.
     private mutating func compareMembers(
         _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
-    ) {
+    ) throws(ManyDifferences) {
         var (oldMembers, newMembers) = (old.memberIterator(oldSpan), new.memberIterator(newSpan))
         while true {
             let (oldIndex, newIndex) = (oldMembers.index, newMembers.index)
@@ -242,38 +285,42 @@ extension JSONPatch {
             if next == nil, newNext == nil { return }
             guard let oldMember = next, let newMember = newNext, old.matches(oldMember.key, new, newMember.key) else {
                 (oldMembers.index, newMembers.index) = (oldIndex, newIndex)
-                return compareByKey(
+                return try compareByKey(
                     old, Array(IteratorSequence(oldMembers)), new, Array(IteratorSequence(newMembers)))
             }
             guard !old.matches(oldMember.value, new, newMember.value) else { continue }
-            descend(new, newMember.key) { $0.compare(old, oldMember.value, new, newMember.value) }
+            try compareChild {
+                $0.descend(new, newMember.key) { $0.compare(old, oldMember.value, new, newMember.value) }
+            }
         }
     }
 
     private mutating func compareByKey(
         _ old: JSONText, _ oldMembers: [JSONText.Member], _ new: JSONText, _ newMembers: [JSONText.Member]
-    ) {
+    ) throws(ManyDifferences) {
         var values: [ArraySlice<UInt8>: JSONText.Span] = [:]
         for member in oldMembers { values[Array(old.slice(member.key))[...]] = member.value }
         var added: [JSONText.Member] = []
         for member in newMembers {
             if let oldValue = values.removeValue(forKey: Array(new.slice(member.key))[...]) {
                 guard !old.matches(oldValue, new, member.value) else { continue }
-                descend(new, member.key) { $0.compare(old, oldValue, new, member.value) }
+                try compareChild { $0.descend(new, member.key) { $0.compare(old, oldValue, new, member.value) } }
             } else {
                 added.append(member)
             }
         }
         for member in oldMembers where values[Array(old.slice(member.key))[...]] != nil {
-            remove(member: old.string(member.key), old.slice(member.value).count)
+            try compareChild { $0.remove(member: old.string(member.key), old.slice(member.value).count) }
         }
-        for member in added { add(member: new.string(member.key), value: new.slice(member.value)) }
+        for member in added {
+            try compareChild { $0.add(member: new.string(member.key), value: new.slice(member.value)) }
+        }
     }
 
     /// Compares the elements of two arrays between their equal beginnings and ends.
     private mutating func compareArrays(
         _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
-    ) {
+    ) throws(ManyDifferences) {
         let (oldElements, newElements) = (old.elements(oldSpan), new.elements(newSpan))
         let shorter = min(oldElements.count, newElements.count)
         var start = 0
@@ -287,11 +334,15 @@ extension JSONPatch {
         let newEnd = newElements.count - tail
         let common = min(oldEnd, newEnd)
         for index in start..<common {
-            descend(String(index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
+            try compareChild {
+                $0.descend(String(index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
+            }
         }
         for index in stride(from: oldEnd - 1, through: common, by: -1) {
-            remove(at: index, old.slice(oldElements[index]).count)
+            try compareChild { $0.remove(at: index, old.slice(oldElements[index]).count) }
         }
-        for index in common..<max(common, newEnd) { insert(at: index, value: new.slice(newElements[index])) }
+        for index in common..<max(common, newEnd) {
+            try compareChild { $0.insert(at: index, value: new.slice(newElements[index])) }
+        }
     }
 }

@@ -8,12 +8,32 @@ internal import Synchronization
 extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.id)) }
+        if let tagGuard = request.tagGuard, !tagGuard.isHidden, tagGuard.tags != .any,
+            let tree = hub.latest.longTree(at: tagGuard.pointer), !tree.isTagged
+        {
+            if let refusal = slowReads.begin(exchange, isAbandonable: false) {
+                return .now(respond(.tooManyReads(refusal), name.id))
+            }
+            schedule.slow(.read, exchange.client) { [self] in
+                _ = tree.tag
+                slowReads.end(exchange)
+                if let problem = endedAccess(of: exchange) { return answer(exchange, respond(problem, name.id)) }
+                complete(dispatchTagged(request, exchange, name), exchange)
+                store.flush()
+            }
+            return .working()
+        }
+        return dispatchTagged(request, exchange, name)
+    }
+
+    /// Dispatches what guards no long value without a tag, or only one that has come since.
+    private func dispatchTagged(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
         switch request.content {
         case .one(let transaction):
             if let restoration = transaction.restoration {
                 return restore(restoration, transaction, of: request, exchange, name)
             }
-            return dispatch(transaction, of: request, exchange, name)
+            return dispatch(store.prepared(transaction), of: request, exchange, name)
         case .lines(let lines): return load(lines, of: request, exchange, name)
         }
     }
@@ -40,7 +60,7 @@ extension RequestHandler {
         guard let outcomes = LoadOutcomes(of: lines.count, in: gauges.memory) else {
             return .now(respond(.memoryExhausted, name.id))
         }
-        let transactions = lines.compactMap { line in try? line.content.get() }
+        let transactions = lines.compactMap { line in (try? line.content.get()).map(store.prepared) }
         let isLong = lines.count > Self.quickLinesMax
         let end = { @Sendable [self] (outcomes: LoadOutcomes) in
             for outcome in outcomes.all { note(outcome, name) }
@@ -51,7 +71,11 @@ extension RequestHandler {
                 outcomes.release()
             }
             // The answers to many lines take long to write; this thread runs the turns.
-            if isLong || outcomes.hasValues { schedule.slow(.parse, exchange.client, write) } else { write() }
+            if isLong || outcomes.hasValues || outcomes.all.contains(where: \.lacksTag) {
+                schedule.slow(.parse, exchange.client, write)
+            } else {
+                write()
+            }
         }
         if transactions.first?.purpose == .dryRun {
             return dryRun(transactions, into: outcomes, exchange, name, end) ?? (isLong ? .workingLong : .working())
@@ -110,9 +134,11 @@ extension RequestHandler {
         return .refused(.rejected(Rejection("token-revoked", "the token has ended since the request came"), index: 0))
     }
 
-    /// Answers a POST; a long representation is indented on a read queue, because this thread serves others.
+    /// Answers a POST; a long representation is indented, and the tag of a long value made, on a read queue, because this
+    /// thread serves others.
     private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome, _ name: RequestName) {
-        guard request.style == .pretty, outcome.representationBytesCount > Self.quickBytesMax else {
+        guard request.style == .pretty && outcome.representationBytesCount > Self.quickBytesMax || outcome.lacksTag
+        else {
             let response = contract.response(to: request, outcome: outcome, latest: latest, name: name)
             note(response, to: name)
             return answer(exchange, consume response)
@@ -141,7 +167,12 @@ extension RequestHandler {
             PendingTransaction(transaction, client: exchange.client, watcherID: id) { [self] outcome in
                 note(outcome, name)
                 quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
-                hub.decided(id, outcome)
+                guard outcome.lacksTag else { return hub.decided(id, outcome) }
+                // The answer shows the tag, which takes long to make; this thread runs the turns.
+                schedule.slow(.read, exchange.client) { [hub] in
+                    outcome.makeTag()
+                    hub.decided(id, outcome)
+                }
             } completed: { [self] report in
                 // A swallowed action is answered at once, whatever its middleware has dispatched.
                 guard let outcome = hub.completed(id), case .committed = outcome else { return }

@@ -160,6 +160,9 @@ public struct SettingKeys: Sendable {
     public let stateBytesMax = Setting(
         "state_bytes_max", default: 256 << 20, in: (1 << 20)...(1 << 40),
         "most bytes of the state as JSON; above it only what makes it smaller is committed")
+    public let stateMemoryBytesMax = Setting(
+        "state_memory_bytes_max", default: 2 << 30, in: (1 << 20)...(1 << 40),
+        "most bytes of memory of a document's or a model's state; above it only what makes it smaller is committed")
     public let historyCommitsMax = Setting(
         "history_commits_max", default: 100_000, in: 1...100_000_000, "commits kept in memory")
     public let historyBytesMax = Setting(

@@ -19,6 +19,7 @@ extension Settings {
         limits.scheduleMax = self.scheduleMax
         limits.scheduleBytesMax = self.scheduleBytesMax
         limits.stateBytesMax = self.stateBytesMax
+        limits.stateMemoryBytesMax = self.stateMemoryBytesMax
         limits.transactionTime = .milliseconds(self.batchMillisecondsMax)
         return limits
     }

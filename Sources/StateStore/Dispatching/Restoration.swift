@@ -49,9 +49,15 @@ extension Store {
         let present = latest
         let state = try domain.resumed(from: past.whole())
         // The states share their equal parts, so that the turn compares only the rest.
-        let patch = try domain.patch(from: present.state, to: state)
-        return Snapshot(
-            try domain.state(present.state, patchedBy: patch.text), of: domain, at: present.cursor, viewVersions: [],
-            schedule: past.schedule)
+        let shared: State
+        if let old = present.state as? JSONState, let new = state as? JSONState,
+            let tree = JSONState(new.tree.sharing(old.tree)) as? State
+        {
+            shared = tree
+        } else {
+            let patch = try domain.patch(from: present.state, to: state)
+            shared = try domain.state(present.state, patchedBy: patch.text)
+        }
+        return Snapshot(shared, of: domain, at: present.cursor, viewVersions: [], schedule: past.schedule)
     }
 }

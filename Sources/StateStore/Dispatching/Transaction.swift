@@ -49,6 +49,8 @@ package final class Transaction: Sendable {
         package var wanted: Wanted
         /// Whether the client may not see what is there: then the expectation does not hold.
         package var isHidden: Bool
+        /// Whether a long value of a published state is the ``wanted`` one, which the turn then need not find out again.
+        var known: (tree: JSONTree, holds: Bool)?
 
         package init(_ pointer: JSONPointer, _ wanted: Wanted, isHidden: Bool = false) {
             self.pointer = pointer
@@ -155,9 +157,11 @@ package final class Transaction: Sendable {
     /// The same transaction of a client, whose receipt has no part of the new state.
     package var withoutRepresentation: Transaction { copy(items, wantsRepresentation: false) }
 
-    func copy(_ items: [Item], wantsRepresentation: Bool) -> Transaction {
+    func copy(
+        _ items: [Item], wantsRepresentation: Bool, expectations: [Expectation]? = nil
+    ) -> Transaction {
         Transaction(
-            items, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,
+            items, form: form, purpose: purpose, expectations: expectations ?? self.expectations, tagGuard: tagGuard,
             idempotency: idempotency, contentHash: contentHash, subject: subject, trace: trace,
             wantsRepresentation: wantsRepresentation)
     }
@@ -295,6 +299,12 @@ extension Outcome {
         case .nothingCommitted, .rejected, .keyReused, .full, .notRecorded, .unknown, .failed, .draining: 0
         }
     }
+
+    /// Whether its answer shows the tag of a long value, which nobody has made yet: no turn makes it.
+    package var lacksTag: Bool { if case .preconditionFailed(let failure) = self { failure.lacksTag } else { false } }
+
+    /// Makes the tag; O(n) in the size of the value.
+    package func makeTag() { if case .preconditionFailed(let failure) = self { _ = failure.actualTag } }
 
     /// The same outcome without its values.
     package var withoutValues: Outcome {

@@ -1,4 +1,5 @@
 package import StateJSON
+internal import Synchronization
 
 /// A JSON value whose copies share what they have in common: the state of a domain without Swift types.
 ///
@@ -16,20 +17,31 @@ package final class JSONTree: Sendable {
 
     /// How long the text of an object or an array may be that is kept as text.
     static var textBytesMax: Int { 512 }
+    /// How many bytes a turn encodes and hashes without need, at most.
+    private static var shortBytesMax: Int { 65_536 }
 
     let shape: Shape
-    /// The length of the compact JSON.
-    package let bytesCount: Int
-    /// About how many parts there are to encode.
-    let partsCount: Int
-    /// The depths of the children; empty for a text.
-    fileprivate let depths: Depths
+    /// The sizes, and more, of a value that is not a short text.
+    private let contents: Contents?
 
-    fileprivate init(_ shape: Shape, bytesCount: Int, partsCount: Int, depths: Depths = Depths()) {
-        (self.shape, self.bytesCount, self.partsCount, self.depths) = (shape, bytesCount, partsCount, depths)
+    private init(_ shape: Shape, _ contents: Contents? = nil) { (self.shape, self.contents) = (shape, contents) }
+
+    convenience init(_ shape: Shape, _ sizes: Sizes) { self.init(shape, Contents(sizes)) }
+
+    private convenience init(text: [UInt8]) {
+        self.init(.text(text), text.count > Self.shortBytesMax ? Contents(nil) : nil)
     }
 
-    private convenience init(text: [UInt8]) { self.init(.text(text), bytesCount: text.count, partsCount: 1) }
+    /// The length of the compact JSON.
+    package var bytesCount: Int { contents?.sizes?.bytesCount ?? textCount }
+    /// About how many parts there are to encode.
+    var partsCount: Int { contents?.sizes?.partsCount ?? 1 }
+    /// How many bytes of memory the value takes, with what it shares with others.
+    package var memoryBytes: Int { contents?.sizes?.memoryBytes ?? 48 + Sizes.allocation(32 + textCount) }
+    /// The sizes of an object or an array; nil for a text.
+    var sizes: Sizes? { contents?.sizes }
+
+    private var textCount: Int { if case .text(let text) = shape { text.count } else { 0 } }
 
     /// The empty object.
     package static let emptyObject = JSONTree(text: Array("{}".utf8))
@@ -79,25 +91,15 @@ package final class JSONTree: Sendable {
     }
 
     convenience init(members: [(EntityKey, JSONTree)]) {
-        var (bytesCount, partsCount, depths) = (2 - (members.isEmpty ? 0 : 1), 1, Depths())
-        for (key, tree) in members {
-            bytesCount += Self.length(of: key, tree)
-            partsCount += tree.partsCount
-            depths.add(tree.depth)
-        }
-        let map = PersistentMap(sorted: members.map { ($0, $1 as any AnyObject & Sendable) })
-        self.init(.object(map), bytesCount: bytesCount, partsCount: partsCount, depths: depths)
+        var sizes = Sizes()
+        for (key, tree) in members { sizes.replace(nil, by: tree, named: key) }
+        self.init(.object(PersistentMap(sorted: members.map { ($0, $1 as any AnyObject & Sendable) })), sizes)
     }
 
     private convenience init(elements: [JSONTree]) {
-        var (bytesCount, partsCount, depths) = (2 - (elements.isEmpty ? 0 : 1), 1, Depths())
-        for tree in elements {
-            bytesCount += tree.bytesCount + 1
-            partsCount += tree.partsCount
-            depths.add(tree.depth)
-        }
-        let list = PersistentList(elements)
-        self.init(.array(list), bytesCount: bytesCount, partsCount: partsCount, depths: depths)
+        var sizes = Sizes()
+        for tree in elements { sizes.replace(nil, by: tree) }
+        self.init(.array(PersistentList(elements)), sizes)
     }
 
     /// An object of one member.
@@ -130,7 +132,30 @@ package final class JSONTree: Sendable {
         (try? JSONValue(parsing: text, depthMax: .max)) ?? .null
     }
 
+    /// Whether no turn encodes or hashes the value without need.
+    package var isLong: Bool { bytesCount > Self.shortBytesMax }
+
+    /// Whether ``tag`` has been made.
+    package var isTagged: Bool { contents?.tag.withLock { $0 != nil } ?? false }
+
+    /// The content tag, which the first call makes; O(n).
+    package var tag: String {
+        if let tag = contents?.tag.withLock(\.self) { return tag }
+        let tag = Encoded(text).tag
+        note(tag: tag)
+        return tag
+    }
+
+    func note(tag: String) { contents?.tag.withLock { $0 = tag } }
+
+    /// Makes the text now, for the one who writes the value next.
+    func prepareText() {
+        let text = text
+        contents?.text.withLock { $0 = text }
+    }
+
     func write(to writer: inout JSONWriter) {
+        if let text = contents?.text.withLock({ $0.take() }) { return writer.raw(text) }
         switch shape {
         case .text(let text): writer.raw(text)
         case .object(let members): Self.write(to: &writer) { body in members.visit { body($0, Self.tree($1)) } }
@@ -206,18 +231,6 @@ package final class JSONTree: Sendable {
     static func tree(_ object: any AnyObject) -> JSONTree { unsafeDowncast(object, to: JSONTree.self) }
 
     static func key(_ name: String) -> EntityKey { Int(token: name).map { .number($0) } ?? .text(name) }
-
-    fileprivate static func length(of key: EntityKey, _ tree: JSONTree) -> Int {
-        let name: Int
-        switch key {
-        case .number(let number): name = String(number).utf8.count + 2
-        case .text(let text):
-            var writer = JSONWriter(capacity: text.utf8.count + 8)
-            writer.string(text)
-            name = writer.bytes.count
-        }
-        return name + 2 + tree.bytesCount
-    }
 }
 
 /// A payload that has a tree is made where it is decoded, and not in the turn.
@@ -233,15 +246,17 @@ extension JSONTree: Codable {
 }
 
 extension JSONTree {
+    static func tree(at pointer: JSONPointer, in state: some StateType) -> JSONTree? {
+        (state as? JSONState)?.tree.tree(at: pointer.tokens[...])
+    }
+
     /// The value at some tokens, or nil.
     package func tree(at tokens: ArraySlice<String>) -> JSONTree? {
         guard let token = tokens.first else { return self }
         switch shape {
         case .text(let text):
             guard isArray != nil else { return nil }
-            return JSONText.select(tokens, in: text).map { text in
-                JSONTree(.text(text), bytesCount: text.count, partsCount: 1)
-            }
+            return JSONText.select(tokens, in: text).map { JSONTree(text: $0) }
         case .object(let members):
             return members[Self.key(token)].flatMap { Self.tree($0).tree(at: tokens.dropFirst()) }
         case .array(let elements):
@@ -266,7 +281,7 @@ extension JSONTree {
 
     /// How many arrays and objects lie in each other, at most; O(1), but for an array or an object that is kept as text.
     package var depth: Int {
-        guard case .text(let text) = shape else { return depths.deepest + 1 }
+        guard case .text(let text) = shape else { return (sizes?.depths.deepest ?? 0) + 1 }
         return isArray == nil ? 0 : Self.depth(of: text)
     }
 
@@ -321,8 +336,6 @@ extension JSONTree {
             return value.apply(operation, at: tokens, new?.value) ? JSONTree(value) : nil
         case .object(var members):
             let key = Self.key(token)
-            // The first member has no comma.
-            let comma = members.isEmpty ? 1 : 0
             let old = members[key].map(Self.tree)
             let changed = rest.isEmpty ? (operation == "remove" ? nil : new) : old?.applying(operation, at: rest, new)
             switch (old, changed) {
@@ -335,17 +348,12 @@ extension JSONTree {
                 members.remove(key)
             case (_?, let changed?): members.set(key, changed)
             }
-            let bytesCount = bytesCount + lengthChange(key, from: old, to: changed) - comma
-            let partsCount = partsCount + (changed?.partsCount ?? 0) - (old?.partsCount ?? 0)
-            return Self.normal(
-                .object(members), bytesCount: bytesCount, partsCount: partsCount,
-                depths: depths.replacing(old?.depth, by: changed?.depth))
+            return with(.object(members), old, changed, named: key)
         case .array(var elements):
             guard let index = token == "-" ? elements.count : JSONPointer.index(token), index <= elements.count else {
                 return nil
             }
             let isInsertion = operation == "add" && rest.isEmpty
-            let comma = elements.count == 0 ? 1 : 0
             guard isInsertion || index < elements.count else { return nil }
             let old = isInsertion ? nil : elements[index]
             let changed = rest.isEmpty ? (operation == "remove" ? nil : new) : old?.applying(operation, at: rest, new)
@@ -355,55 +363,73 @@ extension JSONTree {
             case (_?, let changed?): elements[index] = changed
             default: return nil
             }
-            // The first element has no comma.
-            let lengths = (changed.map { $0.bytesCount + 1 } ?? 0) - (old.map { $0.bytesCount + 1 } ?? 0) - comma
-            let partsCount = partsCount + (changed?.partsCount ?? 0) - (old?.partsCount ?? 0)
-            return Self.normal(
-                .array(elements), bytesCount: bytesCount + lengths, partsCount: partsCount,
-                depths: depths.replacing(old?.depth, by: changed?.depth))
+            return with(.array(elements), old, changed)
         }
     }
 
-    private func lengthChange(_ key: EntityKey, from old: JSONTree?, to new: JSONTree?) -> Int {
-        (new.map { Self.length(of: key, $0) } ?? 0) - (old.map { Self.length(of: key, $0) } ?? 0)
-    }
-
-    private static func normal(_ shape: Shape, bytesCount: Int, partsCount: Int, depths: Depths) -> JSONTree {
-        JSONTree(shape, bytesCount: bytesCount, partsCount: partsCount, depths: depths).normalized
+    /// The value with other children, of which one has come, gone, or made way for another one.
+    private func with(_ shape: Shape, _ old: JSONTree?, _ new: JSONTree?, named key: EntityKey? = nil) -> JSONTree {
+        var sizes = sizes ?? Sizes()
+        sizes.replace(old, by: new, named: key)
+        return JSONTree(shape, sizes).normalized
     }
 
     var normalized: JSONTree { bytesCount <= Self.textBytesMax ? JSONTree(text: text) : self }
+}
 
-    /// Adds the operations that turn an old value at the patch's current pointer into a new one.
-    ///
-    /// The cost is that of the differences; an array that has changed at many places is replaced as a whole.
-    package static func compare(_ old: JSONTree, _ new: JSONTree, into patch: inout JSONPatch) {
-        guard old !== new else { return }
-        switch (old.shape, new.shape) {
-        case (.object(let before), .object(let after)):
-            PersistentMap.visitDifferences(before, after) { key, before, after in
-                switch (before.map(tree), after.map(tree)) {
-                case (let before?, let after?):
-                    guard before !== after else { return }
-                    patch.descend(key.token) { compare(before, after, into: &$0) }
-                case (nil, let after?): patch.add(member: key.token, value: after.text)
-                case (let before?, nil): patch.remove(member: key.token, before.bytesCount)
-                case (nil, nil): break
-                }
+/// The sizes of a value that is not a short text, with its text and its tag where somebody has made them.
+private final class Contents: Sendable {
+    /// Nil for a text.
+    let sizes: JSONTree.Sizes?
+    /// The compact JSON, where it is made before it is needed; who writes the value takes it.
+    let text = Mutex<[UInt8]?>(nil)
+    /// The content tag, where somebody has made it.
+    let tag = Mutex<String?>(nil)
+
+    init(_ sizes: JSONTree.Sizes?) { self.sizes = sizes }
+}
+
+extension JSONTree {
+    /// The sizes of an object or an array, which a change of one child brings up to date without a walk.
+    struct Sizes: Sendable {
+        /// With a comma behind each child.
+        private var childrenBytes = 0
+        private(set) var partsCount = 1
+        /// The object itself, with what is known of it.
+        private(set) var memoryBytes = 224
+        fileprivate var depths = Depths()
+
+        /// The length of the compact JSON.
+        var bytesCount: Int { childrenBytes == 0 ? 2 : childrenBytes + 1 }
+
+        /// Counts a child that has come, gone, or made way for another one.
+        ///
+        /// - Parameter key: the key of a member; nil for an element.
+        mutating func replace(_ old: JSONTree?, by new: JSONTree?, named key: EntityKey? = nil) {
+            let (name, node) = key.map(Self.sizes) ?? (0, 80)
+            if let new {
+                childrenBytes += name + new.bytesCount + 1
+                partsCount += new.partsCount
+                memoryBytes += node + new.memoryBytes
             }
-        case (.array(let before), .array(let after)):
-            let differences = PersistentList.differences(before, after)
-            let moved = differences.removed.count + differences.inserted.count
-            guard moved <= 16 || moved <= after.count / 2 else { return patch.compare(old.text, new.text) }
-            // Removing from the end and then inserting from the start leaves every other index of the operations valid.
-            for (position, element) in differences.removed.reversed() {
-                patch.remove(at: position, element.bytesCount)
+            if let old {
+                childrenBytes -= name + old.bytesCount + 1
+                partsCount -= old.partsCount
+                memoryBytes -= node + old.memoryBytes
             }
-            for (position, element) in differences.inserted { patch.insert(at: position, value: element.text) }
-            for (position, before, after) in differences.replaced {
-                patch.descend(String(position)) { compare(before, after, into: &$0) }
-            }
-        default: patch.compare(old.text, new.text)
+            depths.replace(old?.depth ?? 0, by: new?.depth ?? 0)
+        }
+
+        /// The bytes that the allocator takes for an object.
+        static func allocation(_ bytes: Int) -> Int { (bytes + 23) & ~15 }
+
+        /// The length of a name with its colon, and the memory of a node of the map with it.
+        private static func sizes(of key: EntityKey) -> (name: Int, node: Int) {
+            guard case .text(let text) = key else { return (key.token.utf8.count + 3, 80) }
+            var writer = JSONWriter(capacity: text.utf8.count + 8)
+            writer.string(text)
+            // A short text lies in the node.
+            return (writer.bytes.count + 1, 80 + (text.utf8.count > 15 ? allocation(33 + text.utf8.count) : 0))
         }
     }
 }
@@ -415,15 +441,11 @@ private struct Depths: Sendable {
 
     var deepest: Int { counts.last?.depth ?? 0 }
 
-    mutating func add(_ depth: Int) { change(depth, by: 1) }
-
-    /// The depths after a child has gone, come, or made way for another one.
-    func replacing(_ old: Int?, by new: Int?) -> Depths {
-        guard old ?? 0 != new ?? 0 else { return self }
-        var changed = self
-        if let new { changed.change(new, by: 1) }
-        if let old { changed.change(old, by: -1) }
-        return changed
+    /// Counts the depth of a child that has come, gone, or made way for another one; that of a scalar counts nothing.
+    mutating func replace(_ old: Int, by new: Int) {
+        guard old != new else { return }
+        change(new, by: 1)
+        change(old, by: -1)
     }
 
     private mutating func change(_ depth: Int, by number: Int) {

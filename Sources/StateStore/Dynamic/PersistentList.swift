@@ -1,3 +1,5 @@
+internal import StateJSON
+
 /// An array whose copies share their common parts.
 ///
 /// Reading, setting, inserting and removing one element is O(log n), and a copy is O(1). A comparison of two lists skips
@@ -42,18 +44,37 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
     }
 
     /// Compares two lists; the cost is that of the differences.
-    static func differences(_ old: PersistentList, _ new: PersistentList) -> Differences {
-        var found = Differences()
-        PersistentMap.visitDifferences(old.order, new.order) { rank, before, after in
+    ///
+    /// - Parameter areEqual: whether two elements are equal; nil where nothing short tells.
+    /// - Throws: for more than a patch says one by one, of which elements that may be equal are none.
+    static func differences(
+        _ old: PersistentList, _ new: PersistentList, _ areEqual: (Element, Element) -> Bool?
+    ) throws(JSONPatch.ManyDifferences) -> Differences {
+        var (found, count) = (Differences(), 0)
+        try PersistentMap.visitDifferences(old.order, new.order) {
+            (rank, before, after) throws(JSONPatch.ManyDifferences) in
+            guard before !== after else { return }
             switch (before.map(element), after.map(element)) {
             case (let before?, let after?):
-                if before !== after { found.replaced.append((new.order.position(of: rank), before, after)) }
+                let isSame = areEqual(before, after)
+                if isSame == true { return }
+                found.replaced.append((new.order.position(of: rank), before, after))
+                if isSame == nil { return }
             case (let before?, nil): found.removed.append((old.order.position(of: rank), before))
             case (nil, let after?): found.inserted.append((new.order.position(of: rank), after))
-            case (nil, nil): break
+            case (nil, nil): return
             }
+            count += 1
+            guard count <= JSONPatch.differencesMax else { throw JSONPatch.ManyDifferences() }
         }
         return found
+    }
+
+    var elements: [Element] {
+        var elements: [Element] = []
+        elements.reserveCapacity(count)
+        visit { elements.append($0) }
+        return elements
     }
 
     private static func element(_ object: any AnyObject) -> Element { unsafeDowncast(object, to: Element.self) }

@@ -9,6 +9,12 @@ package protocol AnySnapshot: AnyObject, Sendable {
     /// The actions that are to be dispatched later.
     var schedule: ActionSchedule { get }
 
+    /// The bytes of memory of the state, with what it shares with others; 0 where nobody counts them.
+    var memoryBytes: Int { get }
+
+    /// The long value at a place that is a tree, which keeps the tag that somebody makes of it; nil elsewhere.
+    func longTree(at place: JSONPointer) -> JSONTree?
+
     /// The value of a selection, unless the value has more than `countMax` parts to encode.
     ///
     /// The cost is O(n) in the size of the value.
@@ -80,6 +86,12 @@ final class Snapshot<State: StateType>: AnySnapshot {
     }
 
     var version: Version { cursor.version }
+
+    func longTree(at place: JSONPointer) -> JSONTree? {
+        JSONTree.tree(at: place, in: state).flatMap { $0.isLong ? $0 : nil }
+    }
+
+    var memoryBytes: Int { domain.layout.knownMemoryBytes(state) ?? 0 }
 
     var loadCount: Int { domain.loads.value }
 

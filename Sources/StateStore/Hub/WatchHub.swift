@@ -129,6 +129,7 @@ package final class WatchHub: Sendable {
         _ selected: SelectedValue, _ selection: Selection, _ snapshot: any AnySnapshot, _ load: Int
     ) -> Reading {
         let encoded = selected.bytes.map(Encoded.init)
+        if case .pointer(let place) = selection, let encoded { snapshot.longTree(at: place)?.note(tag: encoded.tag) }
         if case .encoded = selected, let encoded {
             storage.withLock {
                 // Under the lock, in which ``forgetViews()`` comes behind the count.
@@ -178,9 +179,11 @@ package final class WatchHub: Sendable {
     /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
     ///
     /// - Parameter writers: the clients whose transactions these are, who see first what they have changed.
+    /// - Returns: what the hub keeps no more, whose end may take long.
+    @discardableResult
     func publish(
         _ snapshot: any AnySnapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String> = []
-    ) {
+    ) -> Dropped {
         var dropped = Dropped()
         let mustFanOut = storage.withLock { storage in
             // Under the lock: a client that has seen this snapshot must not get an answer of the generation before.
@@ -188,6 +191,7 @@ package final class WatchHub: Sendable {
             return storage.publish(snapshot, commits, by: writers(), dropping: &dropped)
         }
         if mustFanOut { scheduleFanOut() }
+        return dropped
     }
 
     /// Forgets the values of views, and of queries on them, and ends the watches of them as at their deadline.
@@ -206,7 +210,7 @@ package final class WatchHub: Sendable {
 
 /// The values that end outside the hub's lock: with a state its adopter's objects end, which may read the store, and
 /// one large commit may push out thousands of small ones.
-struct Dropped {
+struct Dropped: Sendable {
     var latest: (any AnySnapshot)?
     var past: [any AnySnapshot] = []
     var commits: [Commit] = []

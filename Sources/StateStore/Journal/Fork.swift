@@ -6,6 +6,9 @@ internal import Synchronization
 /// Today's reducers run on the recorded actions; middleware, follow-ups and effects do not, because what they dispatched is
 /// recorded. IDs that clients gave and times are those of the record; the epoch and the versions are the fork's own.
 package struct Fork: Sendable {
+    /// How many bytes of memory a byte of JSON takes as a tree, at most.
+    static let treeFactor = 90
+
     /// The state and the commits of which a fork is made.
     package struct Source: Sendable {
         /// An action that was not recorded.
@@ -96,7 +99,7 @@ private struct ForkMaking<State: StateType> {
     /// The IDs of the fork's commits, by those in the recorded history, where they differ.
     private var ids: [ExactText: String] = [:]
 
-    /// How many bytes of memory a byte of a state's JSON takes in a store, at most.
+    /// How many bytes of memory a byte of a state's JSON takes in a store, but for a tree with many short values.
     private static var stateFactor: Int { 8 }
     private static var refusalsMax: Int { 100 }
 
@@ -107,6 +110,8 @@ private struct ForkMaking<State: StateType> {
         self.mark = mark
         guard hasRoom(Self.stateFactor * source.state.count) else { throw Fork.NoRoom() }
         replay = try Replay(domain, from: source.state, version: source.cursor.version)
+        let more = (domain.layout.knownMemoryBytes(replay.state) ?? 0) - Self.stateFactor * source.state.count
+        guard more <= 0 || hasRoom(more) else { throw Fork.NoRoom() }
         skipped = Set(source.skipped.map { ExactText($0) })
         (self.source, self.hasRoom, time) = (source, hasRoom, source.time)
         (position, insertions) = (source.cursor.version, source.insertions[...])

@@ -26,6 +26,8 @@ protocol LayoutNode<Root>: Sendable {
 
     func knownBytesCount(_ root: Root) -> Int?
 
+    func knownMemoryBytes(_ root: Root) -> Int?
+
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws
 
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault)
@@ -74,6 +76,8 @@ extension LayoutNode {
     func count(_ root: Root) -> Int { 1 }
 
     func knownBytesCount(_ root: Root) -> Int? { nil }
+
+    func knownMemoryBytes(_ root: Root) -> Int? { nil }
 
     func bytes(_ root: Root) throws -> [UInt8] {
         var writer = JSONWriter()

@@ -217,9 +217,7 @@ struct Core<State: StateType>: Sendable {
                     return .rejected(error, index: index)
                 }
                 // A short action can make a long state, which is refused before it is compared, and before the next action.
-                if let bytes = domain.layout.knownBytesCount(context.state), let tooLarge = refusal(of: bytes, before) {
-                    return .rejected(tooLarge, index: index)
-                }
+                if let tooLarge = refusal(of: context.state, before) { return .rejected(tooLarge, index: index) }
             }
             guard let made = context.made else {
                 if !context.isDryRun, !context.followUps.isEmpty {
@@ -257,6 +255,19 @@ struct Core<State: StateType>: Sendable {
     private func size(of snapshot: Snapshot<State>) throws -> Int {
         try domain.layout.knownBytesCount(snapshot.state) ?? snapshot.bytesCount
             ?? domain.layout.bytes(snapshot.state).count
+    }
+
+    private func refusal(of state: State, _ before: Snapshot<State>) -> Rejection? {
+        if let bytes = domain.layout.knownBytesCount(state), let tooLarge = refusal(of: bytes, before) {
+            return tooLarge
+        }
+        guard let memory = domain.layout.knownMemoryBytes(state), memory > limits.stateMemoryBytesMax,
+            let old = domain.layout.knownMemoryBytes(before.state), memory > old
+        else { return nil }
+        return Rejection(
+            "state-too-large",
+            "the state would take \(memory) bytes of memory, and state_memory_bytes_max allows \(limits.stateMemoryBytesMax); nothing was committed, and what makes the state smaller is",
+            kind: .tooLarge)
     }
 
     private func refusal(of bytesCount: Int, _ before: Snapshot<State>) -> Rejection? {

@@ -2,7 +2,8 @@ package import StateJSON
 
 /// Checks the preconditions of a turn's transactions, each against the state before its transaction.
 ///
-/// The value at a pointer is encoded, hashed and parsed at most once for each version, however many transactions name it.
+/// A long value of a tree is neither encoded nor hashed. Any other value at a pointer is encoded, hashed and parsed at most once
+/// for each version, however many transactions name it.
 struct Preconditions<State: StateType>: Sendable {
     private struct Found {
         let encoded: Encoded?
@@ -47,6 +48,12 @@ struct Preconditions<State: StateType>: Sendable {
         }
         if let tagGuard = transaction.tagGuard, let failure = try failure(of: tagGuard, in: state) { return failure }
         for expectation in transaction.expectations {
+            let tree = expectation.isHidden ? nil : JSONTree.tree(at: expectation.pointer, in: state)
+            if let tree, case .value(let value) = expectation.wanted,
+                expectation.known.flatMap({ $0.tree === tree ? $0.holds : nil }) ?? tree.equals(value)
+            {
+                continue
+            }
             let bytes: [UInt8]? = if case .value(let value) = expectation.wanted { value.text } else { nil }
             guard !expectation.isHidden else {
                 return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: nil)
@@ -55,6 +62,9 @@ struct Preconditions<State: StateType>: Sendable {
             case .nothing where try isEmpty(at: expectation.pointer, in: state): continue
             case .anyValue where try !isEmpty(at: expectation.pointer, in: state): continue
             default: break
+            }
+            if let tree, tree.isLong {
+                return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: tree)
             }
             var actual = try find(expectation.pointer, in: state)
             let holds =
@@ -74,14 +84,23 @@ struct Preconditions<State: StateType>: Sendable {
     ) throws -> PreconditionFailure? {
         // Whatever is there has a tag.
         if tagGuard.tags == .any, !tagGuard.isHidden, try !isEmpty(at: tagGuard.pointer, in: state) { return nil }
+        if !tagGuard.isHidden, let tree = JSONTree.tree(at: tagGuard.pointer, in: state), tree.isLong {
+            // The tag of the published value is made before the turn. A commit since has made another value.
+            if tree.isTagged, tagGuard.tags.contains(tree.tag) { return nil }
+            return PreconditionFailure(
+                pointer: tagGuard.pointer, expected: try Self.text(of: tagGuard.tags), actual: tree)
+        }
         let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: state).encoded
         guard !tagGuard.tags.contains(actual?.tag) else { return nil }
-        let expected: [String] =
-            switch tagGuard.tags {
-            case .any: ["*"]
-            case .tags(let tags): tags.map { "\"\($0)\"" }
-            }
-        return PreconditionFailure(pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual)
+        return PreconditionFailure(
+            pointer: tagGuard.pointer, expected: try Self.text(of: tagGuard.tags), actual: actual)
+    }
+
+    private static func text(of tags: TagSet) throws -> [UInt8] {
+        switch tags {
+        case .any: try JSON.encode(["*"])
+        case .tags(let tags): try JSON.encode(tags.map { "\"\($0)\"" })
+        }
     }
 
     /// Whether nothing is at a pointer; at most a plain part is encoded for that.
@@ -112,15 +131,24 @@ package struct PreconditionFailure: Sendable {
     package private(set) var actual: [UInt8]?
     /// The size of the value in bytes, or nil without a value.
     package let actualBytes: Int?
-    /// The content tag of the value, or nil without a value.
-    package let actualTag: String?
+    /// The content tag of the value, or nil without a value; the first access to that of a long one costs O(n).
+    package var actualTag: String? { tree?.tag ?? tag }
+    private let tag: String?
+    /// The value, if it is long.
+    private let tree: JSONTree?
+    var lacksTag: Bool { tree.map { !$0.isTagged } ?? false }
 
     init(pointer: JSONPointer, expected: [UInt8]?, actual: Encoded?) {
         self.pointer = pointer
         self.expected = expected
         self.actual = actual.flatMap { $0.json.count > Self.actualBytesMax ? nil : $0.bytes }
         actualBytes = actual?.json.count
-        actualTag = actual?.tag
+        (tag, tree) = (actual?.tag, nil)
+    }
+
+    /// Makes the failure of a long value.
+    init(pointer: JSONPointer, expected: [UInt8]?, actual: JSONTree) {
+        (self.pointer, self.expected, actualBytes, tag, tree) = (pointer, expected, actual.bytesCount, nil, actual)
     }
 
     var withoutValues: PreconditionFailure {

@@ -11,16 +11,8 @@ extension Store {
     /// Takes the waiting transactions, applies them to the newest computed state, and lands the turn or leaves it to the
     /// landing thread.
     func turn() {
-        let long = computeTurn()
-        // The members of a long payload are freed one by one, which takes as long as the turn did.
-        if !long.isEmpty { disposal.async { withExtendedLifetime(long) {} } }
-    }
-
-    /// - Returns: the transactions with long payloads.
-    private func computeTurn() -> [PendingTransaction] {
         let (pending, isMeasured) = takePending()
-        let long = pending.filter { $0.transaction.isLong }
-        guard !pending.isEmpty else { return long }
+        guard !pending.isEmpty else { return }
         let begun = observer?.clock()
         let turn = compute(pending)
         if let observer, let begun {
@@ -39,14 +31,12 @@ extension Store {
         guard let journal,
             !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) || journal.isShared && turn.refusesSome
         else {
-            land([turn])
-            return long
+            return land([turn])
         }
         if inFlight.withLock({ $0.append(turn) }) {
             landings.enter()
             onLandingThread { self.landAll(in: journal) }
         }
-        return long
     }
 
     /// Appends the turns in flight to the journal, all that wait at a time, until none is left; on the landing thread.
@@ -83,9 +73,10 @@ extension Store {
     /// Publishes turns whose commits are durable, notifies the subscribers, queues the follow-ups, and answers.
     private func land(_ turns: [ComputedTurn]) {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
+        var dropped = Dropped()
         if !commits.isEmpty {
             let snapshot = turns[turns.count - 1].result.latest
-            hub.publish(
+            dropped = hub.publish(
                 snapshot, commits, by: Set(turns.lazy.flatMap { $0.pending.lazy.compactMap(\.client) }))
             journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
             observer?.landed(commits.count)
@@ -104,6 +95,16 @@ extension Store {
         for turn in turns {
             let roots = turn.result.hasConsequences || subscribers.count > 0 ? followUp(turn) : [:]
             for index in turn.pending.indices { answer(turn.pending[index], turn.result.outcomes[index], roots) }
+        }
+        // The parts of a long payload, and of a large state, are freed one by one, which would take as long as a turn. A moment
+        // later nobody else has them any more.
+        let memory = turns[0].before.memoryBytes
+        if turns.contains(where: { $0.isLong })
+            || memory > 1 << 20 && (!dropped.past.isEmpty || memory - latest.memoryBytes > 1 << 20)
+        {
+            disposal.asyncAfter(deadline: .now() + .milliseconds(100)) { [dropped] in
+                withExtendedLifetime((turns, dropped)) {}
+            }
         }
     }
 

@@ -26,6 +26,8 @@ public struct StoreLimits: Sendable {
     package var commitBytesMax = Int.max
     /// The most bytes of the state as compact JSON; above it the store commits only what makes the state smaller.
     package var stateBytesMax = Int.max
+    /// The most bytes of memory of a state that is one tree; above it the store commits only what makes the state smaller.
+    package var stateMemoryBytesMax = Int.max
     /// How many effects may run at once; the store does not start more, and reports each.
     public var effectsMax = 10_000
 

@@ -14,6 +14,7 @@ final class ComputedTurn: Sendable {
     }
 
     var commits: [Commit] { result.commits }
+    var isLong: Bool { pending.contains { $0.transaction.isLong } || commits.contains { $0.patch.count > 65_536 } }
 
     /// Whether it has an outcome by its state other than a commit.
     var refusesSome: Bool {

@@ -27,6 +27,7 @@ struct JSONTreeTests {
             #expect(tree.text == JSONTree(value).text, "seed \(seed): the order of members")
             #expect(tree.bytesCount == tree.text.count, "seed \(seed)")
             #expect(tree.partsCount == JSONTree(value).partsCount, "seed \(seed)")
+            #expect(tree.memoryBytes == JSONTree(value).memoryBytes, "seed \(seed)")
             #expect(tree.depth == value.depth, "seed \(seed)")
             #expect(earlier.value == before, "seed \(seed): a tree before a change stays as it was")
             var patch = JSONPatch()
@@ -52,7 +53,7 @@ struct JSONTreeTests {
                 patch.append("\(id * 7)", [nil, ["m": nil, "n": 1], 5, [:]].randomElement(using: &generator) ?? nil)
             }
             for patch in [.object(patch), Self.value(depth: 2, using: &generator)] {
-                let merged = JSONTree(value).merging(patch)
+                let merged = JSONTree(value).merging(JSONTree(patch))
 
                 #expect(merged.value == value.merging(patch), "seed \(seed)")
                 #expect(merged.text == JSONTree(value.merging(patch)).text, "seed \(seed)")
@@ -116,6 +117,13 @@ struct JSONTreeTests {
         }
         #expect(text == Array("7".utf8))
         #expect(text.capacity <= 64)
+    }
+
+    @Test("the known memory of a state is that of its objects")
+    func knownMemory() {
+        // A node of the map, a tree and the buffer of its text; the array itself.
+        #expect(JSONTree(.array(Array(repeating: 0, count: 1_000_000))).memoryBytes == 1_000_000 * (80 + 48 + 48) + 224)
+        #expect(JSONTree(.string(String(repeating: "x", count: 1_000_000))).memoryBytes < 1_000_200)
     }
 
     @Test("an array or an object is kept as its text up to 512 bytes", arguments: 510...515)

@@ -125,6 +125,95 @@ struct PreconditionTests {
         #expect(failure.actualTag == Encoded(Array("\"\(entry)\"".utf8)).tag)
     }
 
+    private struct Put: Action {
+        static let type = "put"
+        var place: String
+        var value: JSONTree
+    }
+
+    /// A state with a long part beside a short one.
+    private struct Tree: Domain {
+        static let long = JSONValue.array((0..<20_000).map { .integer($0) })
+        var reducer: some Reducer<JSONState> {
+            JSONLayout(initial: JSONTree(["long": Self.long, "n": 0]), parts: nil)
+            On(Put.self) { (state, action) throws(Rejection) in
+                state.tree = state.tree.applying("replace", at: [action.place], action.value) ?? state.tree
+            }
+        }
+    }
+
+    @Test("a long text has a tag that no turn makes")
+    func text() throws {
+        var (core, _) = try Self.tree()
+        _ = core.turn(
+            [.of(Put(place: "long", value: JSONTree(.string(String(repeating: "x", count: 70_000)))))],
+            at: Timestamp(milliseconds: 0))
+        let part = try #require(core.latest.longTree(at: "/long"))
+        let guarded = { (tag: String) in
+            Transaction.of(Put(place: "n", value: JSONTree(1)), tagGuard: .init("/long", .tags([tag])))
+        }
+
+        let before = core.turn([guarded(Encoded(part.text).tag)], at: Timestamp(milliseconds: 0)).outcomes[0]
+        let behind = core.turn([guarded(part.tag), guarded("x")], at: Timestamp(milliseconds: 0)).outcomes
+
+        #expect(before.receipt == nil && behind.map { $0.receipt?.version } == [2, nil])
+    }
+
+    private static func tree() throws -> (Core<JSONState>, JSONTree) {
+        let domain = try CompiledDomain(Tree())
+        let core = Core(
+            domain: domain, epoch: .random(), middleware: [], limits: StoreLimits(), state: domain.initial, version: 0,
+            keys: [])
+        return (core, try #require(domain.initial.tree.tree(at: ["long"])))
+    }
+
+    @Test("no turn makes the tag of a long value, and a tag stays until a commit touches the value")
+    func long() throws {
+        var (core, part) = try Self.tree()
+        let tag = Encoded(part.text).tag
+        func outcome(_ place: String, _ value: JSONValue, _ tags: TagSet) -> Outcome {
+            core.turn(
+                [.of(Put(place: place, value: JSONTree(value)), tagGuard: .init("/long", tags))],
+                at: Timestamp(milliseconds: 0)
+            ).outcomes[0]
+        }
+
+        guard case .preconditionFailed(let failure) = outcome("n", 1, .tags(["other"])) else {
+            Issue.record("another tag matches")
+            return
+        }
+        #expect(!part.isTagged && failure.lacksTag)
+        #expect(failure.actualBytes == part.bytesCount && failure.actual == nil)
+        #expect(failure.actualTag == tag)
+        #expect(part.isTagged && !failure.lacksTag, "the failure has made it for all")
+
+        #expect(outcome("n", 1, .tags(["x", tag])).receipt?.version == 1)
+        #expect(outcome("n", 2, .tags([tag])).receipt?.version == 2, "no commit has touched the value")
+        #expect(outcome("long", .array((1..<20_000).map { .integer($0) }), .tags([tag])).receipt?.version == 3)
+        #expect(outcome("n", 3, .tags([tag])).receipt == nil)
+        #expect(outcome("n", 3, .any).receipt?.version == 4)
+    }
+
+    @Test(
+        "a long value is compared as a tree: in any spelling of numbers, and without an encoding",
+        arguments: [("0.0", true), ("0", true), ("1", false), ("\"0\"", false), ("", false)])
+    func expected(first: String, holds: Bool) throws {
+        var (core, part) = try Self.tree()
+        let texts = (first.isEmpty ? [] : [first]) + (1..<20_000).map(String.init)
+        let value = try JSONValue(parsing: Array("[\(texts.joined(separator: ","))]".utf8))
+
+        let outcome = core.turn(
+            [.of(Put(place: "n", value: JSONTree(1)), expectations: [.init("/long", .value(value))])],
+            at: Timestamp(milliseconds: 0)
+        ).outcomes[0]
+
+        #expect((outcome.receipt != nil) == holds)
+        #expect(!part.isTagged)
+        #expect(outcome.lacksTag == !holds)
+        guard case .preconditionFailed(let failure) = outcome else { return }
+        #expect(failure.expected == value.text && failure.actualBytes == part.bytesCount)
+    }
+
     @Test("the preconditions of a later transaction are checked against the state of the earlier ones")
     func eachVersion() throws {
         var core = try Self.core(entries: 0)

@@ -52,6 +52,56 @@ struct StateSizeTests {
     }
 }
 
+@Suite("The memory of a state that is one tree")
+struct StateMemoryTests {
+    private struct Put: Action {
+        static let type = "put"
+        var value: JSONTree
+    }
+
+    private struct Tree: Domain {
+        let initial: JSONTree
+        var reducer: some Reducer<JSONState> {
+            JSONLayout(initial: initial, parts: nil)
+            On(Put.self) { state, action in state.tree = action.value }
+        }
+    }
+
+    private static func numbers(_ count: Int) -> JSONTree { JSONTree(.array(Array(repeating: 0, count: count))) }
+
+    private static func core(beginning count: Int, most: Int) throws -> Core<JSONState> {
+        var limits = StoreLimits()
+        limits.stateMemoryBytesMax = numbers(most).memoryBytes
+        let domain = try CompiledDomain(Tree(initial: numbers(count)))
+        return Core(
+            domain: domain, epoch: .random(), middleware: [], limits: limits, state: domain.initial, version: 0,
+            keys: [])
+    }
+
+    @Test("it has a bound, above which only what makes it smaller is committed")
+    func limit() throws {
+        var core = try Self.core(beginning: 500, most: 1000)
+        let rejections = [1000, 1001, 900, 1002].map { count in
+            core.turn([.of(Put(value: Self.numbers(count)))], at: Timestamp(milliseconds: 0)).outcomes[0].rejection
+        }
+
+        #expect(rejections.map { $0?.code } == [nil, "state-too-large", nil, "state-too-large"])
+        #expect(rejections[1]?.kind == .tooLarge)
+        #expect(rejections[1]?.detail.contains("state_memory_bytes_max") == true)
+    }
+
+    @Test("a state above it begins, and gets smaller step by step")
+    func beginning() throws {
+        var core = try Self.core(beginning: 3000, most: 1000)
+        let codes = [3001, 3000, 2000, 2500, 400, 1000].map { count in
+            core.turn([.of(Put(value: Self.numbers(count)))], at: Timestamp(milliseconds: 0)).outcomes[0].rejection?
+                .code
+        }
+
+        #expect(codes == ["state-too-large", nil, nil, "state-too-large", nil, nil])
+    }
+}
+
 extension Core where State == Sample.State {
     fileprivate mutating func rejection(of action: any Action) -> Rejection? {
         guard case .rejected(let rejection, _)? = turn([.of(action)], at: Timestamp(milliseconds: 0)).outcomes.first

@@ -7,6 +7,10 @@ struct History: Sendable {
     private(set) var weight = 0
     /// Snapshots, oldest first: a past state is made from the nearest snapshot before it and the patches since.
     private var checkpoints: Deque<any AnySnapshot> = []
+    /// About how many bytes of memory each snapshot has that the one behind it does not share.
+    private var ownBytes: Deque<Int> = [0]
+    /// A long patch may be of short values, and take so many times its bytes in memory.
+    private static let memoryFactor = 8
     /// How many versions lie between two snapshots: so few that the kept commits always span a snapshot.
     private let checkpointInterval: Version
     private var weightSinceCheckpoint = 0
@@ -42,12 +46,19 @@ struct History: Sendable {
         guard let last = checkpoints.last,
             snapshot.cursor.version >= last.cursor.version + checkpointInterval || weightSinceCheckpoint > weightMax / 4
         else { return [] }
+        if weightSinceCheckpoint > weightMax / 4 {
+            ownBytes[ownBytes.count - 1] = min(last.memoryBytes, weightSinceCheckpoint * Fork.treeFactor)
+        }
         weightSinceCheckpoint = 0
         checkpoints.append(snapshot)
+        ownBytes.append(0)
         // A snapshot before the first kept commit is of no use: commits after it are missing.
         var dropped: [any AnySnapshot] = []
-        while checkpoints.count > 1, checkpoints[0].cursor.version < base {
+        while checkpoints.count > 1,
+            checkpoints[0].cursor.version < base || ownBytes.reduce(0, +) / Self.memoryFactor > weightMax
+        {
             dropped.append(checkpoints.removeFirst())
+            ownBytes.removeFirst()
         }
         return dropped
     }
