@@ -26,7 +26,7 @@ package struct Claims: Sendable, Decodable {
     package var aud: Audience?
     /// The grant, or nil for a token that says nothing of this server.
     package var storekeeper: Grant?
-    /// What a token that tells of a logout or of another event has (RFC 8417), with the same issuer, audience and subject.
+    /// The claim of a token that tells of a logout or of another event (RFC 8417), with the same issuer, audience and subject.
     var events: JSONValue?
 
     /// Reads the claims, UTF-8 JSON.

@@ -6,7 +6,7 @@ package struct SignedToken: Sendable {
     package let algorithm: VerificationKey.Algorithm
     /// The name of the key.
     package let keyID: String?
-    /// What is signed: the header and the claims, as they were sent.
+    /// The signed bytes: the header and the claims, as they were sent.
     package let message: [UInt8]
     package let signature: [UInt8]
     private let payload: [UInt8]

@@ -197,7 +197,11 @@ struct ServerMetricsTests {
         let names = Set(
             lines(metrics).filter { $0.hasPrefix("# TYPE ") }.map { String($0.split(separator: " ")[2]) })
 
-        #expect(names == Set(MetricDescription.all.map(\.name)).subtracting(["storekeeper_backup_time_seconds", "storekeeper_journal_bytes", "storekeeper_journal_free_bytes"]))
+        #expect(
+            names
+                == Set(MetricDescription.all.map(\.name)).subtracting([
+                    "storekeeper_backup_time_seconds", "storekeeper_journal_bytes", "storekeeper_journal_free_bytes",
+                ]))
     }
 
     @Test("a server that does not record, or stops, is not ready")

@@ -64,7 +64,8 @@ struct Program: Sendable {
     /// The names of the options that are no settings, in any command.
     static let optionNames: Set<String> = [
         "accept-loss", "all", "at-least", "at-most", "chain", "change-domain", "config", "deep", "dispatch", "equals",
-        "finish", "fork", "from", "header", "help", "help-hidden", "insecure", "json", "not", "open", "operate",
+        "expires", "finish", "fork", "from", "header", "help", "help-hidden", "insecure", "json", "not", "open",
+        "operate",
         "others", "path",
         "port-file", "read", "repeats", "same-epoch", "since", "subject", "to", "types", "url", "version", "watch",
     ]

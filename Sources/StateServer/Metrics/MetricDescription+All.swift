@@ -79,7 +79,9 @@ extension MetricDescription {
         .init("storekeeper_journal_turns", .gauge, "Turns that are computed and not yet in the journal."),
         .init("storekeeper_journal_bytes", .gauge, "Bytes of the files of the journal."),
         .init("storekeeper_journal_free_bytes", .gauge, "Bytes that the disk of the data directory has free."),
-        .init("storekeeper_backup_time_seconds", .gauge, "When the newest backup was made, in seconds since 1970; 0: none is known."),
+        .init(
+            "storekeeper_backup_time_seconds", .gauge,
+            "When the newest backup was made, in seconds since 1970; 0: unknown."),
     ]
 
     private static let hooks: [MetricDescription] = [

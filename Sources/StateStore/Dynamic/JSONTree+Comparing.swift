@@ -66,7 +66,7 @@ extension JSONTree {
     /// The value with the trees of an old one wherever the two are equal, so that ``compare(_:_:into:)`` finds the
     /// differences without a walk, or the old value itself.
     ///
-    /// What the comparison will write as a whole has its text ready. The cost is O(n) in both values.
+    /// The text of each part that the comparison will write as a whole is ready. The cost is O(n) in both values.
     package func sharing(_ old: JSONTree?) -> JSONTree {
         if let shared = old.flatMap({ shared(with: $0) }) { return shared }
         if isLong { prepareText() }

@@ -51,7 +51,7 @@ extension WatchHub {
         woken(wokenCount)
     }
 
-    /// What a pass compares, in turn by client; every second turn is for those who have written.
+    /// The comparisons of a pass, in turn by client; every second turn is for those who have written.
     private func turns(of pass: HubStorage.Pass) -> ClientTurns<Comparison> {
         var turns = ClientTurns<Comparison>()
         let isAlone = pass.selections.count == 1 && pass.selections.first?.isPlaceOfQueries == false
