@@ -26,7 +26,7 @@ package struct Claims: Sendable, Decodable {
     package var aud: Audience?
     /// The grant, or nil for a token that says nothing of this server.
     package var storekeeper: Grant?
-    /// The claim of a token that tells of a logout or of another event (RFC 8417), with the same issuer, audience and subject.
+    /// The events of a security event token (RFC 8417), such as a logout, which has the same issuer, audience and subject.
     var events: JSONValue?
 
     /// Reads the claims, UTF-8 JSON.
@@ -66,14 +66,14 @@ package struct ClaimRules: Sendable {
             issuer == nil || ExactText(optional: issuer) == ExactText(optional: claims.iss), "iss", issuer ?? "any")
         try require(audience.map { has(claims.aud, $0) } ?? true, "aud", audience ?? "any")
         if let fault = Access.fault(inSubject: claims.sub) { throw TokenRefusal("sub", fault) }
-        // The sentence of a fault quotes an entry.
-        guard let grant = claims.storekeeper ?? grant, grant.fault == nil else {
-            throw TokenRefusal("storekeeper", "a grant as in the token file; without one jwt_grant has to be set")
-        }
         let begin = claims.nbf.map { Timestamp(seconds: $0) } ?? now
         try require(begin.map { $0 <= now.advanced(by: leeway) } ?? false, "nbf", "not later than now, with the leeway")
         guard let end = Timestamp(seconds: claims.exp)?.advanced(by: leeway) else {
             throw TokenRefusal("exp", "seconds since 1970")
+        }
+        // The sentence of a fault quotes an entry.
+        guard let grant = claims.storekeeper ?? grant, grant.fault == nil else {
+            throw TokenRefusal("storekeeper", "a grant as in the token file; without one jwt_grant has to be set")
         }
         return (grant, end)
     }

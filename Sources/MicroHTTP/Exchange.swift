@@ -30,7 +30,7 @@ package final class Exchange: Sendable {
     /// Another module would check each access to a stored property.
     nonisolated(unsafe) private var ownTrace: TraceContext?
 
-    /// What the handler has admitted the request by, or nil; it is unsafe by declaration only, as the share is.
+    /// The object by which the handler has admitted the request, or nil; it is unsafe by declaration only, as the share is.
     package nonisolated(unsafe) var credential: (any AnyObject & Sendable)?
 
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }

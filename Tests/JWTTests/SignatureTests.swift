@@ -120,7 +120,7 @@ struct SignatureTests {
             rsa(String(Self.modulus.prefix(168)), "AQAB"), rsa(String(repeating: Self.modulus, count: 8), "AQAB"),
             rsa("AAAA", "AQAB"), rsa("", "AQAB"),
             // The exponents 0, 1 and 2, and one of 40 bits; an even modulus.
-            rsa(Self.modulus, ""), rsa(Self.modulus, "AQ"), rsa(Self.modulus, "Ag"), rsa(Self.modulus, "AQAAAAE"),
+            rsa(Self.modulus, ""), rsa(Self.modulus, "AQ"), rsa(Self.modulus, "Ag"), rsa(Self.modulus, "AQAAAAAB"),
             rsa(Self.modulus.dropLast() + "g", "AQAB"), rsa(String(Self.modulus.dropLast(2)) + "oA", "AQAB"),
             point("AAAA", "AAAA"), point(x, x), point(x, String(repeating: "A", count: 43)),
             point(String(repeating: "A", count: 44), x),

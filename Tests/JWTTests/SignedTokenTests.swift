@@ -206,8 +206,8 @@ struct ClaimsTests {
             (#""sub":"a","exp":"s3cret","iss":"i","aud":"x""#, "exp", "expected a number"),
             (#""sub":"a","exp":1e300,"iss":"i","aud":"x""#, "exp", "seconds since 1970"),
             (#""sub":"a","exp":2e6,"iss":"i","aud":"x","nbf":1500000"#, "nbf", "not later than now"),
-            (#""sub":"a","iss":"i","aud":"x""#, "claims", "\"exp\" is missing"),
-            (#""exp":2e6,"iss":"i","aud":"x""#, "claims", "\"sub\" is missing"),
+            (#""sub":"a","iss":"i","aud":"x""#, "exp", "is missing"),
+            (#""exp":2e6,"iss":"i","aud":"x""#, "sub", "is missing"),
             (#""sub":{"s3cret":1},"exp":2e6,"iss":"i","aud":"x""#, "sub", "expected a string"),
             (#""sub":"a","exp":2e6,"iss":"i","aud":"x","storekeeper":{"read":["s3cret"]}"#, "storekeeper", "a grant"),
             (

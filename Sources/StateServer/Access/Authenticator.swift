@@ -31,6 +31,13 @@ final class Authenticator: Sendable {
         }
     }
 
+    private struct Looks {
+        /// When the files were looked at because of an unknown token.
+        var last: Instant?
+        /// Whether accesses have ended that nobody was told of.
+        var hasEnded = false
+    }
+
     private let state: Mutex<State>
     private let catalogue: Catalogue
     private let file: WatchedFile<[TokenFile.Entry]?>?
@@ -39,8 +46,7 @@ final class Authenticator: Sendable {
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
     private let date: @Sendable () -> Timestamp
-    /// When the files were looked at last, and whether accesses have ended that nobody was told of.
-    private let looks = Mutex<(last: Instant?, hasEnded: Bool)>((nil, false))
+    private let looks = Mutex(Looks())
     private let logger: Logger
     /// How long tokens and keys stay known while their file cannot be read: one of them may have been revoked.
     static let unreadableMax = Duration.seconds(10)
@@ -170,7 +176,7 @@ final class Authenticator: Sendable {
         return .known(.granted(access))
     }
 
-    /// Looks at the files for a token, and verifies it, if it is a JSON Web Token, after the earlier ones.
+    /// Verifies a token that is not known, after the earlier ones; one that is not good is looked for in newer files.
     ///
     /// An address that has had its share of failures is refused without a verification.
     ///
@@ -179,19 +185,31 @@ final class Authenticator: Sendable {
     ///   - done: takes nil for a good token, whose access ``authenticate(_:)`` then finds, and the problem otherwise,
     /// on any thread.
     func verify(_ token: String, for client: String, _ done: @escaping @Sendable (Problem?) -> Void) -> Bool {
-        verifications.run(for: client) { [self] in
-            if mayFail(client) { look(after: Self.lookPause) }
-            let digest = Token.digest(token)
-            if state.withLock({ $0.accesses[digest] != nil }) { return done(nil) }
-            var knowledge = signed?.knowledge(of: digest)
-            if case .nothing? = knowledge, SignedToken.isLike(token), mayFail(client) {
-                knowledge = signed?.verify(token, digest)
+        let (begun, digest) = (now(), Token.digest(token))
+        return verifications.run(for: client) { [self] in
+            let version = signed?.version
+            let found: Problem? = problem(of: token, digest, verifies: mayFail(client)) ?? failure(of: client)
+            guard let found, found.code == Problem.unauthorized.code else { return done(found) }
+            let rest = looks.withLock { $0.last.map { Self.lookPause - (begun - $0) } } ?? .zero
+            Task {
+                // Nobody cancels it. The looks of refresh() do not count: one of them may have been a moment before the token.
+                try? await Task.sleep(for: max(.zero, rest))
+                look(unlessSince: begun)
+                done(problem(of: token, digest, verifies: signed?.version != version) ?? found)
             }
-            switch knowledge {
-            case .access: done(nil)
-            case .expired: done(.unauthorized)
-            case .nothing, nil: done(failure(of: client))
-            }
+        }
+    }
+
+    /// The problem of a token, nil within for a good one; nil for one that is not known.
+    private func problem(of token: String, _ digest: [UInt8], verifies: Bool) -> Problem?? {
+        if state.withLock({ $0.accesses[digest] != nil }) { return .some(nil) }
+        guard let signed else { return nil }
+        var knowledge = signed.knowledge(of: digest)
+        if case .nothing = knowledge, verifies, SignedToken.isLike(token) { knowledge = signed.verify(token, digest) }
+        return switch knowledge {
+        case .access: .some(nil)
+        case .expired: .some(Problem.unauthorized)
+        case .nothing: nil
         }
     }
 
@@ -207,20 +225,25 @@ final class Authenticator: Sendable {
 
     /// Reads the files of tokens and keys again if they have changed, and ends the accesses of expired tokens.
     func refresh() -> Bool {
-        look(after: .zero)
-        return looks.withLock { exchange(&$0.hasEnded, with: false) }
+        looks.withLock { looks in
+            read(&looks)
+            return exchange(&looks.hasEnded, with: false)
+        }
     }
 
-    private func look(after pause: Duration) {
-        let now = now()
+    private func look(unlessSince begun: Instant) {
         looks.withLock { looks in
-            if let last = looks.last, now - last < pause { return }
-            looks.last = now
-            let expired = expiring(by: date())
-            for access in expired { access.end() }
-            let hasEnded = signed?.refresh(at: now) ?? false
-            looks.hasEnded = reload() || hasEnded || !expired.isEmpty || looks.hasEnded
+            if let last = looks.last, last > begun { return }
+            looks.last = now()
+            read(&looks)
         }
+    }
+
+    private func read(_ looks: inout Looks) {
+        let expired = expiring(by: date())
+        for access in expired { access.end() }
+        let hasEnded = signed?.refresh(at: now()) ?? false
+        looks.hasEnded = reload() || hasEnded || !expired.isEmpty || looks.hasEnded
     }
 
     /// The accesses of tokens of the file that expire by a time, and have not been ended yet.

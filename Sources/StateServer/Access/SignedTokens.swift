@@ -11,6 +11,7 @@ internal import Synchronization
 final class SignedTokens: Sendable {
     private struct State {
         var keys: [VerificationKey]
+        var version = 0
         /// Why there is no key, or nil.
         var fault: String?
         var remembered = RememberedTokens()
@@ -43,6 +44,9 @@ final class SignedTokens: Sendable {
     }
 
     var unreadableReason: String? { file.unreadableReason }
+
+    /// A number that is another one for other keys.
+    var version: Int { state.withLock { $0.version } }
 
     /// Why the newest version of the file gives no keys, or nil.
     var fault: String? { file.fault ?? state.withLock { $0.fault } }
@@ -133,7 +137,7 @@ final class SignedTokens: Sendable {
         case .content(let read):
             let fault = keyFile.fault(in: read)
             let ended = state.withLock { state in
-                (state.keys, state.fault) = (read?.keys ?? [], fault)
+                (state.keys, state.fault, state.version) = (read?.keys ?? [], fault, state.version + 1)
                 return state.remembered.removeAll(except: state.keys)
             }
             logger.notice(
@@ -187,7 +191,7 @@ struct KeyFile: Sendable {
     func fault(in read: JSONWebKeySet?) -> String? {
         guard let read else { return "there is no key file \(path), which the setting jwt_keys names" }
         guard read.keys.isEmpty else { return nil }
-        let reasons = read.faults.map { "; \($0)" }.joined()
+        let reasons = read.faults.prefix(3).map { "; \($0)" }.joined()
         return "the key file \(path) has no key for \(VerificationKey.Algorithm.names)\(reasons)"
     }
 }

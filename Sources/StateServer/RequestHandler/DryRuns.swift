@@ -13,7 +13,7 @@ final class DryRuns: Sendable {
 
     enum Standing {
         case wanted, abandoned
-        /// What is left has this outcome.
+        /// The rest has this outcome.
         case refused(Outcome)
     }
 

@@ -87,7 +87,7 @@ package final class ScheduledAction: Sendable {
     var weight: Int { 400 + action.count }
 }
 
-/// The kind of proof of a client that it may dispatch an action.
+/// The kind of a credential.
 package enum CredentialKind: String, Sendable, Codable {
     /// A token of the token file.
     case file

@@ -237,6 +237,7 @@ struct AuthenticatorTests {
 
         try door.write(["a", "b", "c"])
         #expect(await door.access(Self.token(key: "c")) != nil)
+        #expect(await door.access(Self.token(key: "c", header: #"{"alg":"EdDSA","kid":"c"}"#)) != nil)
     }
 
     @Test("what was scheduled with a JSON Web Token asks no token of the file, and what was with one of the file does")

@@ -189,11 +189,9 @@ struct NewTokenTests {
             let made = entry("s\(number)")
             try place.file.change { $0 = ($0 ?? []) + [made.entry] }
             #expect(await code(made.token, authenticator) == nil)
-            // The same tenth of a second again.
+            // The same tenth of a second again: the look comes at its end.
             let late = entry("late\(number)")
             try place.file.change { $0 = ($0 ?? []) + [late.entry] }
-            #expect(await code(late.token, authenticator) == "unauthorized")
-            clock.seconds.withLock { $0 += 0.1 }
             #expect(await code(late.token, authenticator) == nil)
             clock.seconds.withLock { $0 += 1 }
         }
@@ -224,8 +222,6 @@ struct NewTokenTests {
         let made = entry("new")
         try place.file.change { $0 = ($0 ?? []) + [made.entry] }
         #expect(await code(made.token, authenticator) == "too-many-failures")
-        #expect(await code(made.token, authenticator, client: "192.0.2.2") == "unauthorized")
-        clock.seconds.withLock { $0 += 0.1 }
         #expect(await code(made.token, authenticator, client: "192.0.2.2") == nil)
     }
 
