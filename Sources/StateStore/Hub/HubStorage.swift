@@ -431,11 +431,17 @@ struct HubStorage: Sendable {
     /// Notes that a selection waits to be encoded in the turns of clients; returns those in whose turns it did not wait yet.
     ///
     /// An encoding that is due already reads the newest snapshot when its turn comes.
-    mutating func queueEncoding(_ selection: IndexedSelection, in clients: Set<String>) -> Set<String> {
+    ///
+    /// - Parameter countMax: in the turns of how many clients it waits, but for those who have written.
+    mutating func queueEncoding(
+        _ selection: IndexedSelection, in clients: Set<String>, _ writers: Set<String>, atMost countMax: Int
+    ) -> Set<String> {
         let before = queuedEncodings[selection] ?? (false, [])
         if before.isDue { index.endComparing(selection) }
-        queuedEncodings[selection] = (true, before.clients.union(clients))
-        return clients.subtracting(before.clients)
+        let others = clients.subtracting(before.clients)
+        let new = others.intersection(writers).union(others.prefix(max(0, countMax - before.clients.count)))
+        queuedEncodings[selection] = (true, before.clients.union(new))
+        return new
     }
 
     /// Notes that a selection is being encoded now, in the turn of a client.

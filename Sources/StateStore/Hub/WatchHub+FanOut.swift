@@ -204,7 +204,7 @@ extension WatchHub {
     /// Has a selection evaluated and encoded in turn by client, unless it waits for that already.
     private func encodeLater(_ selection: IndexedSelection, _ writers: Set<String>) {
         let clients = clients(at: selection)
-        let new = storage.withLock { $0.queueEncoding(selection, in: clients) }
+        let new = storage.withLock { $0.queueEncoding(selection, in: clients, writers, atMost: Self.sharersMax) }
         for client in clients where new.contains(client) || writers.contains(client) {
             let work: @Sendable () -> Void = { self.encode(selection, in: client) }
             queues.slow(client, selection.time, writers.contains(client), new.contains(client) ? work : nil)
