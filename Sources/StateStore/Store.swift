@@ -219,13 +219,13 @@ public final class Store<State: StateType>: Sendable {
 
     /// Has a turn run for the enqueued transactions, if there are any.
     ///
-    /// It runs at once where nobody is on the queue, no subscriber and no effect would run in it, and ``TurnRule`` lets the
-    /// caller's loop run it, otherwise later on the queue; it may land later in any case. A caller must not be on the queue.
+    /// It runs at once where nobody is on the queue, no subscriber would run in it, and ``TurnRule`` lets the caller's loop
+    /// run it, otherwise later on the queue; it may land later in any case. A caller must not be on the queue.
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
-        // With a journal, subscribers and effects begin on the landing thread.
+        // With a journal, subscribers run on the landing thread. An effect is a task of its own.
         let mayEnter =
-            (journal != nil || subscribers.count == 0 && !domain.hasEffects)
+            (journal != nil || subscribers.count == 0)
             && queuedCount.compareExchange(expected: 0, desired: 1, ordering: .relaxed).exchanged
         switch mailbox.withLock({ $0.claimTurn(onLoop: mayEnter) }) {
         case .here?: return queue.sync { runAsTurn(turn) }

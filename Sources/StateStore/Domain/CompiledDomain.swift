@@ -18,7 +18,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// Records which view is being computed, if a crash concerns it.
     private let viewMark = Mutex<ReductionMark?>(nil)
     let initialViewVersions: [Version]
-    let hasEffects: Bool
     /// How often ``reload`` has taken other functions.
     let loads: LoadCount
     package let catalogue: Catalogue
@@ -112,7 +111,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
         self.layout = layout
         (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)
         (declines, takesAnyState) = (declaration.declines, declaration.takesAnyState)
-        hasEffects = declaration.effects.contains { $0.start != nil }
         let loads = LoadCount()
         self.loads = loads
         let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { CompiledView($1, number: $0, loads) }
