@@ -4,6 +4,11 @@ internal import StateJSON
 package final class ScheduledAction: Sendable {
     /// The name by which it is replaced and taken back.
     package let name: ScheduledName
+    // Beside the name both take no room of their own, and there may be 100,000 of these objects.
+    /// Whether a reducer has scheduled it, and not its sender: no grant is asked then, as for what a reducer does at once.
+    package let isOfReducer: Bool
+    /// The kind of credential of the client that has scheduled it; nil for none, and for an entry of an older program.
+    package let credential: CredentialKind?
     /// The time at which it is dispatched.
     package let due: Timestamp
     /// The version of the commit that has scheduled it.
@@ -18,14 +23,7 @@ package final class ScheduledAction: Sendable {
     package let action: [UInt8]
     /// The type of the action.
     package let type: String
-    /// The ID that the client gave to the action.
-    package let id: String?
-    /// Whether a reducer has scheduled it, and not its sender: no grant is asked then, as for what a reducer does at once.
-    package let isOfReducer: Bool
-    /// The kind of credential of the client that has scheduled it; nil for none, and for an entry of an older program.
-    package let credential: CredentialKind?
-    /// How long after its commit it was wanted, in milliseconds; nil where a time was named.
-    let delay: Int64?
+    private let delayOrMinusOne: Int64
     /// The address of the client to whose share it counts; nil for the share of the subject, and for one of the process.
     let client: String?
 
@@ -46,12 +44,22 @@ package final class ScheduledAction: Sendable {
 
     init(
         name: ScheduledName, due: Timestamp, delay: Int64? = nil, version: Version, index: Int, root: String?,
-        chain: Chain, action: [UInt8], type: String, id: String?, isOfReducer: Bool = false, client: String? = nil,
+        chain: Chain, action: [UInt8], type: String, isOfReducer: Bool = false, client: String? = nil,
         credential: CredentialKind? = nil
     ) {
-        (self.isOfReducer, self.delay, self.client, self.credential) = (isOfReducer, delay, client, credential)
+        (self.isOfReducer, self.credential, self.client) = (isOfReducer, credential, client)
+        delayOrMinusOne = delay ?? -1
         (self.name, self.due, self.version, self.index, self.root) = (name, due, version, index, root)
-        (self.chain, self.action, self.type, self.id) = (chain, action, type, id)
+        (self.chain, self.action, self.type) = (chain, action, type)
+    }
+
+    /// How long after its commit it was wanted, in milliseconds; nil where a time was named.
+    var delay: Int64? { delayOrMinusOne < 0 ? nil : delayOrMinusOne }
+
+    /// The ID that the client gave to the action; O(n) in the size of the action.
+    package var id: String? {
+        // Losing the error is right: what is recorded is JSON.
+        (try? JSONDocument(action, depthMax: 1010)).flatMap { Self.member("id", of: JSONNode($0)) }
     }
 
     var order: Order { Order(due: due, version: version, index: index) }
@@ -65,7 +73,7 @@ package final class ScheduledAction: Sendable {
         let due = (delay.map(DueTime.after) ?? .at(due)).time(of: time)
         return ScheduledAction(
             name: name, due: min(due, max(time, DueTime.latest)), delay: delay, version: version,
-            index: index, root: nil, chain: Chain(count: 0, since: time), action: action, type: type, id: id,
+            index: index, root: nil, chain: Chain(count: 0, since: time), action: action, type: type,
             isOfReducer: isOfReducer, client: client, credential: credential)
     }
 
@@ -235,9 +243,7 @@ extension ScheduledAction {
             name: ScheduledName(named, by: by, isPlace: name == nil), due: Timestamp(milliseconds: due), delay: delay,
             version: version, index: Int(index), root: rootID.map(root),
             chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: text,
-            type: shared(type),
-            id: ScheduledAction.member("id", of: action), isOfReducer: isOfReducer, client: client.map(shared),
-            credential: credential)
+            type: shared(type), isOfReducer: isOfReducer, client: client.map(shared), credential: credential)
     }
 
     static func member(_ name: String, of action: JSONNode) -> String? {

@@ -161,7 +161,6 @@ struct ScheduleStep {
             ScheduledAction(
                 name: name, due: time, delay: due.delay, version: version, index: added.count, root: root,
                 chain: chain ?? .init(count: 0, since: self.time), action: action, type: decoded.typeName,
-                id: ScheduledAction.member("id", of: node), isOfReducer: !byClient && !name.isPlace,
-                client: client, credential: credential))
+                isOfReducer: !byClient && !name.isPlace, client: client, credential: credential))
     }
 }

@@ -12,7 +12,7 @@ import pytest
 from harness.actions import action
 from harness.client import Client
 from harness.expectations import expect, expect_equal, wait_until
-from harness.hostile.attacks import bombs, floods, post
+from harness.hostile.attacks import bombs, bulk, floods, post
 from harness.messages import HOST, encode_request
 from harness.quiet import HOSTILE_HOST, PERIOD, PERIOD_SHORT_FORM, Line, get
 from harness.siege import SECONDS_BOUND, SECONDS_BOUND_SHORT, judge_siege, siege
@@ -91,6 +91,27 @@ def test_a_costly_change_of_a_document_is_refused_at_once(workspace, figures, re
     quiet = encode_request("POST", "/v1/actions", action("document/increment", {"path": "/n"}))
     attack = bombs(DOCUMENT[kind]())
     figures(beside(workspace, server, attack, quiet, "/v1/state/n", request.config.getoption("--long")))
+
+
+@pytest.mark.alone
+@pytest.mark.long_form
+@pytest.mark.parametrize("kind", ["actions", "places"])
+def test_who_fills_the_schedule_leaves_leases_to_others(workspace, figures, request, kind):
+    """The quiet client renews a lease with each commit: it is never refused, and as fast as without the attack."""
+    server = workspace.server(domain="document", data="none", schedule_max=20_000)
+    quiet = encode_request("POST", "/v1/actions", action("document/set", {"path": "/lease", "value": 1, "ttl": 60}))
+
+    def lines(number):
+        some = range(500 * number, 500 * number + 500)
+        if kind == "places":
+            return bulk([action("document/set", {"path": f"/h/{each}", "value": 1, "ttl": 1e9}) for each in some])
+        far = {"at": "9999-12-31T00:00:00Z"}
+        return bulk([action("document/set", {"path": "/x", "value": 1}, schedule=far) for each in some])
+
+    figures(beside(workspace, server, bombs(lines), quiet, "/v1/state/lease", request.config.getoption("--long")))
+    with server.client() as client:
+        count = client.get("/v1/schedule?limit=1").json["count"]
+        expect(5000 <= count <= 5001, f"the share of the hostile client, and the lease: {count}")
 
 
 @pytest.mark.alone

@@ -888,7 +888,7 @@ struct ScheduleHistoryTests {
         let entry = ScheduledAction(
             name: ScheduledName("n", by: nil), due: Timestamp(milliseconds: 9), version: 3, index: 0,
             root: Cursor(old, 2).description, chain: .init(count: 1, since: Timestamp(milliseconds: 1)),
-            action: Array(#"{"type":"note","payload":{"text":"a"}}"#.utf8), type: "note", id: nil)
+            action: Array(#"{"type":"note","payload":{"text":"a"}}"#.utf8), type: "note")
         var schedule = ActionSchedule()
         schedule.put(entry)
         let change = EpochChange(from: old, to: new)
@@ -912,7 +912,7 @@ struct ScheduleHistoryTests {
                 ScheduledAction(
                     name: ScheduledName(place, by: nil, isPlace: true), due: Timestamp(milliseconds: 1), version: 1,
                     index: schedule.count, root: nil, chain: .init(count: 0, since: Timestamp(milliseconds: 0)),
-                    action: [], type: "document/remove", id: nil))
+                    action: [], type: "document/remove"))
         }
 
         #expect(schedule.places(atOrBelow: "/a").map(\.name.text) == ["/a", "/a/b", "/a/b/c"])
