@@ -147,7 +147,7 @@ public struct StateServer: Service, Sendable {
                 countPerClientMax: settings.slowRequestsPerClientMax),
             requestNumbers: .scrambled(by: .random(in: 0 ... .max)), metrics: metrics,
             logger: logger)
-        orphans = OrphanedActions(store, schedule)
+        orphans = OrphanedActions(store, authenticator, schedule)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
             bodyBytesMax: settings.bodyBytesMax,
@@ -322,8 +322,8 @@ public struct StateServer: Service, Sendable {
     private func refreshTokens() {
         let haveEnded = authenticator.refresh()
         if haveEnded { endWatches() }
-        orphans.remove(tokensHaveChanged: haveEnded) { [authenticator, cluster = handler.cluster] in
-            cluster?.mayDispatchScheduled ?? true ? authenticator.subjects : nil
+        orphans.remove(tokensHaveChanged: haveEnded) { [cluster = handler.cluster] in
+            cluster?.mayDispatchScheduled ?? true
         }
         if !haveEnded, authenticator.isEndNear { handler.hub.endGeneration() }
     }

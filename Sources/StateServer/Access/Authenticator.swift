@@ -103,9 +103,9 @@ final class Authenticator: Sendable {
     /// Whether tokens can be judged: not while their file could not be read for so long that none is taken.
     var canJudge: Bool { file?.isShut != true && signed?.isShut != true }
 
-    /// The subjects that have a token, where nobody acts without one of the file; nil otherwise, and while that is not known.
+    /// The subjects that have a token of the file; nil while that is not known, and where clients need none.
     var subjects: Set<ExactText>? {
-        guard canJudge, signed == nil else { return nil }
+        guard canJudge else { return nil }
         let now = date()
         return state.withLock { state in
             guard state.hasFile else { return nil }
@@ -113,6 +113,9 @@ final class Authenticator: Sendable {
             return Set(valid.map { ExactText($0.entry.subject) })
         }
     }
+
+    /// Whether a client that has scheduled with such a credential needs a token of the file to have it dispatched.
+    func needsToken(_ credential: CredentialKind?) -> Bool { signed == nil || credential == .file }
 
     /// The reason for which a subject may not dispatch an action any more, or nil.
     ///

@@ -8,21 +8,26 @@ final class OrphanedActions: Sendable {
     /// Whether there may be some: after a start, and after tokens have gone.
     private let isDue = Atomic(true)
     private let store: any AnyStore
+    private let authenticator: Authenticator
     private let schedule: Schedule
 
-    init(_ store: any AnyStore, _ schedule: Schedule) { (self.store, self.schedule) = (store, schedule) }
+    init(_ store: any AnyStore, _ authenticator: Authenticator, _ schedule: Schedule) {
+        (self.store, self.authenticator, self.schedule) = (store, authenticator, schedule)
+    }
 
     /// Takes back the first thousand in one commit, and then the others; any thread may call it.
     ///
-    /// - Parameter subjects: those that have tokens; nil where others act without one, or this process does not write.
-    func remove(tokensHaveChanged: Bool, _ subjects: @escaping @Sendable () -> Set<ExactText>?) {
+    /// - Parameter mayWrite: whether this process writes.
+    func remove(tokensHaveChanged: Bool, mayWrite: @escaping @Sendable () -> Bool) {
         if tokensHaveChanged { isDue.store(true, ordering: .relaxed) }
-        guard isDue.load(ordering: .relaxed), let known = subjects() else { return }
+        guard isDue.load(ordering: .relaxed), mayWrite(), let known = authenticator.subjects else {
+            return
+        }
         isDue.store(false, ordering: .relaxed)
         var orphans: [Transaction.Item] = []
         store.hub.latest.schedule.visit { action in
             guard orphans.count < 1000, !action.isOfState, let by = action.name.by,
-                !known.contains(ExactText(by)), !Access.isOfHook(by)
+                !known.contains(ExactText(by)), !Access.isOfHook(by), authenticator.needsToken(action.credential)
             else { return }
             orphans.append(.init(StoreUnschedule(name: action.name.text, by: by)))
         }
@@ -32,7 +37,7 @@ final class OrphanedActions: Sendable {
                 isDue.store(true, ordering: .relaxed)
                 // One of them may have been dispatched meanwhile; the next look at the tokens tries again.
                 guard case .committed = outcome else { return }
-                schedule.after(.zero) { self.remove(tokensHaveChanged: false, subjects) }
+                schedule.after(.zero) { self.remove(tokensHaveChanged: false, mayWrite: mayWrite) }
             })
         store.flush()
     }
