@@ -371,15 +371,22 @@ public struct StateServer: Service, Sendable {
             await group.triggerGracefulShutdown()
         }
         ProcessSignals.receive()
-        try ProcessSignals.handle { [server] number in
+        let (hangUpsToCome, hangUp) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        try ProcessSignals.handle { number in
             guard number == SIGHUP else {
                 // Who asks for an end while the server stops for a new start gets the end.
                 restart?.forbid()
                 Task { await group.triggerGracefulShutdown() }
                 return
             }
-            server.refreshTokens()
-            Task { await reload() }
+            hangUp.yield()
+        }
+        // One after the other, with the values of this task.
+        let hangUps = Task { [server] in
+            for await _ in hangUpsToCome {
+                server.refreshTokens()
+                await reload()
+            }
         }
         let saves = Task {
             guard let file else { return }
@@ -389,7 +396,7 @@ public struct StateServer: Service, Sendable {
                 if watch.hasChanged() { await reload() }
             }
         }
-        defer { saves.cancel() }
+        defer { for task in [hangUps, saves] { task.cancel() } }
         try await group.run()
     }
 
