@@ -47,7 +47,7 @@ package struct ClientTurns<Work: Sendable>: Sendable {
     }
 
     /// Removes the next work, or returns nil.
-    package mutating func next() -> Work? { next { _ in true }?.work }
+    package mutating func next() -> Work? { count > 0 ? next { _ in true }?.work : nil }
 
     /// Removes the next work of a client that may have a turn now, or returns nil.
     package mutating func next(where mayHaveTurn: (String) -> Bool) -> (client: String, work: Work)? {

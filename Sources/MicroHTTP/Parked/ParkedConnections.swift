@@ -216,7 +216,7 @@ final class ParkedConnections {
         sentCount = 0
         // A connection whose socket has no room costs a system call.
         var triesLeft = 32
-        while triesLeft > 0, sentCount < Self.iterationBytesMax, let number = paused.next() {
+        while triesLeft > 0, sentCount < Self.iterationBytesMax, paused.count > 0, let number = paused.next() {
             guard let connection = connections[number] else { continue }
             triesLeft -= 1
             connection.isPaused = false

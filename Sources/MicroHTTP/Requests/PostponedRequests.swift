@@ -29,7 +29,7 @@ final class PostponedRequests {
         // Somewhat more than the shares are enough for.
         let countMax = min(max(4, 2 * servedCount), 64)
         servedCount = 0
-        while turnsCount < countMax, let socket = waiting.next() {
+        while turnsCount < countMax, waiting.count > 0, let socket = waiting.next() {
             guard let connection = open[socket], connection.turn == .awaited else { continue }
             connection.turn = .come
             turnsCount += 1

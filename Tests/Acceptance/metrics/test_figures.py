@@ -170,8 +170,9 @@ def test_waits_and_streams_are_counted_by_route_and_woken_ones_by_pass(workspace
     for wait in waits:
         if wait is not waits[6]:
             expect_equal(wait.receive().status, 200, "the answer to a wait")
-    # A pass counts what it woke at its end, which can be after the answers have arrived.
-    wait_until(lambda: server.metric(client, "woken_watches_count") > before["woken_watches_count"], "the pass's end")
+    # A pass counts what it woke at its end, which can be after the answers have arrived; a view that is evaluated elsewhere is
+    # a pass of its own.
+    wait_until(lambda: server.metric(client, "woken_watches_sum") - before["woken_watches_sum"] == 10, "the pass's end")
 
     after = figures_of(client)
     expect_equal(after.by("waits", "route"), {("state",): 1}, "what still waits: the keyed difference of another part")
@@ -179,7 +180,7 @@ def test_waits_and_streams_are_counted_by_route_and_woken_ones_by_pass(workspace
     expect_equal(after.by("streams_total", "route"), streams_by_route, "streams that began")
     woken = after["woken_watches_sum"] - before["woken_watches_sum"]
     expect_equal(woken, 3 + 2 + 1 + 4, "woken waits")
-    expect_equal(after["woken_watches_count"] - before["woken_watches_count"], 1, "passes")
+    expect(1 <= after["woken_watches_count"] - before["woken_watches_count"] <= 2, "passes:", after)
 
 
 def test_bytes_are_those_of_unfinished_bodies_and_of_the_journals_files(workspace):
