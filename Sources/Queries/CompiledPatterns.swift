@@ -33,6 +33,11 @@ struct LiteralPattern: Sendable {
     let expression: IRegexp
     /// The place in the text, in characters from 0.
     let offset: Int
+    /// Whether it has to be readable; in a whole JSONPath it matches nothing otherwise.
+    let isOfFilter: Bool
+
+    static let expectation =
+        #"expected a pattern of RFC 9485: write [0-9] for \d, [A-Za-z0-9_] for \w, [Aa] for a letter of either case, and \+ for a plus sign"#
 }
 
 extension [LiteralPattern] {
@@ -43,7 +48,11 @@ extension [LiteralPattern] {
         var sizeLeft = IRegexp.sizeMax
         return try map { (literal) throws -> Pattern? in
             let compiled = try CompiledPatterns.shared.compiled(literal.expression, isQuick: isQuick)
-            if case .unreadable = compiled { return nil }
+            if case .unreadable = compiled {
+                guard literal.isOfFilter else { return nil }
+                throw MemberQuery.Fault(
+                    parameter: "filter", offset: literal.offset, detail: LiteralPattern.expectation)
+            }
             if case .pattern(let pattern) = compiled {
                 sizeLeft -= pattern.size
                 if sizeLeft >= 0 { return pattern }

@@ -295,13 +295,17 @@ extension JSONPathParser {
         var call = JSONPath.Call(function: function, arguments: arguments)
         if function.isLogical, case .literal(let literal) = arguments[1] {
             call.pattern = .nothing
-            if case .string(let text) = literal, let expression = IRegexp(text, isWhole: function == .match) {
+            let expression: IRegexp? =
+                if case .string(let text) = literal { IRegexp(text, isWhole: function == .match) } else { nil }
+            // RFC 9535 has a pattern that cannot be read match nothing, of which whoever writes a filter learns nothing.
+            if expression == nil, !hasRoot { throw fault(LiteralPattern.expectation, at: start) }
+            if let expression {
                 guard patterns.count < Self.patternsMax else {
                     throw fault("the patterns of a filter are at most \(Self.patternsMax)", at: start)
                 }
                 call.pattern = .literal(patterns.count)
                 let offset = fault("", at: start).offset
-                patterns.append(LiteralPattern(expression: expression, offset: offset))
+                patterns.append(LiteralPattern(expression: expression, offset: offset, isOfFilter: !hasRoot))
             }
         }
         return call

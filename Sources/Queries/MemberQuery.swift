@@ -102,25 +102,43 @@ package struct MemberQuery: Sendable {
         package var detail: String
     }
 
+    /// The parts of a list with commas between, or of a JSON array, in which a name may have a comma.
+    private static func parts(
+        of text: String, _ parameter: String
+    ) throws(Fault) -> [(text: Substring, offset: Int)] {
+        guard text.hasPrefix("[") else {
+            return text.split(separator: ",", omittingEmptySubsequences: false).map {
+                ($0, text.distance(from: text.startIndex, to: $0.startIndex))
+            }
+        }
+        guard case .array(let elements)? = try? JSONValue(parsing: Array(text.utf8), depthMax: 1) else {
+            throw Fault(parameter: parameter, offset: 0, detail: #"expected a JSON array of pointers, ["/a,b","/c"]"#)
+        }
+        // What is not a text is not a pointer either.
+        return elements.map { if case .string(let text) = $0 { (text[...], 0) } else { ("?", 0) } }
+    }
+
     private static func pointers<Value>(
         _ text: String?, _ parameter: String, _ read: (Substring) -> Value?
     ) throws(Fault) -> [Value] {
         guard let text else { return [] }
         var values: [Value] = []
-        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+        for (part, offset) in try parts(of: text, parameter) {
             guard values.count < pointersMax else {
                 throw Fault(
-                    parameter: parameter, offset: text.distance(from: text.startIndex, to: part.startIndex),
+                    parameter: parameter, offset: offset,
                     detail: "expected at most \(pointersMax) pointers")
             }
             guard part.utf8.count(where: { $0 == UInt8(ascii: "/") }) <= tokensMax else {
                 throw Fault(
-                    parameter: parameter, offset: text.distance(from: text.startIndex, to: part.startIndex),
+                    parameter: parameter, offset: offset,
                     detail: "expected a pointer of at most \(tokensMax) parts")
             }
-            guard !part.isEmpty, let value = read(part) else {
+            // The empty pointer is the member itself; behind a comma it is a slip.
+            let mayBeEmpty = parameter == "sort" && (text.isEmpty || text.hasPrefix("["))
+            guard !part.isEmpty || mayBeEmpty, let value = read(part) else {
                 throw Fault(
-                    parameter: parameter, offset: text.distance(from: text.startIndex, to: part.startIndex),
+                    parameter: parameter, offset: offset,
                     detail: "expected a JSON Pointer such as /due" + (parameter == "sort" ? " or -/due" : ""))
             }
             values.append(value)

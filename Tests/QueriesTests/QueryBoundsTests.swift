@@ -1,3 +1,4 @@
+import Foundation
 import StateJSON
 import Synchronization
 import Testing
@@ -238,5 +239,51 @@ struct QueryBoundsTests {
         let knownCount = try (0..<1000).count { try isKnown("p\($0)") }
         #expect((1...CompiledPatterns.countMax).contains(knownCount))
         #expect(try isKnown("p999"))
+    }
+}
+
+@Suite("Spellings of a query")
+struct QuerySpellingTests {
+    private func members(_ text: String, filter: String? = nil, sort: String? = nil) throws -> String? {
+        let query = try MemberQuery(filter: filter, sort: sort, window: 0..<10, fields: nil, wantsCount: false)
+        return try query.answered(to: { try $0(Array(text.utf8)) }, { JSONTree.key($0) })
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test(
+        "a pattern that cannot be read is refused with what to write",
+        arguments: [
+            #"match(@.t, '\\d')"#, #"match(@.t, "(?i)a")"#, "search(@.t, 'C++')", "search(@.t, '[')",
+            #"@.t == 'a' || match(@.t, '\\w+')"#, "match(@.t, 5)", "match(@.t, 'a{5,2}')",
+        ])
+    func patterns(filter: String) {
+        let fault = #expect(throws: MemberQuery.Fault.self) { try members(#"{"x":{"t":"a"}}"#, filter: filter) }
+        #expect(fault?.parameter == "filter")
+        #expect(fault?.detail.contains("RFC 9485") == true)
+        #expect(
+            fault?.offset
+                == filter.distance(
+                    from: filter.startIndex,
+                    to: filter.range(of: "(?:match|search)\\(", options: .regularExpression)!.lowerBound))
+    }
+
+    @Test(
+        "members are sorted by themselves, and by a name with a comma",
+        arguments: [
+            (#"{"a":5,"b":9,"c":7}"#, "", ["a", "c", "b"]), (#"{"a":5,"b":9,"c":7}"#, "-", ["b", "c", "a"]),
+            (#"{"a":{"x,y":2},"b":{"x,y":1}}"#, #"["/x,y"]"#, ["b", "a"]),
+            (#"{"a":{"x,y":2,"z":0},"b":{"x,y":1,"z":1}}"#, #"["/z","-/x,y"]"#, ["a", "b"]),
+        ])
+    func sorting(text: String, sort: String, keys: [String]) throws {
+        let answer = try JSONValue(parsing: Array(try #require(try members(text, sort: sort)).utf8), depthMax: 10)
+        guard case .array(let members)? = answer[pointer: JSONPointer(["members"])] else { throw NoMembers() }
+        #expect(members.map { $0[pointer: JSONPointer(["key"])] } == keys.map { .string($0) })
+    }
+
+    @Test(
+        "a list that cannot be read is refused",
+        arguments: ["/a,", ",", "[", "[5]", #"["a"]"#, #"["/a",[]]"#, #"{"a":1}"#, "/a,[\"/b\"]"])
+    func lists(sort: String) {
+        #expect(throws: MemberQuery.Fault.self) { try members("{}", sort: sort) }
     }
 }

@@ -11,6 +11,10 @@ extension MetricDescription {
         .init("storekeeper_token_file_up", .gauge, "1 while the newest token file counts, and without one."),
         .init("storekeeper_key_file_up", .gauge, "1 while the newest key file counts, and without one."),
         .init("storekeeper_version", .gauge, "Version of the published state."),
+        .init("storekeeper_state_bytes", .gauge, "Bytes of the published state as JSON."),
+        .init("storekeeper_state_limit_bytes", .gauge, "How many bytes the state may have as JSON."),
+        .init("storekeeper_state_memory_bytes", .gauge, "Bytes of memory of a document's or a model's state."),
+        .init("storekeeper_state_memory_limit_bytes", .gauge, "How many bytes of memory such a state may take."),
     ]
 
     private static let actions: [MetricDescription] = [

@@ -17,6 +17,8 @@ final class ServerMetrics: Sendable {
         var turnsInFlight: Int
         var idempotencyKeys: Int
         var scheduled = 0
+        /// The bytes of the published state as JSON, where they are counted, and in memory.
+        var stateBytes: (json: Int?, memory: Int) = (nil, 0)
         var memoryBytes: Int
         var memoryClients: Int
         var memoryLargestShare: Int
@@ -126,6 +128,8 @@ final class ServerMetrics: Sendable {
         set("idempotency_keys_limit", settings.idempotencyKeysMax)
         set("scheduled_actions_limit", settings.scheduleMax)
         set("memory_limit_bytes", settings.memoryBytesMax)
+        set("state_limit_bytes", settings.stateBytesMax)
+        set("state_memory_limit_bytes", settings.stateMemoryBytesMax)
     }
 
     /// The value of a label that stands for all values without a metric of their own.
@@ -221,6 +225,8 @@ final class ServerMetrics: Sendable {
         set("mailbox_actions", figures.mailboxActions)
         set("idempotency_keys", figures.idempotencyKeys)
         set("scheduled_actions", figures.scheduled)
+        set("state_bytes", figures.stateBytes.json ?? 0)
+        set("state_memory_bytes", figures.stateBytes.memory)
         set("connections", figures.transport.connections)
         set("memory_bytes", figures.memoryBytes)
         set("memory_clients", figures.memoryClients)

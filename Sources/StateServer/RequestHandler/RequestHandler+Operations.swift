@@ -51,7 +51,12 @@ extension RequestHandler {
         use("waiters", hub.watchesCount, of: settings.watchLimits.watchesMax, "waits and streams")
         use("mailbox", store.waitingCount, of: settings.mailboxActionsMax, "actions")
         use("idempotency keys", store.idempotencyKeysCount, of: settings.idempotencyKeysMax, "keys")
-        use("schedule", hub.latest.schedule.count, of: settings.scheduleMax, "actions")
+        let latest = hub.latest
+        use("schedule", latest.schedule.count, of: settings.scheduleMax, "actions")
+        if let bytes = latest.jsonBytes { use("state", bytes, of: settings.stateBytesMax, "bytes of JSON") }
+        if latest.memoryBytes > 0 {
+            use("state in memory", latest.memoryBytes, of: settings.stateMemoryBytesMax, "bytes")
+        }
         lines += backups.map { Self.directoryLines($0.figures) } ?? []
         lines.append(isReady ? "ready" : "not ready")
         let text = lines.joined(separator: "\n") + "\n"
@@ -138,11 +143,11 @@ extension RequestHandler {
     func sampleMetrics() { metrics.sample(figures) }
 
     private var figures: ServerMetrics.Figures {
-        let shares = gauges.memory.shares
+        let (shares, latest) = (gauges.memory.shares, hub.latest)
         return ServerMetrics.Figures(
             hub: hub.figures, transport: gauges.statistics, answers: gauges.answers, mailboxActions: store.waitingCount,
             turnsInFlight: store.turnsInFlightCount, idempotencyKeys: store.idempotencyKeysCount,
-            scheduled: hub.latest.schedule.count,
+            scheduled: latest.schedule.count, stateBytes: (latest.jsonBytes, latest.memoryBytes),
             memoryBytes: gauges.memory.bytes, memoryClients: shares.clientsCount,
             memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,
             isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil,

@@ -9,6 +9,9 @@ package protocol AnySnapshot: AnyObject, Sendable {
     /// The actions that are to be dispatched later.
     var schedule: ActionSchedule { get }
 
+    /// The bytes of the state as compact JSON; nil where nobody has counted them.
+    var jsonBytes: Int? { get }
+
     /// The bytes of memory of the state, with what it shares with others; 0 where nobody counts them.
     var memoryBytes: Int { get }
 
@@ -90,6 +93,8 @@ final class Snapshot<State: StateType>: AnySnapshot {
     func longTree(at place: JSONPointer) -> JSONTree? {
         JSONTree.tree(at: place, in: state).flatMap { $0.isLong ? $0 : nil }
     }
+
+    var jsonBytes: Int? { domain.layout.knownBytesCount(state) ?? bytesCount }
 
     var memoryBytes: Int { domain.layout.knownMemoryBytes(state) ?? 0 }
 
