@@ -44,7 +44,20 @@ package struct Document: Domain {
     struct Merge: ValidatedAction, Valued {
         static let type = "document/merge"
         var path: String?
+        /// The value, or an empty object in place of one with more members than a request merges: a tree of these is large.
         var value: JSONTree
+        /// How many members the value has, with those of the objects in it.
+        let membersCount: Int
+
+        private enum CodingKeys: CodingKey { case path, value }
+
+        init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            path = try members.decodeIfPresent(String.self, forKey: .path)
+            let value = try members.decode(JSONValue.self, forKey: .value)
+            membersCount = value.membersCount
+            self.value = membersCount > WorkMeter.placesMax ? .emptyObject : JSONTree(value)
+        }
 
         var places: [(name: JSONPointer, place: JSONPointer)] { namedPlace(path ?? "", "path") }
 
@@ -184,7 +197,7 @@ package struct Document: Domain {
             try edit.expire(place, after: action.ttl)
         }
         on(Merge.self) { edit, action throws(Rejection) in
-            try edit.merge(action.value, at: Place(action.path ?? ""))
+            try edit.merge(action.value, of: action.membersCount, at: Place(action.path ?? ""))
         }
         on(Patch.self) { edit, action throws(Rejection) in
             for (index, operation) in action.patch.enumerated() { try edit.apply(operation, number: index) }

@@ -57,8 +57,8 @@ struct DocumentEdit {
         tree = set
     }
 
-    mutating func merge(_ value: JSONTree, at place: Place) throws(Rejection) {
-        try count(at: place, places: value.membersCount(WorkMeter.placesMax))
+    mutating func merge(_ value: JSONTree, of membersCount: Int, at place: Place) throws(Rejection) {
+        try count(at: place, places: membersCount)
         endExpiry(merging: value, into: tree.tree(at: place.tokens), at: place.pointer)
         try set((tree.tree(at: place.tokens) ?? .emptyObject).merging(value), at: place)
     }
@@ -206,5 +206,13 @@ extension JSONValue {
         case .double(let number): number
         default: nil
         }
+    }
+}
+
+extension JSONValue {
+    /// The number of the members of an object and of the objects in it, at least 1.
+    var membersCount: Int {
+        guard case .object(let object) = self else { return 1 }
+        return object.members.reduce(1) { $0 + $1.value.membersCount }
     }
 }

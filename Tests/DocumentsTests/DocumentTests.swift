@@ -146,12 +146,13 @@ struct DocumentTests {
         let test: JSONValue = ["op": "test", "path": "/o", "value": .object(members)]
         var many = JSONObject()
         for index in 0..<20_000 { many.append("k\(index)", nil) }
+        let merge: Document.Merge = try JSON.decode(from: (["value": .object(many)] as JSONValue).text)
 
         let actions: [any Action] = [
             try patch(moves(allowed + 2, by: "/p")), try patch(moves(allowed + 2, by: "/small/p")),
             try patch(Array(repeating: test, count: (256 << 10) / bytesCount + 1)),
             try patch(Array(repeating: ["op": "add", "path": "/n", "value": 1], count: 5_001)),
-            Document.Merge(path: nil, value: JSONTree(.object(many))),
+            merge,
         ]
         let half: any Action = try patch(moves(allowed / 2 + 2, by: "/p"))
         for batch in actions.map({ [$0] }) + [[half, half]] {

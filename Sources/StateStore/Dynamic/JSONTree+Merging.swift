@@ -32,12 +32,6 @@ extension JSONTree {
         return found
     }
 
-    /// The number of the members of an object and of the objects in it, at least 1; above `most` only about so.
-    package func membersCount(_ most: Int) -> Int {
-        if case .object(let members) = shape, members.count > most { return members.count }
-        return members.reduce(1) { $0 + $1.value.membersCount(most) }
-    }
-
     /// Merges by one walk through the members of both.
     private func mergingAll(_ changes: PersistentMap<EntityKey, any AnyObject & Sendable>) -> JSONTree {
         var old: ArraySlice<(EntityKey, JSONTree)> = []
