@@ -1,7 +1,7 @@
 #pragma once
 
 // The parts of libmicrohttpd that Swift cannot import, or that are called for each field of a request: wrappers of its C
-// variadic functions, a logger that reads a va_list, and the two walks over fields. This header also includes the two
+// variadic functions, a logger that reads a va_list, and the walk over the fields of a request. This header also includes the two
 // Linux headers that the event loop needs and that Swift's Glibc module lacks, and wraps the socket calls whose constants
 // or structures Swift cannot import.
 
@@ -87,10 +87,32 @@ static inline size_t microhttpd_head_size(struct MHD_Connection *connection) {
     return info == NULL ? 0 : info->header_size;
 }
 
-// A head that is being written as on the wire, one field after the other.
+// The fields whose values differ from request to request. What the head cache knows of a head does not depend on them.
+enum MicroHTTPDOwnField {
+    MICROHTTPD_IDEMPOTENCY_KEY, MICROHTTPD_IF_MATCH, MICROHTTPD_IF_NONE_MATCH, MICROHTTPD_LAST_EVENT_ID,
+    MICROHTTPD_TRACEPARENT, MICROHTTPD_X_REQUEST_ID, MICROHTTPD_TRACESTATE, MICROHTTPD_CONTENT_LENGTH,
+    MICROHTTPD_SHARED
+};
+
+// A value of such a field, in libmicrohttpd's memory, without white space around it.
+struct MicroHTTPDOwnValue {
+    enum MicroHTTPDOwnField field;
+    const char *value;
+    size_t count;
+};
+
+enum { MICROHTTPD_OWN_VALUES_MAX = 8 };
+
+// The head of a request: the lines that other requests have, too, as on the wire, and what it has of its own.
 struct MicroHTTPDHead {
     char *bytes;
     size_t count, capacity;
+    // How many bytes and fields the whole head has.
+    size_t size, fields_count;
+    struct MicroHTTPDOwnValue own[MICROHTTPD_OWN_VALUES_MAX];
+    size_t own_count;
+    // The value of Content-Length, or -1 without it.
+    int64_t length;
     // Where the next field has to begin in libmicrohttpd's memory; NULL where it does not matter.
     const char *next;
     bool is_refused;
@@ -103,61 +125,96 @@ static inline bool microhttpd_append(struct MicroHTTPDHead *head, const char *by
     return true;
 }
 
+static inline enum MicroHTTPDOwnField microhttpd_own_field(const char *name, size_t count) {
+    switch (count) {
+    case 8: return strncasecmp(name, "if-match", count) == 0 ? MICROHTTPD_IF_MATCH : MICROHTTPD_SHARED;
+    case 10: return strncasecmp(name, "tracestate", count) == 0 ? MICROHTTPD_TRACESTATE : MICROHTTPD_SHARED;
+    case 11: return strncasecmp(name, "traceparent", count) == 0 ? MICROHTTPD_TRACEPARENT : MICROHTTPD_SHARED;
+    case 12: return strncasecmp(name, "x-request-id", count) == 0 ? MICROHTTPD_X_REQUEST_ID : MICROHTTPD_SHARED;
+    case 13:
+        return strncasecmp(name, "if-none-match", count) == 0 ? MICROHTTPD_IF_NONE_MATCH
+            : strncasecmp(name, "last-event-id", count) == 0 ? MICROHTTPD_LAST_EVENT_ID : MICROHTTPD_SHARED;
+    case 14: return strncasecmp(name, "content-length", count) == 0 ? MICROHTTPD_CONTENT_LENGTH : MICROHTTPD_SHARED;
+    case 15: return strncasecmp(name, "idempotency-key", count) == 0 ? MICROHTTPD_IDEMPOTENCY_KEY : MICROHTTPD_SHARED;
+    default: return MICROHTTPD_SHARED;
+    }
+}
+
+// Takes a value of a field of the request's own; returns false where it is none, or one for which the reader of heads has to
+// refuse the request: such a line stays among the others.
+static inline bool microhttpd_take_own(
+    struct MicroHTTPDHead *head, enum MicroHTTPDOwnField field, const char *value, size_t count) {
+    while (count > 0 && (*value == ' ' || *value == '\t')) ++value, --count;
+    while (count > 0 && (value[count - 1] == ' ' || value[count - 1] == '\t')) --count;
+    if (field == MICROHTTPD_SHARED) return false;
+    if (field == MICROHTTPD_CONTENT_LENGTH) {
+        int64_t length = 0;
+        if (head->length >= 0 || count < 1 || count > 15) return false;
+        for (size_t index = 0; index < count; ++index) {
+            if (value[index] < '0' || value[index] > '9') return false;
+            length = length * 10 + (value[index] - '0');
+        }
+        head->length = length;
+        return true;
+    }
+    for (size_t index = 0; index < count; ++index) {
+        unsigned char byte = (unsigned char)value[index];
+        if ((byte < 0x20 && byte != '\t') || byte == 0x7F) return false;
+    }
+    // Nobody reads it.
+    if (field == MICROHTTPD_TRACESTATE) return true;
+    if (head->own_count == MICROHTTPD_OWN_VALUES_MAX) return false;
+    head->own[head->own_count++] = (struct MicroHTTPDOwnValue){field, value, count};
+    return true;
+}
+
 static inline enum MHD_Result microhttpd_append_field(
     void *context, enum MHD_ValueKind kind, const char *name, size_t name_count, const char *value, size_t value_count) {
     struct MicroHTTPDHead *head = (struct MicroHTTPDHead *)context;
     (void)kind;
-    head->is_refused = (head->next != NULL && name != head->next) || !microhttpd_append(head, name, name_count)
-        || !microhttpd_append(head, ": ", 2) || !microhttpd_append(head, value, value_count)
-        || !microhttpd_append(head, "\r\n", 2);
+    head->is_refused = head->next != NULL && name != head->next;
+    if (!head->is_refused && !microhttpd_take_own(head, microhttpd_own_field(name, name_count), value, value_count)) {
+        head->is_refused = !microhttpd_append(head, name, name_count) || !microhttpd_append(head, ": ", 2)
+            || !microhttpd_append(head, value, value_count) || !microhttpd_append(head, "\r\n", 2);
+    }
+    head->size += name_count + value_count + 4;
+    ++head->fields_count;
     if (head->next != NULL) head->next = value + value_count + 2;
     return head->is_refused ? MHD_NO : MHD_YES;
 }
 
-// Writes the head of a request as it was on the wire, in one walk over the fields that libmicrohttpd has read: the key
-// of the head cache. Returns how many bytes it takes, or 0 where it has more than `capacity` or is not well formed.
+// Reads the head of a request in one walk over the fields that libmicrohttpd has read. Its `bytes` and `capacity` are those
+// of the memory for the lines, which are the key of the head cache. Returns false where they need more, or where the head is
+// not well formed.
 //
 // Versions below 1.0 end lines at a bare line feed, cut values at a NUL, and add a folded line to the *name* of the
 // field before. Each of these leaves a gap between two parts of the head, so `is_contiguous` has the addresses compared.
-static inline size_t microhttpd_head(
+static inline bool microhttpd_head(
     struct MHD_Connection *connection, const char *method, const char *target, size_t target_count,
-    const char *version, bool is_contiguous, char *bytes, size_t capacity) {
+    const char *version, bool is_contiguous, struct MicroHTTPDHead *head) {
     size_t version_count = strlen(version);
-    struct MicroHTTPDHead head = {bytes, 0, capacity, is_contiguous ? version + version_count + 2 : NULL, false};
-    if (!microhttpd_append(&head, method, strlen(method)) || !microhttpd_append(&head, " ", 1)
-        || !microhttpd_append(&head, target, target_count) || !microhttpd_append(&head, " ", 1)
-        || !microhttpd_append(&head, version, version_count) || !microhttpd_append(&head, "\r\n", 2)) return 0;
-    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, &microhttpd_append_field, &head);
-    if (head.is_refused) return 0;
-    if (is_contiguous && head.next + 2 != method + microhttpd_head_size(connection)) return 0;
-    return microhttpd_append(&head, "\r\n", 2) ? head.count : 0;
+    head->count = head->fields_count = head->own_count = 0;
+    head->length = -1;
+    head->next = is_contiguous ? version + version_count + 2 : NULL;
+    head->is_refused = false;
+    if (!microhttpd_append(head, method, strlen(method)) || !microhttpd_append(head, " ", 1)
+        || !microhttpd_append(head, target, target_count) || !microhttpd_append(head, " ", 1)
+        || !microhttpd_append(head, version, version_count) || !microhttpd_append(head, "\r\n", 2)) return false;
+    head->size = head->count + 2;
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, &microhttpd_append_field, head);
+    if (head->is_refused) return false;
+    if (is_contiguous && head->next + 2 != method + microhttpd_head_size(connection)) return false;
+    return microhttpd_append(head, "\r\n", 2);
 }
 
-// Makes a response. `lines` are its fields as on the wire, which the function cuts apart in place. libmicrohttpd copies
-// the body, or reads it from `body` until it calls `release`, which it also does where this function fails. Returns NULL
-// where it has no memory or refuses a field.
+// Makes a response. libmicrohttpd copies the body, or reads it from `body` until it calls `release`, which it also does where
+// this function fails. Returns NULL where it has no memory.
 static inline struct MHD_Response *microhttpd_response(
-    const void *body, size_t body_count, char *lines, size_t lines_count, bool is_closing,
-    MHD_ContentReaderFreeCallback release, void *owner) {
+    const void *body, size_t body_count, MHD_ContentReaderFreeCallback release, void *owner) {
     struct MHD_Response *response = release == NULL
         ? MHD_create_response_from_buffer(body_count, (void *)body, MHD_RESPMEM_MUST_COPY)
         : MHD_create_response_from_buffer_with_free_callback_cls(body_count, (void *)body, release, owner);
-    if (response == NULL) {
-        if (release != NULL) release(owner);
-        return NULL;
-    }
-    char *line = lines, *end = lines + lines_count, *colon, *value_end;
-    while (line < end && (colon = (char *)memchr(line, ':', (size_t)(end - line))) != NULL
-        && (value_end = (char *)memchr(colon, '\r', (size_t)(end - colon))) != NULL) {
-        *colon = *value_end = 0;
-        if (MHD_add_response_header(response, line, colon + 2) != MHD_YES) break;
-        line = value_end + 2;
-    }
-    // `Connection: close` in a response closes every connection that gets it.
-    if (line < end || (is_closing && MHD_add_response_header(response, "Connection", "close") != MHD_YES)) {
-        MHD_destroy_response(response);
-        return NULL;
-    }
+    if (response == NULL && release != NULL) release(owner);
     return response;
 }
 

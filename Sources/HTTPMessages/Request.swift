@@ -7,7 +7,7 @@ package struct Request: Sendable {
     package final class Head: Sendable {
         package let method: HTTPRequest.Method
         package let target: String
-        /// The header fields, in the order of the head.
+        /// The header fields that are not the request's own, in the order of the head.
         ///
         /// They are a list: HTTPTypes appends to its own by a general replacement of a range.
         package let list: [HTTPField]
@@ -17,8 +17,6 @@ package struct Request: Sendable {
         package let isLocal: Bool
         /// The object that a handler has derived from the head, kept for later requests with the same head.
         private let slot = Mutex<(any AnyObject & Sendable)?>(nil)
-        /// The trace that the request belongs to, if it names one.
-        package let trace: TraceContext?
 
         /// Makes a head.
         package init(method: HTTPRequest.Method, target: String, fields: [HTTPField], isLocal: Bool = false) {
@@ -27,17 +25,12 @@ package struct Request: Sendable {
             list = fields
             known = RequestFields(in: fields)
             self.isLocal = isLocal
-            // A head with several of them has a value with a comma, which is not valid.
-            trace =
-                known.contains(.traceParent)
-                ? TraceContext(fields.lazy.filter { $0.name == .traceParent }.map(\.value).joined(separator: ","))
-                : nil
         }
 
         /// Makes a head with the fields of another one.
         package init(method: HTTPRequest.Method, target: String, fieldsOf other: Head) {
             (self.method, self.target) = (method, target)
-            (list, known, isLocal, trace) = (other.list, other.known, other.isLocal, other.trace)
+            (list, known, isLocal) = (other.list, other.known, other.isLocal)
         }
 
         /// The handler's memory of the head; any thread may ask.
@@ -47,8 +40,10 @@ package struct Request: Sendable {
         package func remember(_ value: some AnyObject & Sendable) { slot.withLock { $0 = value } }
     }
 
-    /// The request line and the fields.
+    /// The request line, and the fields that other requests have as well.
     package let head: Head
+    /// The other fields; nil without one.
+    package let own: OwnFields?
     /// The whole body, or an empty array.
     package var body: [UInt8]
     /// The client's address without its port, or its user on a Unix socket: the key of limits per client.
@@ -58,24 +53,35 @@ package struct Request: Sendable {
     package var method: HTTPRequest.Method { head.method }
     /// The raw request target: path and query exactly as sent, still percent-encoded.
     package var target: String { head.target }
-    /// The header fields, in the order of the head; O(n) in their number.
-    package var fields: HTTPFields { HTTPFields(head.list) }
+    /// The header fields, the request's own ones last; O(n) in their number.
+    package var fields: HTTPFields { HTTPFields(head.list + (own?.list ?? [])) }
     /// The value of `Host`, of which the transport allows one; nil without it.
     package var host: String? { self[.host] }
     /// The trace that the request belongs to, if it names one.
-    package var trace: TraceContext? { head.trace }
+    package var trace: TraceContext? { own?.trace }
 
     /// Makes a request; only the target has no default.
     package init(
         method: HTTPRequest.Method = .get, target: String, fields: HTTPFields = [:], body: [UInt8] = [],
         client: String = "127.0.0.1"
     ) {
-        self.init(Head(method: method, target: target, fields: Array(fields)), body: body, client: client)
+        var shared: [HTTPField] = []
+        var own: [(field: RequestField, value: String)] = []
+        for field in fields {
+            let known = RequestField(canonicalName: field.name.canonicalName)
+            if let known, OwnFields.fields.contains(known) {
+                own.append((known, field.value))
+            } else {
+                shared.append(field)
+            }
+        }
+        self.init(Head(method: method, target: target, fields: shared), OwnFields(own), body: body, client: client)
     }
 
     /// Makes a request with a head that other requests may have, too.
-    package init(_ head: Head, body: [UInt8] = [], client: String) {
+    package init(_ head: Head, _ own: OwnFields? = nil, body: [UInt8] = [], client: String) {
         self.head = head
+        self.own = own
         self.body = body
         self.client = client
     }

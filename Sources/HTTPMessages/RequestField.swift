@@ -88,8 +88,8 @@ extension Request.Head {
 
 extension Request {
     /// The value of a field, or its values with commas between them, or nil.
-    package subscript(field: RequestField) -> String? { head[field] }
+    package subscript(field: RequestField) -> String? { own?[field] ?? head[field] }
 
-    /// The values of a field, in the order of the head.
+    /// The values of a field that is not the request's own of a field, in the order of the head.
     package subscript(values field: RequestField) -> [String] { head[values: field] }
 }

@@ -56,6 +56,18 @@ package struct Response: Sendable {
         set { head = .own(newValue) }
     }
 
+    /// Calls a function with name and value of each header field, as texts of C; an empty field and a missing one mean the
+    /// same.
+    package func visitFields(_ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Void) {
+        switch head {
+        case .own(let fields):
+            for field in fields where !field.value.isEmpty {
+                field.name.rawName.withCString { name in field.value.withCString { body(name, $0) } }
+            }
+        case .filled(let template, let values): template.visit(varying: values, body)
+        }
+    }
+
     /// Appends the lines of the header fields; an empty field and a missing one mean the same.
     package func writeFields(to bytes: inout [UInt8]) {
         switch head {
@@ -103,6 +115,8 @@ package final class ResponseTemplate: Sendable {
     }
 
     private let parts: [Part]
+    /// The names and the fixed values, each with a zero behind it.
+    private let texts: [(name: ContiguousArray<CChar>, value: ContiguousArray<CChar>?)]
     /// The lines up to each value that differs, and behind the last one.
     private let pieces: [[UInt8]]
 
@@ -111,6 +125,12 @@ package final class ResponseTemplate: Sendable {
     /// - Precondition: one or two of them vary.
     package init(_ parts: [Part]) {
         self.parts = parts
+        texts = parts.map { part in
+            switch part {
+            case .fixed(let field): (field.name.rawName.utf8CString, field.value.utf8CString)
+            case .varying(let name): (name.rawName.utf8CString, nil)
+            }
+        }
         var pieces: [[UInt8]] = [[]]
         for part in parts {
             switch part {
@@ -133,6 +153,24 @@ package final class ResponseTemplate: Sendable {
                 case .varying(let name): HTTPField(name: name, value: rest.removeFirst())
                 }
             })
+    }
+
+    fileprivate func visit(varying values: Values, _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Void) {
+        var isSecond = false
+        for index in texts.indices {
+            texts[index].name.withUnsafeBufferPointer { name in
+                // An array with a zero at least has an address.
+                guard let name = name.baseAddress else { return }
+                if let value = texts[index].value {
+                    value.withUnsafeBufferPointer { value in
+                        if let value = value.baseAddress { body(name, value) }
+                    }
+                } else {
+                    (isSecond ? values.second ?? values.first : values.first).withCString { body(name, $0) }
+                    isSecond = true
+                }
+            }
+        }
     }
 
     fileprivate func write(varying values: Values, to bytes: inout [UInt8]) {

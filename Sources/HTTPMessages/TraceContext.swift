@@ -15,10 +15,12 @@ package final class TraceContext: Sendable {
     /// An ID of zeros does not count, and an upper-case digit is not a digit (sections 3.2.2.3 and 3.2.2.4 of the
     /// specification).
     package init?(_ text: String) {
-        let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-        guard parts.map(\.count) == [2, 32, 16, 2], parts[0].elementsEqual("00".utf8),
-            parts.allSatisfy({ $0.allSatisfy(Self.isDigit) }),
-            parts[1...2].allSatisfy({ $0.contains { $0 != UInt8(ascii: "0") } })
+        let bytes = Array(text.utf8)
+        guard bytes.count == 55, bytes.starts(with: "00-".utf8), bytes[35] == UInt8(ascii: "-"),
+            bytes[52] == UInt8(ascii: "-"), bytes[53...].allSatisfy(Self.isDigit),
+            [bytes[3..<35], bytes[36..<52]].allSatisfy({ id in
+                id.allSatisfy(Self.isDigit) && id.contains { $0 != UInt8(ascii: "0") }
+            })
         else { return nil }
         self.text = text
     }

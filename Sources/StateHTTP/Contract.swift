@@ -86,7 +86,7 @@ package struct Contract: Sendable {
         for request: Request, remembered: RememberedHead? = nil, in circumstances: Circumstances
     ) -> (plan: Plan, remember: RememberedHead?) {
         do throws(Problem) {
-            if let options = remembered?.options { return (.dispatch(try dispatch(request.body, options)), nil) }
+            if let options = remembered?.options { return (.dispatch(try dispatch(request, options)), nil) }
             var plan = try route(request, circumstances)
             // A client that the server does not know learns nothing of the history.
             guard case .granted(let access) = circumstances.authentication else { return (plan, nil) }
@@ -346,7 +346,7 @@ package struct Contract: Sendable {
         if path.isEmpty {
             switch routed.request.method {
             case .post:
-                return .dispatch(try dispatch(routed.request.body, try dispatchOptions(routed)))
+                return .dispatch(try dispatch(routed.request, try dispatchOptions(routed)))
             case .get, .head: return try document(.catalogue, routed)
             default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))
             }

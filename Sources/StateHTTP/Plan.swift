@@ -96,7 +96,13 @@ package struct DispatchRequest: Sendable {
     }
 
     let options: DispatchOptions
+    /// The demands of the fields that are the request's own; nil for nearly every POST.
+    let conditions: DispatchConditions?
     package let content: Content
+
+    init(options: DispatchOptions, conditions: DispatchConditions? = nil, content: Content) {
+        (self.options, self.conditions, self.content) = (options, conditions, content)
+    }
 
     /// The store that the path names.
     package var store: VisibleStore { options.store }
@@ -104,7 +110,7 @@ package struct DispatchRequest: Sendable {
     /// The longest time that the client waits for the cascade to be complete, if it waits.
     package var wait: Wait? { options.wait }
     /// The tags of `If-Match`, and the place that they guard; nil without it.
-    package var tagGuard: Transaction.TagGuard? { options.tagGuard }
+    package var tagGuard: Transaction.TagGuard? { conditions?.tagGuard }
 
     /// Whether it may change the state: it is not a dry run.
     package var commits: Bool {
@@ -136,27 +142,39 @@ final class DispatchOptions: Sendable {
     let style: Style
     let returning: Preferences.Return?
     let wait: Wait?
-    let tagGuard: Transaction.TagGuard?
-    let absence: Transaction.Expectation?
-    let key: String?
+    /// Whether the request has an `Origin`, as each POST of a browser has.
+    let isOfBrowser: Bool
+    /// The parameter `path`, which says what If-Match or If-None-Match guards.
+    let path: String?
     let purpose: Transaction.Purpose
-    let trace: String?
 
     init(
-        form: DispatchRequest.Form, store: VisibleStore, style: Style, returning: Preferences.Return?, wait: Wait?,
-        tagGuard: Transaction.TagGuard?, absence: Transaction.Expectation? = nil, key: String?,
-        purpose: Transaction.Purpose, trace: String?
+        form: DispatchRequest.Form = .one, store: VisibleStore, style: Style = .compact,
+        returning: Preferences.Return? = nil, wait: Wait? = nil, path: String? = nil,
+        purpose: Transaction.Purpose = .commit, isOfBrowser: Bool = false
     ) {
+        self.isOfBrowser = isOfBrowser
         self.form = form
         self.store = store
         self.style = style
         self.returning = returning
         self.wait = wait
-        self.tagGuard = tagGuard
-        self.absence = absence
-        self.key = key
+        self.path = path
         self.purpose = purpose
-        self.trace = trace
+    }
+}
+
+/// The demands of a POST by the fields that are its own: `If-Match`, `If-None-Match`, `Idempotency-Key` and `traceparent`.
+///
+/// It is an object, because nearly no POST has one.
+final class DispatchConditions: Sendable {
+    let tagGuard: Transaction.TagGuard?
+    let absence: Transaction.Expectation?
+    let key: String?
+    let trace: String?
+
+    init(tagGuard: Transaction.TagGuard?, absence: Transaction.Expectation?, key: String?, trace: String?) {
+        (self.tagGuard, self.absence, self.key, self.trace) = (tagGuard, absence, key, trace)
     }
 }
 

@@ -278,8 +278,8 @@ public final class Store<State: StateType>: Sendable {
         return (taken.transactions, taken.isMeasured)
     }
 
-    func endTurn(of transactionsCount: Int, taking duration: Duration, at now: Instant) {
-        mailbox.withLock { $0.note(duration, of: transactionsCount, endedAt: now) }
+    func endTurn(of transactions: [PendingTransaction], taking duration: Duration?) {
+        mailbox.withLock { $0.note(duration, of: transactions) }
         flush()
     }
 

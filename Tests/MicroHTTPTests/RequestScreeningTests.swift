@@ -34,10 +34,18 @@ struct RequestScreeningTests {
     private func framing(
         _ lines: [(String, String)], host: Bool = true, version: ProtocolVersion = .http11
     ) throws(TransportFault) -> BodyFraming {
-        let fields = ((host ? [("Host", "a")] : []) + lines).map { name, value in
+        var fields = ((host ? [("Host", "a")] : []) + lines).map { name, value in
             HTTPField(name: HTTPField.Name(name) ?? .cookie, value: value)
         }
-        return try RequestScreening.framing(of: fields, version: version, bodyBytesMax: 1000)
+        // The walk over the fields takes the first length that is a number of at most 15 digits.
+        var declared: Int?
+        let isNumber = { (text: String) in !text.isEmpty && text.count <= 15 && text.allSatisfy("0123456789".contains) }
+        if let place = fields.firstIndex(where: { $0.name == .contentLength && isNumber($0.value) }) {
+            declared = Int(fields.remove(at: place).value)
+        }
+        try RequestScreening.screen(fields, declared: declared, version: version, bodyBytesMax: 1000)
+        return try RequestScreening.framing(
+            isChunked: fields.contains { $0.name == .transferEncoding }, declared: declared, bodyBytesMax: 1000)
     }
 
     @Test(

@@ -52,6 +52,7 @@ struct TextIdentityTests {
         ("StateStore/Hub/WatchHub+FanOut.swift", "addresses, and shares, which are ASCII"),
         ("StateStore/Hub/WatchHub.swift", "addresses, and shares, which are ASCII"),
         ("StateStore/SlowWork.swift", "addresses, and shares, which are ASCII"),
+        ("StateStore/Turn/Mailbox.swift", "types of the domain, and clients"),
         ("Threads/ClientTurns.swift", "addresses, and shares, which are ASCII"),
     ]
 

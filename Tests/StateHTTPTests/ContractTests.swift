@@ -21,7 +21,7 @@ struct ContractTests {
         let plan = contract.plan(
             for: request,
             in: Circumstances(
-                bounds: HistoryBounds(latest: Self.latest, oldest: oldest), name: RequestName(request.head, number: 1),
+                bounds: HistoryBounds(latest: Self.latest, oldest: oldest), name: RequestName(request, number: 1),
                 authentication: .granted(Access()))
         ).plan
         if case .document(let request) = plan { return .respond(contract.response(to: request)) }
@@ -178,14 +178,11 @@ struct ContractTests {
         ] as [(Outcome, Int, String)])
     func outcomes(outcome: Outcome, status: Int, code: String) throws {
         let contract = try contract()
-        let options = DispatchOptions(
-            form: .one, store: VisibleStore(scope: contract.catalogue.whole, access: Access()), style: .compact,
-            returning: nil, wait: nil, tagGuard: nil,
-            key: nil, purpose: .commit, trace: nil)
+        let options = DispatchOptions(store: VisibleStore(scope: contract.catalogue.whole, access: Access()))
         let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
 
         let response = contract.response(
-            to: request, outcome: outcome, latest: Self.latest, name: RequestName(Request(target: "/").head, number: 1))
+            to: request, outcome: outcome, latest: Self.latest, name: RequestName(Request(target: "/"), number: 1))
 
         #expect(response.status.code == status)
         #expect(try json(response)[pointer: "/code"] == .string(code))
@@ -199,9 +196,7 @@ struct ContractTests {
         let contract = try contract()
         let access = Access(
             Grant(read: read, dispatch: ["counter/*"], others: true), subject: "a", in: contract.catalogue)
-        let options = DispatchOptions(
-            form: .one, store: VisibleStore(scope: contract.catalogue.whole, access: access), style: .compact,
-            returning: nil, wait: nil, tagGuard: nil, key: nil, purpose: .commit, trace: nil)
+        let options = DispatchOptions(store: VisibleStore(scope: contract.catalogue.whole, access: access))
         let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
         var cascade = CascadeReport.complete
         cascade.caused = [
@@ -212,7 +207,7 @@ struct ContractTests {
         let response = contract.response(
             to: request,
             outcome: .committed(Receipt(Cursor(Self.epoch, 5), ownID: nil, isChange: true, isReplay: false)),
-            cascade: cascade, latest: Self.latest, name: RequestName(Request(target: "/").head, number: 1))
+            cascade: cascade, latest: Self.latest, name: RequestName(Request(target: "/"), number: 1))
 
         let answer = try json(response)
         let cause = isShown ? JSONValue.string("hidden") : JSONValue?.none
@@ -343,7 +338,7 @@ struct ContractTests {
                     body: Array(body.utf8)),
                 in: Circumstances(
                     bounds: HistoryBounds(latest: Self.latest, oldest: 0),
-                    name: RequestName(Request(target: "/").head, number: 1), authentication: .granted(Access()))
+                    name: RequestName(Request(target: "/"), number: 1), authentication: .granted(Access()))
             ).plan
             guard case .dispatch(let request) = plan, case .lines(let lines) = request.content else { return nil }
             return lines.count

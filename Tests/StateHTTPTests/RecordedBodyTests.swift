@@ -148,9 +148,7 @@ struct RecordedBodyTests {
     @Test("what is recorded of a body means what the body means, and so does the body with white space before it")
     func sameMeaning() throws {
         let contract = Contract(catalogue: try CompiledDomain(Spellings()).catalogue)
-        let options = DispatchOptions(
-            form: .one, store: VisibleStore(scope: contract.catalogue.whole, access: Access()), style: .compact,
-            returning: nil, wait: nil, tagGuard: nil, key: nil, purpose: .commit, trace: nil)
+        let options = DispatchOptions(store: VisibleStore(scope: contract.catalogue.whole, access: Access()))
         var bodies = Self.seeds.map { Array($0.utf8) }
         bodies += (0...12).map { Array(#"{"type":"curious","payload":{"amount":\#($0)}}"#.utf8) }
         var generator = SplitMix(seed: 11)

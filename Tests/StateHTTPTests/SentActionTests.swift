@@ -40,9 +40,7 @@ struct SentActionTests {
     private func record(_ body: String) throws -> String {
         let domain = try CompiledDomain(Sent())
         let contract = Contract(catalogue: domain.catalogue)
-        let options = DispatchOptions(
-            form: .one, store: VisibleStore(scope: contract.catalogue.whole, access: Access()), style: .compact,
-            returning: nil, wait: nil, tagGuard: nil, key: nil, purpose: .commit, trace: nil)
+        let options = DispatchOptions(store: VisibleStore(scope: contract.catalogue.whole, access: Access()))
         let request = try contract.dispatch(Array(body.utf8), options)
         guard case .one(let transaction) = request.content else { return "no transaction" }
         var core = Core(

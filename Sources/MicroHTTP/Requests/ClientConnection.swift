@@ -59,6 +59,10 @@ final class ClientConnection {
     var isInFlight = false
     /// The head of the current request; nil before it is complete and after the answer.
     var head: ParsedHead?
+    /// The fields that are the current request's own.
+    var own: OwnFields?
+    /// How its body is delimited.
+    var framing = BodyFraming.none
     /// The figures of the current request for its count; nil before it is complete, and after its answer.
     var counted: CountedRequest?
     /// The current request, complete, while a handler defers it.

@@ -1,6 +1,7 @@
 import CXXHash
 import Glibc
 import HTTPMessages
+import HTTPTypes
 
 /// A request's head, as the transport has read it; requests with equal heads share it.
 final class ParsedHead {
@@ -8,42 +9,41 @@ final class ParsedHead {
     let version: ProtocolVersion
     /// Whether no request follows on the connection.
     let isLast: Bool
-    /// How the body is delimited.
-    var framing: BodyFraming
-    /// The reusable answer, with the generation for which it counts.
-    private var answer: (response: WireResponse, generation: UInt64)?
+    /// Whether the body has a transfer coding: it comes in chunks.
+    let isChunked: Bool
+    /// The reusable answer, with the generation and the request's own fields for which it counts.
+    private var answer: (response: WireResponse, generation: UInt64, own: OwnFields?)?
     /// Answers with longer bodies are not kept.
     private static let bodyBytesMax = 4 << 10
 
     init(_ head: Request.Head, _ version: ProtocolVersion) {
         self.head = head
         self.version = version
+        isChunked = head.list.contains { $0.name == .transferEncoding }
         isLast = head.endsConnection(isVersion10: version == .http10)
-        framing = .none
     }
 
     /// Makes a head of a request line and the version and fields of another head.
     init(_ line: RequestLine, target: String, restOf other: ParsedHead) {
         head = Request.Head(method: line.method, target: target, fieldsOf: other.head)
-        (version, isLast, framing) = (other.version, other.isLast, other.framing)
+        (version, isLast, isChunked) = (other.version, other.isLast, other.isChunked)
     }
 
-    /// Returns the answer of this generation, if there is one.
-    func answer(of generation: UInt64) -> WireResponse? {
-        guard let answer, answer.generation == generation else { return nil }
+    /// Returns the answer of this generation to a request with these fields of its own, if there is one.
+    func answer(of generation: UInt64, to own: OwnFields?) -> WireResponse? {
+        guard let answer, answer.generation == generation, answer.own == own else { return nil }
         return answer.response
     }
 
     /// Keeps the reusable answer, unless its body is long.
-    func keep(_ answer: WireResponse, bodyCount: Int, of generation: UInt64) {
-        if bodyCount <= Self.bodyBytesMax { self.answer = (answer, generation) }
+    func keep(_ answer: WireResponse, bodyCount: Int, of generation: UInt64, to own: OwnFields?) {
+        if bodyCount <= Self.bodyBytesMax { self.answer = (answer, generation, own) }
     }
 }
 
-/// A cache of heads by their bytes, and by their bytes from the version on.
+/// A cache of heads by their bytes, and by their bytes from the version on, without the fields that are a request's own.
 ///
-/// A client tends to repeat its head: a client that polls always, a client that writes as long as its bodies have one
-/// length. A hit costs a hash and a comparison of the bytes in place of the parsing of each field, and finds what the
+/// A client tends to repeat the rest of its head. A hit costs a hash and a comparison of the bytes in place of the parsing of each field, and finds what the
 /// handlers remember of the head, and the reusable answer. A client that reads one entity after the other repeats what
 /// follows the target; a head under such a key lends its fields to others. No head begins with a version.
 ///

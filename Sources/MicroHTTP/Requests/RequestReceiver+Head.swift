@@ -26,7 +26,8 @@ extension RequestReceiver {
         connection.isInFlight = true
         context.inFlightCount += 1
         do throws(TransportFault) {
-            count(try readFraming(of: connection, method, version), of: connection)
+            try parseHead(of: connection, method, version)
+            count(connection.framing, of: connection)
             return true
         } catch {
             // A client that does not wait for `100 Continue` is sending the body.
@@ -36,31 +37,28 @@ extension RequestReceiver {
             }
             context.statistics.refused += 1
             var response = context.handlers.refuse(
-                error, connection.head.map { Request($0.head, client: connection.requestClient) })
+                error, connection.head.map { Request($0.head, connection.own, client: connection.requestClient) })
             response.connection = .close
             connection.mustDiscard = true
             return send(response, on: connection)
         }
     }
 
-    private func readFraming(
+    private func parseHead(
         of connection: ClientConnection, _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>
-    ) throws(TransportFault) -> BodyFraming {
+    ) throws(TransportFault) {
         guard isStrict || connection.targetEnd.map({ $0 + 1 == version }) ?? false else {
             throw .malformed("the request target holds a byte that must be percent-encoded")
         }
-        let count = connection.target.withUnsafeBytes { target in
+        let isWellFormed = connection.target.withUnsafeBytes { target in
             microhttpd_head(
                 connection.handle, method, target.baseAddress?.assumingMemoryBound(to: CChar.self), target.count,
-                version,
-                !isStrict, headBuffer.baseAddress, headBuffer.count)
+                version, !isStrict, received.head)
         }
-        guard count > 0 else { throw .malformed("a line of the head is not of the form name, colon, value, CR LF") }
-        let framing = try heads.read(
-            UnsafeRawBufferPointer(start: headBuffer.baseAddress, count: count), of: connection)
+        guard isWellFormed else { throw .malformed("a line of the head is not of the form name, colon, value, CR LF") }
+        try heads.read(received, of: connection)
         // Below 1.0, a bare line feed ends a line of chunks, where a proxy in front may find another end.
-        guard isStrict || framing != .chunked else { throw .lengthRequired }
-        return framing
+        guard isStrict || connection.framing != .chunked else { throw .lengthRequired }
     }
 
     /// Counts the bytes of a request whose head is accepted.
@@ -81,9 +79,9 @@ extension RequestReceiver {
     func postpones(_ count: Int, of connection: ClientConnection) -> Bool {
         guard !connection.isRefused else { return false }
         let isLast =
-            switch (connection.phase, connection.head?.framing) {
+            switch (connection.phase, connection.framing) {
             case (.discarding(let left), _) where count >= left: true
-            case (_, .declared(let declared)?): connection.bodyBytes + count >= declared
+            case (_, .declared(let declared)): connection.bodyBytes + count >= declared
             default: true
             }
         guard !isLast, connection.leavesCount < Self.leavesMax, postponed.postponesPart(of: connection.client) else {
@@ -108,7 +106,7 @@ extension RequestReceiver {
             connection.phase = .discarding(bytesLeft: left - piece.count)
             return piece.count < left
         }
-        switch connection.head?.framing {
+        switch connection.framing {
         case .declared(let count):
             if let fault = connection.append(piece, declared: count - earlierCount, in: context) {
                 open.refuseBody(of: connection, fault)
@@ -117,7 +115,7 @@ extension RequestReceiver {
             if let fault = connection.append(piece, declared: 0, in: context) {
                 open.refuseBody(of: connection, fault)
             }
-        case .some(.none), nil:
+        case .none:
             // libmicrohttpd has found a body where this server has found none.
             return false
         }

@@ -15,7 +15,7 @@ final class RequestReceiver {
     let idle: IdleConnections
     var heads: RequestHeads
     /// Where the head of the current request is written.
-    let headBuffer = UnsafeMutableBufferPointer<CChar>.allocate(capacity: 32 << 10)
+    let received = ReceivedHead()
     /// Whether libmicrohttpd reads strictly.
     let isStrict = LibraryVersion.current.isStrict
     let postponed: PostponedRequests
@@ -39,8 +39,6 @@ final class RequestReceiver {
         lastNumber = UInt64(index)
         numberStride = UInt64(max(1, context.configuration.loops))
     }
-
-    deinit { headBuffer.deallocate() }
 
     /// Returns a number that no exchange or connection of this server has had.
     private func nextNumber() -> UInt64 {
@@ -154,7 +152,7 @@ final class RequestReceiver {
         // A short target leaves its memory to the next one.
         if connection.target.capacity > 256 { connection.target = [] }
         connection.parkingOptions = nil
-        connection.head = nil
+        (connection.head, connection.own, connection.framing) = (nil, nil, .none)
         connection.holding = nil
         connection.releaseBody()
     }
@@ -167,11 +165,13 @@ final class RequestReceiver {
         connection.counted = CountedRequest(method: Answers.index(of: head.head.method), since: context.time())
         let generation = context.handlers.generation()
         // While the server stops, handlers answer differently.
-        if let answer = head.answer(of: generation), !context.stage.isStopping, connection.body.isEmpty {
+        if let answer = head.answer(of: generation, to: connection.own), !context.stage.isStopping,
+            connection.body.isEmpty
+        {
             return queue(answer, on: connection)
         }
         let body = Swift.exchange(&connection.body, with: [])
-        let request = Request(head.head, body: body, client: connection.requestClient)
+        let request = Request(head.head, connection.own, body: body, client: connection.requestClient)
         let exchange = Exchange(
             id: nextNumber(), client: connection.requestClient, sink: mailbox, body: connection.reservation.take())
         return handle(request, exchange, of: generation, on: connection)
@@ -187,7 +187,7 @@ final class RequestReceiver {
             exchange.complete(&response)
             guard exchange.fire() else { return false }
             let answer = context.encode(response)
-            connection.head?.keep(answer, bodyCount: response.body.count, of: generation)
+            connection.head?.keep(answer, bodyCount: response.body.count, of: generation, to: request.own)
             return queue(answer, on: connection)
         case .now(var response):
             // A handler that has also answered through the exchange has its answer in the mailbox.

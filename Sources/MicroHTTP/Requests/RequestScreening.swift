@@ -13,12 +13,13 @@ enum BodyFraming: Equatable {
 /// than this server, an attacker can hide a request in the body of another. The server refuses a head that allows two
 /// readings, by RFC 9112, sections 3.2 and 6.
 enum RequestScreening {
-    /// Returns how the body is delimited.
+    /// Checks the lines of a head whose Content-Length, if it is a number, has been taken out.
     ///
+    /// - Parameter declared: that number.
     /// - Throws: the ``TransportFault`` for which the server refuses the request.
-    static func framing(
-        of fields: [HTTPField], version: ProtocolVersion, bodyBytesMax: Int
-    ) throws(TransportFault) -> BodyFraming {
+    static func screen(
+        _ fields: [HTTPField], declared: Int?, version: ProtocolVersion, bodyBytesMax: Int
+    ) throws(TransportFault) {
         var hosts = 0
         var length: String?
         var coding: String?
@@ -29,7 +30,9 @@ enum RequestScreening {
             case 4 where name == "host":
                 hosts += 1
             case 14 where name == "content-length":
-                guard length == nil else { throw .malformed("expected one Content-Length, found several") }
+                guard length == nil, declared == nil else {
+                    throw .malformed("expected one Content-Length, found several")
+                }
                 length = field.value
             case 17 where name == "transfer-encoding":
                 guard coding == nil else { throw .malformed("expected one Transfer-Encoding, found several") }
@@ -43,27 +46,37 @@ enum RequestScreening {
 
         if let coding {
             guard version == .http11 else { throw .malformed("HTTP/1.0 has no Transfer-Encoding") }
-            guard length == nil else {
-                throw .malformed("expected Content-Length or Transfer-Encoding, found both")
-            }
-            guard coding.lowercased() == "chunked" else { throw .unsupportedTransferCoding }
-            return .chunked
+            guard length == nil else { throw Self.lengthAndCoding }
+            guard declared != nil || coding.lowercased() == "chunked" else { throw .unsupportedTransferCoding }
         }
-        guard let length else { return .none }
-        let bytes = try declaredBytes(length, bodyBytesMax: bodyBytesMax)
-        return bytes == 0 ? .none : .declared(bytes: bytes)
+        if let length { try refuse(length, bodyBytesMax: bodyBytesMax) }
     }
 
-    private static func declaredBytes(_ length: String, bodyBytesMax: Int) throws(TransportFault) -> Int {
+    /// Returns how the body is delimited.
+    ///
+    /// - Throws: the ``TransportFault`` for which the server refuses the request.
+    static func framing(
+        isChunked: Bool, declared: Int?, bodyBytesMax: Int
+    ) throws(TransportFault) -> BodyFraming {
+        if isChunked {
+            guard declared == nil else { throw lengthAndCoding }
+            return .chunked
+        }
+        guard let declared, declared > 0 else { return .none }
+        guard declared <= bodyBytesMax else { throw .bodyTooLarge(bytesMax: bodyBytesMax) }
+        return .declared(bytes: declared)
+    }
+
+    private static var lengthAndCoding: TransportFault {
+        .malformed("expected Content-Length or Transfer-Encoding, found both")
+    }
+
+    /// Refuses a length that is no number, or one with too many digits.
+    private static func refuse(_ length: String, bodyBytesMax: Int) throws(TransportFault) {
         let digits = length.utf8
-        // Int.init accepts "+5", which RFC 9110 does not.
         guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw .malformed("Content-Length is not a number")
         }
-        // A number that does not fit an Int is above any limit.
-        guard let bytes = Int(length), bytes <= bodyBytesMax else {
-            throw .bodyTooLarge(bytesMax: bodyBytesMax)
-        }
-        return bytes
+        throw .bodyTooLarge(bytesMax: bodyBytesMax)
     }
 }

@@ -45,21 +45,23 @@ final class WireResponse {
     }
 
     private func makeHandle(isClosing: Bool) -> OpaquePointer? {
-        var lines: [UInt8] = []
-        lines.reserveCapacity(512)
-        response.writeFields(to: &lines)
-        return lines.withUnsafeMutableBytes { lines in
-            let start = lines.baseAddress?.assumingMemoryBound(to: CChar.self)
-            return response.body.withUnsafeBytes { body in
-                guard body.count > Self.copiedBytesMax else {
-                    return microhttpd_response(body.baseAddress, body.count, start, lines.count, isClosing, nil, nil)
-                }
-                // The array is one object on the heap, which does not move. `releaseBody` releases its owner.
-                let owner = Unmanaged.passRetained(BodyOwner(response.body))
-                return microhttpd_response(
-                    body.baseAddress, body.count, start, lines.count, isClosing, releaseBody, owner.toOpaque())
+        let made = response.body.withUnsafeBytes { body in
+            guard body.count > Self.copiedBytesMax else {
+                return microhttpd_response(body.baseAddress, body.count, nil, nil)
             }
+            // The array is one object on the heap, which does not move. `releaseBody` releases its owner.
+            let owner = Unmanaged.passRetained(BodyOwner(response.body))
+            return microhttpd_response(body.baseAddress, body.count, releaseBody, owner.toOpaque())
         }
+        guard let made else { return nil }
+        var isComplete = true
+        response.visitFields { name, value in
+            if MHD_add_response_header(made, name, value) != .YES { isComplete = false }
+        }
+        // `Connection: close` in a response closes every connection that gets it.
+        if isClosing, MHD_add_response_header(made, "Connection", "close") != .YES { isComplete = false }
+        if !isComplete { MHD_destroy_response(made) }
+        return isComplete ? made : nil
     }
 
     /// Counts a long body as unread, as long as the result lives.

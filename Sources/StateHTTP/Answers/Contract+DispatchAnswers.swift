@@ -31,7 +31,8 @@ extension Contract {
         }
         // The answer ends with one line feed, too.
         _ = body.popLast()
-        var response = Response.json(.ok, body, latest: latest)
+        var response = Response.receipt(
+            body, cursor: ShortText(latest), isForBrowser: request.options.isOfBrowser)
         response.fields[.contentType] = "application/x-ndjson"
         response.problems = problems
         if request.options.returning == .representation, outcomes.contains(where: \.isRepresented),
@@ -55,7 +56,9 @@ extension Contract {
         // Nearly all answers are this one, and a response that can still change would be copied.
         if let receipt, !receipt.isReplay, request.options.returning == nil, cascade == nil {
             let cursor = ShortText(receipt.commitCursor)
-            return .json(Self.json(receipt, cursor, request.options), style: request.style, cursor: cursor)
+            return .receipt(
+                Self.json(receipt, cursor, request.options), style: request.style, cursor: cursor,
+                isForBrowser: request.options.isOfBrowser)
         }
         let latest = latest()
         let form: Transaction.Form =
@@ -66,7 +69,9 @@ extension Contract {
         case .failure(let problem):
             return response(to: problem, latest: latest, requestID: name.id, style: request.style)
         }
-        var response = Response.json(body, style: request.style, cursor: ShortText(receipt?.commitCursor ?? latest))
+        var response = Response.receipt(
+            body, style: request.style, cursor: ShortText(receipt?.commitCursor ?? latest),
+            isForBrowser: request.options.isOfBrowser)
         if receipt?.isReplay == true { response.fields[.idempotencyReplayed] = "true" }
         switch request.options.returning {
         case .minimal?:
@@ -91,7 +96,10 @@ extension Contract {
     /// The answer where the time is up before the turn of the action: 202 without a receipt.
     package func response(toUndecided request: DispatchRequest, latest: Cursor) -> Response {
         let body = Array(#"{"settled":false,"detail":"the action still waits for its turn"}"#.utf8)
-        return .json(.accepted, body, style: request.style, latest: latest)
+        var response = Response.receipt(
+            body, style: request.style, cursor: ShortText(latest), isForBrowser: request.options.isOfBrowser)
+        response.status = .accepted
+        return response
     }
 
     private func result(

@@ -9,11 +9,19 @@ extension Response {
         .crossOriginResourcePolicy: "same-origin",
     ]
 
-    private static let template = ResponseTemplate(fieldsOfJSON.map { .fixed($0) } + [.varying(.stateCursor)])
+    private static let receiptTemplate = ResponseTemplate([
+        .fixed(HTTPField(name: .contentType, value: "application/json")), .varying(.stateCursor),
+    ])
+    private static let browserTemplate = ResponseTemplate(fieldsOfJSON.map { .fixed($0) } + [.varying(.stateCursor)])
 
-    /// A 200 with a JSON body, `Cache-Control: no-store` and a `State-Cursor`.
-    static func json(_ body: consuming [UInt8], style: Style, cursor: ShortText) -> Response {
-        Response(template, .init(cursor), body: line(body, style))
+    /// The answer to a POST that is no problem, with its `State-Cursor`.
+    ///
+    /// - Parameter isForBrowser: whether the request has an `Origin`, as each POST of a browser has. The fields against what
+    ///   only browsers do (RFC 9110 has no cache store an answer to a POST without freshness) are for these answers.
+    static func receipt(
+        _ body: consuming [UInt8], style: Style = .compact, cursor: ShortText, isForBrowser: Bool
+    ) -> Response {
+        Response(isForBrowser ? browserTemplate : receiptTemplate, .init(cursor), body: line(body, style))
     }
 
     /// JSON with a line feed behind it, so that the prompt of a terminal does not stick to it.

@@ -50,8 +50,8 @@ extension Contract {
             String(Substring(request.target.utf8.dropLast(origin.utf8.count))) + "/v1/"
             + segments.map { String(Substring($0)) }.joined(separator: "/") + String(Substring(query))
         return Request(
-            Request.Head(method: request.method, target: target, fieldsOf: request.head), body: request.body,
-            client: request.client)
+            Request.Head(method: request.method, target: target, fieldsOf: request.head), request.own,
+            body: request.body, client: request.client)
     }
 
     private func order(_ routed: RoutedRequest) throws(Problem) -> ForkOrder {

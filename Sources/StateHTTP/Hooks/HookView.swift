@@ -64,9 +64,7 @@ extension Contract {
         inAnswer body: [UInt8], of hook: HookView, to commit: Commit, delivery id: String
     ) throws(Problem) -> Transaction? {
         guard hook.dispatches, let actions = try Self.actions(inAnswer: body) else { return nil }
-        let options = DispatchOptions(
-            form: .one, store: hook.store, style: .compact, returning: nil, wait: nil, tagGuard: nil, key: nil,
-            purpose: .commit, trace: nil)
+        let options = DispatchOptions(store: hook.store)
         guard actions.first == UInt8(ascii: "[") else { throw Self.misfit("actions is not an array") }
         let spans = JSONText.elements(of: actions)
         guard spans.allSatisfy({ actions[$0].first == UInt8(ascii: "{") }) else {

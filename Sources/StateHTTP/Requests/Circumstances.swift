@@ -48,23 +48,23 @@ extension RequestID: Hashable {
 ///
 /// Few requests need the ID, so it is made where one does.
 package struct RequestName: Sendable {
-    /// The client's name, of at most 128 visible ASCII characters, or empty.
-    private let given: String
+    private let own: OwnFields?
     private let number: UInt64
     private let numbers: RequestNumbers
-    private let trace: TraceContext?
 
-    /// Makes the name of a request with this head.
-    package init(_ head: Request.Head, number: UInt64, _ numbers: RequestNumbers = .counting) {
+    /// Makes the name of a request.
+    package init(_ request: Request, number: UInt64, _ numbers: RequestNumbers = .counting) {
         self.numbers = numbers
-        let name = head[.requestID] ?? ""
-        given = name.utf8.count <= 128 && name.utf8.allSatisfy { (0x21...0x7E).contains($0) } ? name : ""
+        own = request.own
         self.number = number
-        trace = head.trace
     }
 
     /// The ID, whose text is at most 128 visible ASCII characters.
-    package var id: RequestID { RequestID(given.isEmpty ? numbers.text(of: number) : given, trace) }
+    package var id: RequestID {
+        let given = own?[.requestID] ?? ""
+        let isName = (1...128).contains(given.utf8.count) && given.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        return RequestID(isName ? given : numbers.text(of: number), own?.trace)
+    }
 }
 
 /// Equal as ``RequestID``.

@@ -4,15 +4,22 @@ internal import StateJSON
 internal import StateStore
 
 extension Contract {
+    /// Reads a POST of actions.
+    func dispatch(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchRequest {
+        try dispatch(request.body, options, try conditions(request, options))
+    }
+
     /// Reads the body of a POST of actions into the transactions to dispatch.
     ///
     /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
-    func dispatch(_ body: [UInt8], _ options: DispatchOptions) throws(Problem) -> DispatchRequest {
+    func dispatch(
+        _ body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions? = nil
+    ) throws(Problem) -> DispatchRequest {
         switch options.form {
         case .one:
             var hint = Hint.nearestNames
-            let transaction = try transaction(body, options, line: nil, &hint)
-            return DispatchRequest(options: options, content: .one(transaction))
+            let transaction = try transaction(body, options, conditions, line: nil, &hint)
+            return DispatchRequest(options: options, conditions: conditions, content: .one(transaction))
         case .lines:
             var found: [DispatchRequest.Line] = []
             var faultsCount = 0
@@ -31,7 +38,7 @@ extension Contract {
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
                 let content: Result<Transaction, Problem>
                 do throws(Problem) {
-                    content = .success(try transaction(Array(line), options, line: index, &hint))
+                    content = .success(try transaction(Array(line), options, conditions, line: index, &hint))
                 } catch {
                     content = .failure(error)
                     faultsCount += 1
@@ -48,7 +55,7 @@ extension Contract {
             guard !found.isEmpty else {
                 throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
             }
-            return DispatchRequest(options: options, content: .lines(found))
+            return DispatchRequest(options: options, conditions: conditions, content: .lines(found))
         }
     }
 
@@ -56,7 +63,7 @@ extension Contract {
     ///
     /// - Parameter line: the index of the line that the body is; nil for a whole body.
     private func transaction(
-        _ body: [UInt8], _ options: DispatchOptions, line: Int?, _ hint: inout Hint
+        _ body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions?, line: Int?, _ hint: inout Hint
     ) throws(Problem) -> Transaction {
         let body = JSONText.withoutByteOrderMark(body)
         let document: JSONDocument
@@ -71,7 +78,7 @@ extension Contract {
         guard let elements = node.elements else {
             let item = try item(
                 node, (sent, 0..<sent.count), &expectations, options.store, &hint, isAlone: line == nil)
-            return options.transaction([item], .single, expectations, of: body, line: line)
+            return options.transaction([item], .single, expectations, conditions, of: body, line: line)
         }
         guard !elements.isEmpty else {
             throw Problem(.unprocessableContent, "empty-batch", "a batch needs at least one action")
@@ -84,7 +91,7 @@ extension Contract {
         for (element, span) in zip(elements, JSONText.elements(of: sent)) {
             items.append(try item(element, (sent, span), &expectations, options.store, &hint))
         }
-        return options.transaction(items, .batch, expectations, of: body, line: line)
+        return options.transaction(items, .batch, expectations, conditions, of: body, line: line)
     }
 
     static func fault(ofID id: String) -> String? {
@@ -281,16 +288,18 @@ extension DispatchOptions {
     /// Makes the transaction of a body, or of a line of one, as the head asks for it.
     fileprivate func transaction(
         _ items: [Transaction.Item], _ form: Transaction.Form, _ expectations: [Transaction.Expectation],
-        of body: [UInt8], line: Int?
+        _ conditions: DispatchConditions?, of body: [UInt8], line: Int?
     ) -> Transaction {
         let isNamed = items[0].id != nil
         return Transaction(
-            items, form: form, purpose: purpose, expectations: (absence.map { [$0] } ?? []) + expectations,
-            tagGuard: tagGuard,
-            idempotency: key.map {
+            items, form: form, purpose: purpose,
+            expectations: conditions?.absence.map { [$0] + expectations } ?? expectations,
+            tagGuard: conditions?.tagGuard,
+            idempotency: conditions?.key.map {
                 (IdempotencyKey($0, of: store.access.subject, line: line), ContentHash(body).text)
             },
-            contentHash: key == nil && !isNamed ? ContentHash(body) : nil, subject: store.access.subject, trace: trace,
+            contentHash: conditions?.key == nil && !isNamed ? ContentHash(body) : nil, subject: store.access.subject,
+            trace: conditions?.trace,
             wantsRepresentation: returning == .representation)
     }
 }

@@ -13,13 +13,20 @@ extension Contract {
         let parameters = try Parameters(routed.target, known: Self.parametersOfActions)
         let purpose: Transaction.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
         let style = try parameters.style()
-        let guards = try guards(request, parameters, store)
-        let key = try idempotencyKey(request)
+        let path = try parameters.text("path")
         let form = try form(request)
         return DispatchOptions(
             form: form, store: store, style: style, returning: Preferences(request[values: .prefer]).returning,
-            wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: guards.tag,
-            absence: guards.absence, key: key, purpose: purpose, trace: request.trace?.text)
+            wait: form == .one && purpose == .commit ? preferredWait(request) : nil, path: path, purpose: purpose,
+            isOfBrowser: request[.origin] != nil)
+    }
+
+    /// Reads what a POST with these options asks for by fields of its own.
+    func conditions(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchConditions? {
+        guard request.own != nil || options.path != nil else { return nil }
+        let guards = try guards(request, path: options.path, options.store)
+        return DispatchConditions(
+            tagGuard: guards.tag, absence: guards.absence, key: try idempotencyKey(request), trace: request.trace?.text)
     }
 
     /// The form of a body by its `Content-Type` and `Content-Encoding`.
@@ -58,9 +65,8 @@ extension Contract {
 
     /// The demand of `If-Match` or `If-None-Match` on the part at `path`.
     private func guards(
-        _ request: Request, _ parameters: Parameters, _ store: VisibleStore
+        _ request: Request, path: String?, _ store: VisibleStore
     ) throws(Problem) -> (tag: Transaction.TagGuard?, absence: Transaction.Expectation?) {
-        let path = try parameters.text("path")
         let (match, noneMatch) = (request[.ifMatch], request[.ifNoneMatch])
         guard match != nil || noneMatch != nil else {
             guard path == nil else {

@@ -34,12 +34,11 @@ extension Contract {
             let command = "DELETE \(name)\(by.map { " \($0)" } ?? "")"
             // Of other clients, only who may do everything names what is scheduled.
             guard by == nil || store.access.grant.isEverything else { throw .notScheduled }
-            let options = DispatchOptions(
-                form: .one, store: store, style: try parameters.style(), returning: nil, wait: nil, tagGuard: nil,
-                key: try idempotencyKey(request), purpose: .commit, trace: trace)
+            let options = DispatchOptions(store: store, style: try parameters.style(), isOfBrowser: true)
+            let key = try idempotencyKey(request)
             let transaction = Transaction(
                 [.init(StoreUnschedule(name: name, by: by))],
-                idempotency: options.key.map {
+                idempotency: key.map {
                     (IdempotencyKey($0, of: subject), ContentHash(Array(command.utf8)).text)
                 }, subject: subject, trace: trace)
             return .dispatch(DispatchRequest(options: options, content: .one(transaction)))

@@ -105,7 +105,7 @@ final class Cluster: Sendable {
         sent.connectTimeout = Self.connectTime
         sent.method = request.method.rawValue
         sent.body = request.body
-        sent.fields = request.head.list.compactMap { field in
+        sent.fields = request.fields.compactMap { field in
             Self.ownFields.contains(field.name.canonicalName) ? nil : "\(field.name.rawName): \(field.value)"
         }
         sent.fields.append("Storekeeper-Forwarded: \(journal.secret ?? "") \(client)")

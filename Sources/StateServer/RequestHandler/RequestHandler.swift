@@ -112,11 +112,11 @@ final class RequestHandler: Sendable {
     private func attributed(_ request: Request, _ exchange: Exchange) -> Request {
         guard let origin = cluster?.origin(of: request) else { return request }
         exchange.count(toShareOf: origin)
-        return Request(request.head, body: request.body, client: origin)
+        return Request(request.head, request.own, body: request.body, client: origin)
     }
 
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
-        let name = RequestName(request.head, number: exchange.id, requestNumbers)
+        let name = RequestName(request, number: exchange.id, requestNumbers)
         if let fields = addedFields(of: request) { exchange.add(fields) }
         let remembered = RememberedHead.of(request, at: schedule.time())
         let authentication: Authentication

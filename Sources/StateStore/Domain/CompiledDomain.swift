@@ -272,9 +272,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
         _ viewVersions: inout [Version], changedPointers: [JSONPointer], by entries: [ActionEntry],
         at version: Version
     ) {
-        // A batch has many actions of few types.
+        // A batch has many actions of few types; nearly every commit has one action.
         var seen: Set<Int> = []
-        for entry in entries where seen.insert(entry.number).inserted {
+        for entry in entries where entries.count == 1 || seen.insert(entry.number).inserted {
             for reads in entry.reads where reads.overlap(changedPointers) { viewVersions[reads.view] = version }
         }
     }

@@ -39,6 +39,8 @@ struct Mailbox: Sendable {
     private let capacity: Int
     private(set) var isClosed = false
     private var isTurnDue = false
+    /// Whether a transaction waits that no loop runs.
+    private var isSlow = false
     private var rule = TurnRule()
 
     init(capacity: Int) {
@@ -58,6 +60,7 @@ struct Mailbox: Sendable {
         guard count < capacity || pending.transaction.causation != nil else { return .full(.mailbox) }
         waiting.append(pending)
         itemsCount += pending.transaction.items.count
+        if rule.isSlow(pending.transaction) { isSlow = true }
         return nil
     }
 
@@ -67,7 +70,7 @@ struct Mailbox: Sendable {
     mutating func claimTurn(onLoop: Bool) -> TurnRule.Place? {
         guard !isTurnDue, !waiting.isEmpty else { return nil }
         isTurnDue = true
-        return rule.place(ofTurnOf: itemsCount, onLoop: onLoop)
+        return rule.place(ofTurnOf: itemsCount, isSlow: isSlow, onLoop: onLoop)
     }
 
     mutating func endScheduledTurn() { rule.endScheduledTurn() }
@@ -77,27 +80,30 @@ struct Mailbox: Sendable {
     /// Where the turns before were long, the turn has some of them only, in turn from each client. The last turn of a closed
     /// mailbox has all.
     ///
-    /// - Returns: the transactions, how many of them the turn may have, and whether the length of their turn has to be noted by
-    ///   ``note(_:of:endedAt:)``. Where they are more, the caller puts the rest back: see ``TakenTransactions/removeRest()``.
+    /// - Returns: the transactions, how many of them the turn may have, and whether the processor time of their turn has to be noted
+    ///   by ``note(_:of:)``. Where they are more, the caller puts the rest back: see ``TakenTransactions/removeRest()``.
     mutating func takeTurn() -> TakenTransactions {
-        isTurnDue = false
+        (isTurnDue, isSlow) = (false, false)
         let isLong = waiting.count > rule.countMax && !isClosed
         inFlightCount += waiting.count
         itemsCount = 0
+        let isMeasured = rule.isMeasured(waiting)
         return TakenTransactions(
             transactions: exchange(&waiting, with: []), countMax: isLong ? rule.countMax : .max,
-            isMeasured: isLong || rule.isMeasured)
+            isMeasured: isMeasured)
     }
 
     /// Puts transactions that a turn has not had in front of the newer ones.
     mutating func putBack(_ rest: [PendingTransaction], itemsCount: Int) {
         waiting = rest + waiting
         self.itemsCount += itemsCount
+        isSlow = isSlow || rest.contains { rule.isSlow($0.transaction) }
         inFlightCount -= rest.count
     }
 
-    mutating func note(_ duration: Duration, of transactionsCount: Int, endedAt now: Instant) {
-        rule.adapt(to: duration, of: transactionsCount, endedAt: now)
+    /// Notes the processor time of a turn, or without one that it took long by the clock.
+    mutating func note(_ duration: Duration?, of transactions: [PendingTransaction]) {
+        if let duration { rule.adapt(to: duration, of: transactions) } else { rule.suspect(transactions) }
     }
 
     mutating func release(_ count: Int) { inFlightCount -= count }
@@ -141,9 +147,11 @@ struct TakenTransactions {
 /// cost.
 ///
 /// A loop that has received actions can run their turn on its own thread, which spares two switches of threads; but all
-/// its clients wait meanwhile. So it runs only what will be short as far as anybody knows: of few actions, while no turn is
-/// scheduled on the queue, and not within a minute of a long turn. A reducer that takes long now and then is on a loop's
-/// thread once a minute at most.
+/// its clients wait meanwhile. So it runs only what will be short as far as anybody knows: of few actions and none of a type
+/// that is known as slow, while no turn is scheduled on the queue.
+///
+/// The cost is processor time, because a thread of a busy machine stands still now and then. To ask for it costs as much as
+/// a small transaction: only turns with a type that has been in a turn of much time by the clock are measured.
 ///
 /// A turn that was long also bounds the turns behind it, so that the transactions of one client cannot make those of others
 /// wait for long again and again. A turn has one transaction at least, and a transaction cannot be divided.
@@ -154,9 +162,16 @@ struct TurnRule: Sendable {
         case queue
     }
 
+    /// The knowledge of the turns of a type.
+    private struct Habit: Sendable {
+        /// Whether a turn took long by its processor time, and not only by the clock.
+        var isSlow = false
+        /// After so many further short turns nothing is known any more.
+        var shortTurnsLeft = TurnRule.habitTurns
+    }
+
     static let longTime = Duration.milliseconds(5)
-    /// For how long no loop runs a turn behind a long one.
-    private static let memory = Duration.seconds(60)
+    private static let habitTurns = 100
     /// The most actions of a turn that a loop runs.
     private static let shortItemsMax = 1024
     /// Behind so many short turns in a row there is no bound: bursts of long transactions are at least that far apart.
@@ -166,34 +181,71 @@ struct TurnRule: Sendable {
 
     private(set) var countMax = Int.max
     private var shortTurnsCount = 0
-    /// The end of the time in which no loop runs a turn, because one was long.
-    private var longUntil: Instant?
+    /// By type; an action of no known type has the empty one.
+    private var habits: [String: Habit] = [:]
     private var scheduledCount = 0
 
-    var isMeasured: Bool { countMax != .max || longUntil != nil }
-
     /// Decides where the next turn runs.
-    mutating func place(ofTurnOf itemsCount: Int, onLoop: Bool) -> Place {
-        if onLoop, itemsCount <= Self.shortItemsMax, scheduledCount == 0, longUntil == nil { return .here }
+    mutating func place(ofTurnOf itemsCount: Int, isSlow: Bool, onLoop: Bool) -> Place {
+        if onLoop, itemsCount <= Self.shortItemsMax, scheduledCount == 0, !isSlow { return .here }
         scheduledCount += 1
         return .queue
     }
 
     mutating func endScheduledTurn() { scheduledCount -= 1 }
 
-    mutating func adapt(to duration: Duration, of count: Int, endedAt now: Instant) {
+    /// Whether a loop runs no turn with this transaction: it is long, or of a slow type.
+    func isSlow(_ transaction: Transaction) -> Bool {
+        transaction.isLong || !habits.isEmpty && Self.types(of: transaction).contains { habits[$0]?.isSlow ?? false }
+    }
+
+    /// Whether the processor time of a turn of these transactions has to be measured.
+    func isMeasured(_ transactions: [PendingTransaction]) -> Bool {
+        guard !habits.isEmpty else { return countMax != .max }
+        return countMax != .max
+            || transactions.contains { Self.types(of: $0.transaction).contains { habits[$0] != nil } }
+    }
+
+    /// Notes a turn that took long by the clock.
+    mutating func suspect(_ transactions: [PendingTransaction]) {
+        for type in Self.typesToLearn(of: transactions) where habits[type] == nil { habits[type] = Habit() }
+    }
+
+    /// Notes the processor time of a turn.
+    mutating func adapt(to duration: Duration, of transactions: [PendingTransaction]) {
+        let isLong = duration > Self.longTime
+        for type in Self.typesToLearn(of: transactions) {
+            if isLong {
+                habits[type] = Habit(isSlow: true)
+            } else if var habit = habits[type] {
+                habit.shortTurnsLeft -= 1
+                habits[type] = habit.shortTurnsLeft > 0 ? habit : nil
+            }
+        }
+        adaptBound(to: duration, of: transactions.count)
+    }
+
+    private mutating func adaptBound(to duration: Duration, of count: Int) {
         guard duration <= Self.longTime else {
             countMax = max(1, Int(Double(count) * (Self.longTime / duration)))
             shortTurnsCount = 0
-            longUntil = now + Self.memory
             return
         }
-        if let longUntil, longUntil <= now { self.longUntil = nil }
         guard countMax != .max else { return }
         shortTurnsCount += 1
         // A turn with fewer transactions says nothing about one with more.
         if count >= countMax { countMax *= 2 }
         if countMax > Self.boundMax || shortTurnsCount >= Self.shortTurnsMax { countMax = .max }
+    }
+
+    /// The types in a turn, or none where a long transaction is the reason for its time.
+    private static func typesToLearn(of transactions: [PendingTransaction]) -> Set<String> {
+        guard !transactions.contains(where: { $0.transaction.isLong }) else { return [] }
+        return Set(transactions.lazy.flatMap { types(of: $0.transaction) })
+    }
+
+    private static func types(of transaction: Transaction) -> some Sequence<String> {
+        transaction.items.indices.lazy.map { transaction.type(at: $0) ?? "" }
     }
 }
 

@@ -14,7 +14,9 @@ extension Store {
         let (pending, isMeasured) = takePending()
         guard !pending.isEmpty else { return }
         let begun = observer?.clock()
+        let measuredSince = isMeasured ? processorTime() : nil
         let turn = compute(pending)
+        if let measuredSince { endTurn(of: pending, taking: processorTime() - measuredSince) }
         if let observer, let begun {
             let ended = observer.clock()
             observer.computed(pending.count, ended - begun)
@@ -24,9 +26,7 @@ extension Store {
                         type: pending[0].transaction.type(at: 0) ?? "a creator", transactionsCount: pending.count,
                         time: ended - begun))
             }
-            if isMeasured || ended - begun > TurnRule.longTime {
-                endTurn(of: pending.count, taking: ended - begun, at: ended)
-            }
+            if !isMeasured, ended - begun > TurnRule.longTime { endTurn(of: pending, taking: nil) }
         }
         guard let journal,
             !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) || journal.isShared && turn.refusesSome

@@ -46,10 +46,11 @@ class Outcome:
 
     def recovery(self):
         """How long after the end of the siege the last request was under way that took longer than it may."""
+        bounds = {kind: self.bound(kind) for kind in self.kinds}
         slow = [
             sample.due + sample.seconds
             for sample in self.samples
-            if sample.due >= self.begun and sample.seconds > self.bound(sample.kind)
+            if sample.due >= self.begun and sample.seconds > bounds[sample.kind]
         ]
         return max(0.0, max(slow, default=0) - self.ended)
 

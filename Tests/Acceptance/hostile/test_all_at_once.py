@@ -147,7 +147,7 @@ def run_late(address, attack, port, begin, end):
 
 @pytest.mark.alone
 @pytest.mark.long_form
-@pytest.mark.seconds(900)
+@pytest.mark.seconds(long=900)
 @pytest.mark.parametrize("name", [*ATTACKS, "all at once"])
 def test_a_quiet_client_of_a_document_does_not_notice(workspace, figures, request, name):
     is_long = request.config.getoption("--long")

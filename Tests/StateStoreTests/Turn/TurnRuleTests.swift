@@ -7,19 +7,21 @@ import Testing
 
 @Suite("The rule of the turns", .timeLimit(.minutes(5)))
 struct TurnRuleTests {
-    /// A rule behind turns that begin one millisecond after the other has ended.
+    private func pending(_ count: Int, bytes: Int = 10) -> [PendingTransaction] {
+        let item = Transaction.Item(Sample.Add(amount: 1), sent: Array(repeating: 0, count: bytes))
+        return (0..<count).map { _ in PendingTransaction(Transaction([item])) { _ in } }
+    }
+
+    /// A rule behind turns of so much processor time.
     private func rule(after turns: [(milliseconds: Int, count: Int)]) -> TurnRule {
-        var (rule, now) = (TurnRule(), Instant(nanoseconds: 0))
-        for turn in turns {
-            now = now + .milliseconds(turn.milliseconds + 1)
-            rule.adapt(to: .milliseconds(turn.milliseconds), of: turn.count, endedAt: now)
-        }
+        var rule = TurnRule()
+        for turn in turns { rule.adapt(to: .milliseconds(turn.milliseconds), of: pending(turn.count)) }
         return rule
     }
 
     @Test("turns of at most five milliseconds have no bound, and one of more bounds the next to what takes five")
     func long() {
-        #expect(!rule(after: [(5, 100), (0, 1)]).isMeasured)
+        #expect(!rule(after: [(5, 100), (0, 1)]).isMeasured(pending(1)))
         #expect(rule(after: [(10, 100)]).countMax == 50)
         #expect(rule(after: [(6, 1)]).countMax == 1)
         #expect(rule(after: [(1000, 64)]).countMax == 1)
@@ -48,42 +50,71 @@ struct TurnRuleTests {
     func place() {
         var rule = TurnRule()
 
-        #expect(rule.place(ofTurnOf: 1024, onLoop: true) == .here)
-        #expect(rule.place(ofTurnOf: 1, onLoop: false) == .queue)
-        #expect(rule.place(ofTurnOf: 1, onLoop: true) == .queue)
+        #expect(rule.place(ofTurnOf: 1024, isSlow: false, onLoop: true) == .here)
+        #expect(rule.place(ofTurnOf: 1, isSlow: false, onLoop: false) == .queue)
+        #expect(rule.place(ofTurnOf: 1, isSlow: false, onLoop: true) == .queue)
         rule.endScheduledTurn()
-        #expect(rule.place(ofTurnOf: 1, onLoop: true) == .queue)
+        #expect(rule.place(ofTurnOf: 1, isSlow: false, onLoop: true) == .queue)
         rule.endScheduledTurn()
         rule.endScheduledTurn()
-        #expect(rule.place(ofTurnOf: 1, onLoop: true) == .here)
-        #expect(rule.place(ofTurnOf: 1025, onLoop: true) == .queue)
+        #expect(rule.place(ofTurnOf: 1, isSlow: false, onLoop: true) == .here)
+        #expect(rule.place(ofTurnOf: 1025, isSlow: false, onLoop: true) == .queue)
+        #expect(rule.place(ofTurnOf: 1, isSlow: true, onLoop: true) == .queue)
     }
 
-    @Test("no loop runs a turn for a minute behind a long one, however many short ones there are")
-    func memory() {
-        func places(after seconds: Int) -> TurnRule.Place {
-            var rule = rule(after: [(50, 10)] + Array(repeating: (0, 1), count: 2000))
-            rule.adapt(to: .zero, of: 1, endedAt: Instant(nanoseconds: 51_000_000) + .seconds(seconds))
-            return rule.place(ofTurnOf: 1, onLoop: true)
+    @Test("a type is slow behind a turn of much processor time, until 100 short ones")
+    func slow() {
+        let add = pending(1)
+        var rule = rule(after: [(200, 1)])
+        for number in 0..<100 {
+            #expect(rule.isSlow(add[0].transaction), "turn \(number)")
+            rule.adapt(to: .milliseconds(1), of: add)
         }
+        #expect(!rule.isSlow(add[0].transaction))
+        #expect(!rule.isSlow(.of(Sample.Remove(id: 1))))
+    }
 
-        #expect(places(after: 59) == .queue)
-        #expect(places(after: 60) == .here)
+    @Test("a turn that took long by the clock has the next ones of its types measured, and sends none to the queue")
+    func suspected() {
+        var rule = TurnRule()
+        let add = pending(1)
+        rule.suspect(add)
+        for _ in 0..<100 {
+            #expect(rule.isMeasured(add))
+            #expect(!rule.isSlow(add[0].transaction))
+            rule.adapt(to: .milliseconds(1), of: add)
+        }
+        #expect(!rule.isMeasured(add))
+    }
+
+    @Test("a long payload goes to the queue, and says nothing of its type")
+    func payload() {
+        let long = pending(1, bytes: 65_537)
+        let rule = {
+            var rule = TurnRule()
+            rule.suspect(long)
+            rule.adapt(to: .milliseconds(50), of: long)
+            return rule
+        }()
+        #expect(rule.isSlow(long[0].transaction))
+        #expect(!rule.isSlow(pending(1)[0].transaction))
     }
 
     @Test("behind a long turn the clients of a store have their turns one after the other")
     func clients() throws {
         let time = Mutex(Int64(0))
+        let clock = { @Sendable in
+            time.withLock { time in
+                time += 40_000_000
+                return Instant(nanoseconds: time)
+            }
+        }
         let observer = StoreObserver(
-            clock: {
-                time.withLock { time in
-                    time += 40_000_000
-                    return Instant(nanoseconds: time)
-                }
-            }, computed: { _, _ in }, decided: { _, _, _ in }, landed: { _ in }, appended: { _, _, _ in },
+            clock: clock, computed: { _, _ in }, decided: { _, _, _ in }, landed: { _ in }, appended: { _, _, _ in },
             woken: { _ in })
         let store = Store(
-            domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }, observer: observer)
+            domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }, processorTime: clock,
+            observer: observer)
         let (answered, isAnswered) = (Collection<String>(), DispatchSemaphore(value: 0))
         func enqueue(_ name: String) {
             store.enqueue(
@@ -92,7 +123,8 @@ struct TurnRuleTests {
                     isAnswered.signal()
                 })
         }
-        _ = store.submitNow(.of(Sample.Add(amount: 1)))
+        // The first one is found to be long by the clock, and the second one by its processor time.
+        for _ in 0..<2 { _ = store.submitNow(.of(Sample.Add(amount: 1))) }
 
         let names = ["a1", "a2", "a3", "b1", "a4", "b2"]
         for name in names { enqueue(name) }
