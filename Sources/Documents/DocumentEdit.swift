@@ -37,14 +37,13 @@ struct DocumentEdit {
         try count(at: place)
         try Self.checkDepth(of: value, at: place)
         let tokens = place.tokens
+        // In an array, `add` inserts; a value replaces the element that is there.
+        if let changed = tree.applying("replace", at: tokens, value) { return tree = changed }
         var (nearest, depth) = (tree, 0)
         while depth < tokens.count, let next = nearest.tree(at: tokens[depth...depth]) {
             (nearest, depth) = (next, depth + 1)
         }
-        guard depth < tokens.count else {
-            // In an array, `add` inserts; a value replaces the element that is there.
-            return tree = tree.applying("replace", at: tokens, value) ?? tree
-        }
+        guard depth < tokens.count else { return }
         guard nearest.isArray != nil else {
             let pointer = JSONPointer(Array(tokens[..<depth])).shown
             throw place.rejection(

@@ -9,6 +9,8 @@ import Synchronization
 /// from armed to fired: the first of them takes effect, and the exchange ignores the others. An answer leads on to
 /// given, which tells the loop that it can take the response.
 package final class Exchange: Sendable {
+    // exclusivity unchecked: each variable has one owner at a time, and a check takes as long as ten accesses.
+
     /// The number of this exchange, unique in its server and, in each loop, rising in order of arrival.
     package let id: UInt64
     /// The client to whose shares the request counts: its address without the port, or what
@@ -16,7 +18,7 @@ package final class Exchange: Sendable {
     package var client: String { share ?? address }
     private let address: String
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
-    nonisolated(unsafe) private var share: String?
+    @exclusivity(unchecked) nonisolated(unsafe) private var share: String?
 
     /// The trace that the request belongs to, which its answer names, or nil.
     ///
@@ -28,10 +30,10 @@ package final class Exchange: Sendable {
     /// It is unsafe by declaration only, as the share is.
     ///
     /// Another module would check each access to a stored property.
-    nonisolated(unsafe) private var ownTrace: TraceContext?
+    @exclusivity(unchecked) nonisolated(unsafe) private var ownTrace: TraceContext?
 
     /// The object by which the handler has admitted the request, or nil; it is unsafe by declaration only, as the share is.
-    package nonisolated(unsafe) var credential: (any AnyObject & Sendable)?
+    @exclusivity(unchecked) package nonisolated(unsafe) var credential: (any AnyObject & Sendable)?
 
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 
@@ -43,15 +45,15 @@ package final class Exchange: Sendable {
     ///
     /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
     /// it, after it has read the stage that the writer set behind it.
-    nonisolated(unsafe) private var given: Response?
+    @exclusivity(unchecked) nonisolated(unsafe) private var given: Response?
     /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
-    nonisolated(unsafe) var isHeld = false
+    @exclusivity(unchecked) nonisolated(unsafe) var isHeld = false
     /// The index among the ``PendingExchanges``, nil outside them; only the loop thread uses it.
-    nonisolated(unsafe) var place: Int?
+    @exclusivity(unchecked) nonisolated(unsafe) var place: Int?
     private let sink: any AnswerSink
 
     /// It is unsafe by declaration only, as the share is.
-    nonisolated(unsafe) private var added: AddedFields?
+    @exclusivity(unchecked) nonisolated(unsafe) private var added: AddedFields?
 
     /// The memory of the request's body, which counts as long as somebody works on the request, also when the client has gone.
     private let body: MemoryBudget.Reservation?

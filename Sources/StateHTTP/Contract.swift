@@ -80,13 +80,14 @@ package struct Contract: Sendable {
     /// - Parameters:
     ///   - remembered: the memory that this function has given back for an earlier request with the same head, while
     /// its access lasts.
-    ///   - circumstances: their access is the remembered one, if there is one.
+    ///   - circumstances: their access is the remembered one, if there is one; a known head of a POST needs none of them.
     /// - Returns: the plan, and the new memory of the head, or nil if the old one stays.
     package func plan(
-        for request: Request, remembered: RememberedHead? = nil, in circumstances: Circumstances
+        for request: Request, remembered: RememberedHead? = nil, in circumstances: @autoclosure () -> Circumstances
     ) -> (plan: Plan, remember: RememberedHead?) {
         do throws(Problem) {
             if let options = remembered?.options { return (.dispatch(try dispatch(request, options)), nil) }
+            let circumstances = circumstances()
             var plan = try route(request, circumstances)
             // A client that the server does not know learns nothing of the history.
             guard case .granted(let access) = circumstances.authentication else { return (plan, nil) }
@@ -109,6 +110,7 @@ package struct Contract: Sendable {
                 error.fields.append(
                     .init(name: .wwwAuthenticate, value: "Basic realm=\"storekeeper\", charset=\"UTF-8\""))
             }
+            let circumstances = circumstances()
             let isKnown = if case .granted = circumstances.authentication { true } else { false }
             let response = response(
                 to: error, latest: isKnown ? circumstances.latest : nil, requestID: circumstances.requestID)

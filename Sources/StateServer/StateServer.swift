@@ -106,14 +106,6 @@ public struct StateServer: Service, Sendable {
             version: version, sharedWith: MetricsSystem.factory)
         let (schedule, queues) = Schedule.live()
         let hooks = try opened?.hooks(settings, schedule: schedule, metrics: metrics, logger)
-        var observer = metrics.observer
-        if let hooks {
-            let landed = observer.landed
-            observer.landed = { count in
-                landed(count)
-                hooks.wake()
-            }
-        }
         let loops = settings.loops
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.memoryBytesMax)
         var watchLimits = settings.watchLimits
@@ -122,7 +114,7 @@ public struct StateServer: Service, Sendable {
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: watchLimits, journalOldest: oldest, clock: schedule.now,
             processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: queues,
-            observer: observer, report: { logger.log($0) })
+            observer: metrics.observer { hooks?.wake() }, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
         authenticator = try Authenticator(
             settings, try opened?.tokenFile(settings) ?? settings.tokenFile, places: places, compiled.catalogue,

@@ -2,21 +2,23 @@
 ///
 /// A store calls each of them once a turn, an append or a pass, and ``decided`` once for a run of equal actions: their cost is
 /// shared by many actions. Any thread may call them, and none may block or call the store.
-package struct StoreObserver: Sendable {
+///
+/// It is an object, because a copy of so many functions counts each of them.
+package final class StoreObserver: Sendable {
     /// A monotonic clock, which the store reads twice a turn and twice an append.
-    package var clock: @Sendable () -> Instant
+    package let clock: @Sendable () -> Instant
     /// Takes how many transactions a turn has had, and how long it took to compute them.
-    package var computed: @Sendable (_ transactionsCount: Int, _ time: Duration) -> Void
+    package let computed: @Sendable (_ transactionsCount: Int, _ time: Duration) -> Void
     /// Takes how many actions of a type have had an outcome, before their clients get it.
-    package var decided: @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void
+    package let decided: @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void
     /// Takes how many commits are published.
-    package var landed: @Sendable (_ commitsCount: Int) -> Void
+    package let landed: @Sendable (_ commitsCount: Int) -> Void
     /// Takes how an append to the journal has ended, how many commits it had, and how long it took.
-    package var appended: @Sendable (_ result: AppendResult, _ commitsCount: Int, _ time: Duration) -> Void
+    package let appended: @Sendable (_ result: AppendResult, _ commitsCount: Int, _ time: Duration) -> Void
     /// Takes how many watches a pass of the fan-out has woken.
-    package var woken: @Sendable (_ watchesCount: Int) -> Void
+    package let woken: @Sendable (_ watchesCount: Int) -> Void
     /// Takes how much later than its time a scheduled action is committed or refused.
-    package var fired: @Sendable (_ late: Duration) -> Void
+    package let fired: @Sendable (_ late: Duration) -> Void
 
     /// Joins the functions of an observer.
     package init(

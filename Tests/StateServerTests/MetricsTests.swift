@@ -121,8 +121,8 @@ struct ServerMetricsTests {
     func types() {
         let metrics = ServerMetrics(types: ["a/b"])
 
-        metrics.observer.decided("a/b", .committed, 2)
-        for number in 0..<1000 { metrics.observer.decided("made/\(number)", .rejected, 1) }
+        metrics.observer().decided("a/b", .committed, 2)
+        for number in 0..<1000 { metrics.observer().decided("made/\(number)", .rejected, 1) }
 
         let lines = lines(metrics).filter { $0.hasPrefix("storekeeper_actions_total") }
         #expect(
@@ -160,9 +160,9 @@ struct ServerMetricsTests {
         let program = MetricsExporter(MetricDescription.all)
         let metrics = ServerMetrics(types: ["a"], sharedWith: program)
 
-        metrics.observer.decided("a", .committed, 2)
-        metrics.observer.computed(3, .milliseconds(2))
-        metrics.observer.appended(.unknown, 1, .seconds(1))
+        metrics.observer().decided("a", .committed, 2)
+        metrics.observer().computed(3, .milliseconds(2))
+        metrics.observer().appended(.unknown, 1, .seconds(1))
         metrics.count(["draining": 1])
         metrics.waitBegan(.changes)
         metrics.streamBegan(.view)
@@ -191,7 +191,7 @@ struct ServerMetricsTests {
     @Test("every described metric that needs no journal and no request is there, and no other")
     func complete() {
         let metrics = ServerMetrics(types: ["a"])
-        metrics.observer.decided("a", .committed, 1)
+        metrics.observer().decided("a", .committed, 1)
         metrics.count(["draining": 1])
 
         let names = Set(

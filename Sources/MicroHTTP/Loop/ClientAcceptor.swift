@@ -10,23 +10,25 @@ import Threads
 /// connect together delay neither the established connections nor a new client of another address. Only the loop thread
 /// uses it.
 final class ClientAcceptor {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     private let context: LoopContext
-    private var listeners: [ListeningSocket]
+    @exclusivity(unchecked) private var listeners: [ListeningSocket]
     /// The accepted sockets that wait for an iteration, by the addresses of their clients.
-    private var waiting = ClientTurns<Int32>()
+    @exclusivity(unchecked) private var waiting = ClientTurns<Int32>()
     /// How many clients libmicrohttpd has got since the last iteration.
-    private var addedCount = 0
+    @exclusivity(unchecked) private var addedCount = 0
     /// How many clients libmicrohttpd gets in an iteration: their first requests take a millisecond where they are
     /// expensive, and a POST that is synced to the disk needs two or three iterations.
     private static let addedCountMax = 8
     /// Whether the poller watches the listening sockets.
-    private var isListening = false
+    @exclusivity(unchecked) private var isListening = false
     /// Answers a connection over capacity and ends it.
     private let refuse: (ClientConnection) -> Void
     /// Whether the system has refused a client, and the time to try again has not come.
-    private var awaitsRetry = false
+    @exclusivity(unchecked) private var awaitsRetry = false
     /// The connections over capacity, by number.
-    private var overCapacity: [UInt64: ClientConnection] = [:]
+    @exclusivity(unchecked) private var overCapacity: [UInt64: ClientConnection] = [:]
     /// How long a connection over capacity has to send a request.
     private static let overCapacityTime = Duration.seconds(2)
     /// When the loop tries again after the system refused a client.

@@ -8,6 +8,8 @@ import HTTPMessages
 /// thread exists. Other threads reach the loop through its ``LoopMailbox``. They identify exchanges by number: no
 /// pointer into libmicrohttpd leaves the loop thread.
 final class EventLoop {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     private let context: LoopContext
     private let mailbox: LoopMailbox
     private let gauges: LoopGauges
@@ -20,9 +22,9 @@ final class EventLoop {
     private let postponed: PostponedRequests
     private let idle: IdleConnections
 
-    private var items: [LoopMailbox.Item] = []
-    private var published = Statistics()
-    private var iterationCount = 0
+    @exclusivity(unchecked) private var items: [LoopMailbox.Item] = []
+    @exclusivity(unchecked) private var published = Statistics()
+    @exclusivity(unchecked) private var iterationCount = 0
     /// The function that the loop calls when it has ended.
     private var whenStopped: [@Sendable () -> Void] = []
     /// How long answers that are being sent when the grace time ends may take.

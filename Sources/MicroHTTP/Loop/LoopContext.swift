@@ -4,25 +4,27 @@ import HTTPMessages
 ///
 /// Only the loop thread uses it.
 final class LoopContext {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     let configuration: ServerConfiguration
     let handlers: Handlers
     let poller: Poller
     let memory: MemoryBudget
     let answers: AnswerCounts
-    var clients = ClientCounts()
+    @exclusivity(unchecked) var clients = ClientCounts()
     /// How many requests have heads that were accepted and no complete answers.
-    var inFlightCount = 0
-    var statistics = Statistics()
-    var stage = Stage.serving
-    private var alarms = Alarms()
+    @exclusivity(unchecked) var inFlightCount = 0
+    @exclusivity(unchecked) var statistics = Statistics()
+    @exclusivity(unchecked) var stage = Stage.serving
+    @exclusivity(unchecked) private var alarms = Alarms()
     private var startedDaemon: Daemon?
-    private var iterationTime: LoopInstant?
+    @exclusivity(unchecked) private var iterationTime: LoopInstant?
     /// The date of answers.
-    var date = HTTPDate()
+    @exclusivity(unchecked) var date = HTTPDate()
     /// Whether the current iteration has done more than to look at held connections.
-    private(set) var hasProgressed = false
+    @exclusivity(unchecked) private(set) var hasProgressed = false
     /// Whether the current iteration has received a request.
-    private(set) var hasReceived = false
+    @exclusivity(unchecked) private(set) var hasReceived = false
 
     init(
         configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget, answers: AnswerCounts

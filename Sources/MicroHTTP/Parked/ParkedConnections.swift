@@ -14,21 +14,23 @@ import Threads
 ///
 /// Only the loop thread uses it. The poller and the loop identify a connection by the number of its exchange.
 final class ParkedConnections {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     let context: LoopContext
-    private var connections: [UInt64: ParkedConnection] = [:]
+    @exclusivity(unchecked) private var connections: [UInt64: ParkedConnection] = [:]
     /// The connections that continue to send in a later iteration, one client after the other.
     ///
     /// A paused connection has no event to wait for: its socket may have room already, and the poller, edge-triggered,
     /// reports only changes. It may have closed since.
-    private var paused = ClientTurns<UInt64>()
+    @exclusivity(unchecked) private var paused = ClientTurns<UInt64>()
     /// How many bytes the sockets have taken since the loop last resumed paused connections.
-    private var sentCount = 0
+    @exclusivity(unchecked) private var sentCount = 0
     // Above this sum, about half a millisecond, what is long waits for its turn among the paused: thousands of clients may
     // be given a megabyte at once. What is short is always sent directly, which for thousands of waiters is the fastest
     // way.
     private static let iterationBytesMax = 1 << 20
     private static let shortBytesMax = 64 << 10
-    private var reports = StreamReports()
+    @exclusivity(unchecked) private var reports = StreamReports()
 
     init(_ context: LoopContext) { self.context = context }
 
@@ -41,7 +43,7 @@ final class ParkedConnections {
     subscript(number: UInt64) -> ParkedConnection? { connections[number] }
 
     /// The connection that the loop is handing back to libmicrohttpd.
-    private(set) var returning: ParkedConnection?
+    @exclusivity(unchecked) private(set) var returning: ParkedConnection?
 
     // MARK: Parking
 

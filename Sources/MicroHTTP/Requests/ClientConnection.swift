@@ -8,6 +8,8 @@ import HTTPMessages
 /// closed, and serves one request after the other. The loop takes a connection whose request waits from libmicrohttpd:
 /// see ``ParkedConnection``. Only the loop thread uses it.
 final class ClientConnection {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     /// The state of the current request.
     enum Phase {
         /// libmicrohttpd has no whole head; one may be arriving.
@@ -49,59 +51,60 @@ final class ClientConnection {
     /// Whether the peer is a proxy whose requests name their clients.
     let isProxy: Bool
     /// The client that the current request's head names, if the peer is such a proxy.
-    var namedClient: String?
+    @exclusivity(unchecked) var namedClient: String?
     /// The number of a connection over capacity; nil for any other.
     let overCapacity: UInt64?
-    var phase = Phase.idle
+    @exclusivity(unchecked) var phase = Phase.idle
     /// Until when the current request is held, if it is.
-    var heldUntil: LoopInstant?
+    @exclusivity(unchecked) var heldUntil: LoopInstant?
     /// Whether the head of a request has been accepted that is not complete or not answered.
-    var isInFlight = false
+    @exclusivity(unchecked) var isInFlight = false
     /// The head of the current request; nil before it is complete and after the answer.
-    var head: ParsedHead?
+    @exclusivity(unchecked) var head: ParsedHead?
     /// The fields that are the current request's own.
-    var own: OwnFields?
+    @exclusivity(unchecked) var own: OwnFields?
     /// How its body is delimited.
-    var framing = BodyFraming.none
+    @exclusivity(unchecked) var framing = BodyFraming.none
     /// The figures of the current request for its count; nil before it is complete, and after its answer.
-    var counted: CountedRequest?
+    @exclusivity(unchecked) var counted: CountedRequest?
     /// The current request, complete, while a handler defers it.
-    var deferred: Request?
+    @exclusivity(unchecked) var deferred: Request?
     /// The part of its body that has been received.
-    var body: [UInt8] = []
+    @exclusivity(unchecked) var body: [UInt8] = []
     /// How many bytes of its body have come, also of one that is discarded.
-    var bodyBytes = 0
+    @exclusivity(unchecked) var bodyBytes = 0
     /// In how many iterations the piece of the body that is in libmicrohttpd's buffer has stayed there.
-    var leavesCount = 0
+    @exclusivity(unchecked) var leavesCount = 0
     /// The bytes of the memory budget that the body has; nil for a short one.
-    var reservation: MemoryBudget.Reservation?
+    @exclusivity(unchecked) var reservation: MemoryBudget.Reservation?
     /// The options of the current request if it waits and the loop could not park its connection yet.
-    var parkingOptions: ResponseOptions?
+    @exclusivity(unchecked) var parkingOptions: ResponseOptions?
     /// Whether no request follows the current one: the client asks for that, or the answer says so.
     ///
     /// Bytes behind it are then never read as a head (RFC 9112, section 9.6).
-    var isLastRequest = false
-    var idleCheck = IdleCheck.none
-    var turn = Turn.none
+    @exclusivity(unchecked) var isLastRequest = false
+    @exclusivity(unchecked) var idleCheck = IdleCheck.none
+    @exclusivity(unchecked) var turn = Turn.none
     /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
-    var isClosed = false
+    @exclusivity(unchecked) var isClosed = false
     /// The bytes of the memory budget that a long answer to the current request holds.
-    var holding: MemoryBudget.Holding?
+    @exclusivity(unchecked) var holding: MemoryBudget.Holding?
     /// Whether libmicrohttpd neither receives nor sends anything more: the server has refused a request while it was being
     /// received, or closes the connection.
-    var isRefused = false
+    @exclusivity(unchecked) var isRefused = false
     /// The target of the current request, as received.
-    var target: [UInt8] = []
+    @exclusivity(unchecked) var target: [UInt8] = []
     /// The byte behind the target, in libmicrohttpd's memory.
-    var targetEnd: UnsafePointer<CChar>?
+    @exclusivity(unchecked) var targetEnd: UnsafePointer<CChar>?
     /// Since when the current request has been arriving, as far as the loop knows.
-    var receivingSince: LoopInstant?
+    @exclusivity(unchecked) var receivingSince: LoopInstant?
     /// Since when there has been no request, and when the kernel was last asked whether one is arriving.
-    var (idleSince, askedAt): (LoopInstant, LoopInstant)
+    @exclusivity(unchecked) var idleSince: LoopInstant
+    @exclusivity(unchecked) var askedAt: LoopInstant
     /// How many bytes all requests on this socket take, or nil if that is not known.
-    var consumedCount: Int? = 0
+    @exclusivity(unchecked) var consumedCount: Int? = 0
     /// Whether the rest of the input is read and dropped before the connection closes.
-    var mustDiscard = false
+    @exclusivity(unchecked) var mustDiscard = false
 
     init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?, now: LoopInstant) {
         self.handle = handle

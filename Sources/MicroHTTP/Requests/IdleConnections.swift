@@ -10,8 +10,10 @@ import Glibc
 ///
 /// Only the loop thread uses it.
 final class IdleConnections {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     private let context: LoopContext
-    private var connections: [ClientConnection] = []
+    @exclusivity(unchecked) private var connections: [ClientConnection] = []
     private static let interval = Duration.milliseconds(50)
 
     init(_ context: LoopContext) { self.context = context }

@@ -18,12 +18,14 @@ import HTTPMessages
 ///
 /// Only the loop thread uses it.
 final class PendingExchanges {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     private let context: LoopContext
     /// In no order; each exchange has its index, so that neither holding it nor finding it takes a search.
-    private var connections: [ClientConnection] = []
+    @exclusivity(unchecked) private var connections: [ClientConnection] = []
     /// The exchanges with a deadline, by number.
-    private var timed: [UInt64: ClientConnection] = [:]
-    private var heldCount = 0
+    @exclusivity(unchecked) private var timed: [UInt64: ClientConnection] = [:]
+    @exclusivity(unchecked) private var heldCount = 0
 
     private let delay: LoopInstant.Span
 

@@ -7,15 +7,18 @@ import Threads
 /// client after the other, and the connections of a client in the order in which they began to wait. Only the loop thread
 /// uses it.
 final class PostponedRequests {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     private let context: LoopContext
     private let open: OpenConnections
-    private var shares = IterationShares()
+    @exclusivity(unchecked) private var shares = IterationShares()
     /// The sockets of the connections that wait for their turn.
-    private var waiting = ClientTurns<Int32>()
+    @exclusivity(unchecked) private var waiting = ClientTurns<Int32>()
     /// How many connections have their turn, and how many had it and were served in the last iteration.
-    private var (turnsCount, servedCount) = (0, 0)
+    @exclusivity(unchecked) private var turnsCount = 0
+    @exclusivity(unchecked) private var servedCount = 0
     /// Whether a connection waits for the next iteration.
-    private(set) var isAny = false
+    @exclusivity(unchecked) private(set) var isAny = false
 
     init(_ context: LoopContext, open: OpenConnections) {
         self.context = context

@@ -6,6 +6,8 @@ import HTTPTypes
 ///
 /// Only the loop thread uses it. libmicrohttpd has an unowned pointer to it.
 final class RequestReceiver {
+    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
+
     let context: LoopContext
     private let mailbox: LoopMailbox
     private let acceptor: ClientAcceptor
@@ -13,13 +15,13 @@ final class RequestReceiver {
     private let parked: ParkedConnections
     let open: OpenConnections
     let idle: IdleConnections
-    var heads: RequestHeads
+    @exclusivity(unchecked) var heads: RequestHeads
     /// Where the head of the current request is written.
     let received = ReceivedHead()
     /// Whether libmicrohttpd reads strictly.
     let isStrict = LibraryVersion.current.isStrict
     let postponed: PostponedRequests
-    private var lastNumber: UInt64
+    @exclusivity(unchecked) private var lastNumber: UInt64
     private let numberStride: UInt64
 
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.

@@ -108,14 +108,19 @@ extension Contract {
 
     func idempotencyKey(_ request: Request) throws(Problem) -> String? {
         guard let field = request[.idempotencyKey] else { return nil }
-        var key = field
-        if field.utf8.first == UInt8(ascii: "\"") {
-            guard field.utf8.count >= 2, field.utf8.last == UInt8(ascii: "\"") else {
+        let bytes = Array(field.utf8)
+        var content = bytes[...]
+        let isQuoted = bytes.first == UInt8(ascii: "\"")
+        if isQuoted {
+            guard bytes.count >= 2, bytes.last == UInt8(ascii: "\"") else {
                 throw Problem(.badRequest, "bad-idempotency-key", "the quotes around Idempotency-Key do not match")
             }
-            key = Self.unescaped(field.dropFirst().dropLast())
+            content = bytes[1..<bytes.count - 1]
         }
-        guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+        let key =
+            isQuoted && content.contains(UInt8(ascii: "\\"))
+            ? Self.unescaped(content) : String(decoding: content, as: UTF8.self)
+        guard (1...255).contains(key.utf8.count), content.allSatisfy({ (0x20...0x7E).contains($0) }) else {
             throw Problem(
                 .badRequest, "bad-idempotency-key", "Idempotency-Key must be 1 to 255 printable ASCII characters")
         }
@@ -124,13 +129,13 @@ extension Contract {
 
     /// The content of a structured-field string (RFC 8941, section 3.3.3), in which a backslash escapes a quote or a
     /// backslash.
-    private static func unescaped(_ content: Substring) -> String {
-        var result = ""
+    private static func unescaped(_ content: ArraySlice<UInt8>) -> String {
+        var result: [UInt8] = []
         var isEscaped = false
-        for character in content {
-            isEscaped = character == "\\" && !isEscaped
-            if !isEscaped { result.append(character) }
+        for byte in content {
+            isEscaped = byte == UInt8(ascii: "\\") && !isEscaped
+            if !isEscaped { result.append(byte) }
         }
-        return result
+        return String(decoding: result, as: UTF8.self)
     }
 }

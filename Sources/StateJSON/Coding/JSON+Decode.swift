@@ -93,6 +93,7 @@ package struct JSONNode {
             throw JSONFault(.mismatch, at: pointer, "\(error)")
         }
         if unknownFields == .ignored { return value }
+        session.endNotes()
         if !session.unknownFields.isEmpty, let unknown = session.unknownFields.values.joined().min() {
             let object = session.unknownFields.first { $1.contains(unknown) }?.key ?? index
             throw JSONFault(
@@ -227,29 +228,58 @@ extension Set: JSONArrayShaped {}
 
 /// The notes of one call to decode: which fields the type asks for, and which keys it does not know.
 final class JSONDecodingSession {
+    // exclusivity unchecked: one call to decode uses the variables, and a check takes as long as ten accesses.
+
     let document: JSONDocument
     /// For each object, the keys that no container so far knows.
     ///
     /// A type can read one object through several containers.
-    var unknownFields: [Int: Set<Int>] = [:]
+    @exclusivity(unchecked) var unknownFields: [Int: Set<Int>] = [:]
     /// Whether the type has asked for anything; a type without fields does not.
-    var isRead = false
+    @exclusivity(unchecked) var isRead = false
     /// The object whose fields are noted, and the fields that the type has asked it for; nil outside a fault.
-    var asked: (object: Int, fields: [String])?
+    @exclusivity(unchecked) var asked: (object: Int, fields: [String])?
 
     let outermost: Int
     /// Where a container looks for the next member of that value, where it is an object.
-    var hint: Int
+    @exclusivity(unchecked) private(set) var hint: Int
+    /// The first member of that value for which the type has not asked, where it asks in their order.
+    @exclusivity(unchecked) private var passed: Int
+    /// Whether the type has asked for that value, and its type of coding keys if it is the only one.
+    @exclusivity(unchecked) private var isNoted = false
+    @exclusivity(unchecked) private var keys: (any CodingKey.Type)?
 
     init(_ document: JSONDocument, _ outermost: Int) {
         self.document = document
         self.outermost = outermost
         hint = document.firstChild(outermost)
+        passed = hint
+    }
+
+    /// Finds a member of the outermost value.
+    func member(_ name: String) -> Int? {
+        guard let found = document.member(name, of: outermost, hint: &hint) else { return nil }
+        if found == passed + 1 { passed = document.after(found) }
+        return found
     }
 
     /// Notes the keys of an object that a type of coding keys does not know.
-    func note<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
+    ///
+    /// Of the outermost one it does so at the end: nearly always the type has asked for each member by then, in their order.
+    func note(_ object: Int, _ keys: any CodingKey.Type) {
         isRead = true
+        if object == outermost {
+            guard isNoted else { return (isNoted, self.keys) = (true, keys) }
+            if let first = self.keys.take() { noteNow(object, first) }
+        }
+        noteNow(object, keys)
+    }
+
+    func endNotes() {
+        if let keys, !document.isEnd(passed) { noteNow(outermost, keys) }
+    }
+
+    private func noteNow<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
         var unknown: Set<Int> = []
         var key = document.firstChild(object)
         while !document.isEnd(key) {

@@ -23,14 +23,16 @@ extension JSON {
 ///
 /// All containers write into one buffer. The session closes a nested container when its parent is written to again.
 final class JSONEncodingSession {
-    private var writer: JSONWriter
-    private var open: [OpenContainer] = []
-    private var nextID = 0
+    // exclusivity unchecked: one call to encode uses the variables, and a check takes as long as ten accesses.
+
+    @exclusivity(unchecked) private var writer: JSONWriter
+    @exclusivity(unchecked) private var open: [OpenContainer] = []
+    @exclusivity(unchecked) private var nextID = 0
     /// Whether a key has been written whose value has not.
     ///
     /// A value that encodes nothing becomes `{}`.
-    private var isValueDue = true
-    private var misuse: String?
+    @exclusivity(unchecked) private var isValueDue = true
+    @exclusivity(unchecked) private var misuse: String?
 
     private struct OpenContainer {
         let id: Int
@@ -38,6 +40,25 @@ final class JSONEncodingSession {
         var count = 0
         /// The offsets at which the members of a dictionary begin; the session sorts the members when it closes the container.
         var memberStarts: [Int]?
+    }
+
+    init() { writer = JSONWriter() }
+
+    /// Encodes a value in place of what the session has encoded before.
+    func encodeAlone(_ value: some Encodable) throws {
+        writer.bytes.removeAll(keepingCapacity: true)
+        open.removeAll(keepingCapacity: true)
+        (isValueDue, misuse) = (true, nil)
+        try encode(value)
+        try finish()
+    }
+
+    var bytes: [UInt8] { writer.bytes }
+
+    /// Gives the bytes away for others, whose memory it uses again, unless they are long.
+    func swapBytes(with other: inout [UInt8]) {
+        swap(&writer.bytes, &other)
+        if writer.bytes.count > 64 << 10 { writer.bytes = [] }
     }
 
     /// Takes the writer's buffer without copying; ``giveBack(_:)`` returns it.

@@ -32,7 +32,7 @@ struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
             if let hint {
                 document.member(key.stringValue, of: object, hint: &hint.index)
             } else {
-                document.member(key.stringValue, of: object, hint: &session.hint)
+                session.member(key.stringValue)
             }
         return found.map { JSONValueDecoder(session: session, index: $0) }
     }

@@ -16,11 +16,15 @@ package struct JSONPatch: Sendable {
     package private(set) var growth = 0
     /// The length of ``place`` at each level above.
     private var lengths: [Int] = []
-    /// How many children of the object or the array that is being compared differ.
-    private var differencesCount = 0
+    /// How many children of the object or the array that is being compared may still differ.
+    private var differencesLeft = 0
 
     /// The known encodings of parts of the old value; a comparison replaces them by those of the new value.
     private var texts = KnownTexts()
+    /// The encoder of the new values, with its memory; nil before the first.
+    ///
+    /// unsafe: a copy of the patch makes its own before it encodes.
+    nonisolated(unsafe) private var encoder: JSONEncodingSession?
 
     /// Makes a patch that changes nothing.
     package init(knowing texts: KnownTexts = KnownTexts()) { self.texts = texts }
@@ -67,9 +71,14 @@ package struct JSONPatch: Sendable {
     }
 
     /// How many children of one object or array a patch changes one by one; above it, the patch replaces the whole.
-    package static let differencesMax = 1000
+    ///
+    /// A whole value is replaced for a difference in each thousand bytes at least: few changes of a client make no patch as
+    /// long as the state.
+    ///
+    /// - Parameter bytesCount: the bytes of the old value.
+    package static func differencesMax(of bytesCount: Int) -> Int { max(1000, bytesCount / 1000) }
 
-    /// More than ``differencesMax`` children differ.
+    /// More than ``differencesMax(of:)`` children differ.
     package struct ManyDifferences: Error {
         package init() {}
     }
@@ -82,9 +91,9 @@ package struct JSONPatch: Sendable {
     package mutating func compareChildren<Value: Collection<UInt8>>(
         _ count: Int, _ new: () -> Value, _ compare: (inout JSONPatch) throws(ManyDifferences) -> Void
     ) {
-        let before = (operations.count, changedPointers.count, growth, differencesCount)
-        differencesCount = 0
-        defer { differencesCount = before.3 }
+        let before = (operations.count, changedPointers.count, growth, differencesLeft)
+        differencesLeft = Self.differencesMax(of: count)
+        defer { differencesLeft = before.3 }
         do throws(ManyDifferences) {
             try compare(&self)
         } catch {
@@ -100,8 +109,8 @@ package struct JSONPatch: Sendable {
         let before = operations.count
         compare(&self)
         guard operations.count > before else { return }
-        differencesCount += 1
-        guard differencesCount <= Self.differencesMax else { throw ManyDifferences() }
+        guard differencesLeft > 0 else { throw ManyDifferences() }
+        differencesLeft -= 1
     }
 
     /// Runs a comparison of a member of the object at the current pointer.
@@ -245,13 +254,20 @@ extension JSONPatch {
     /// - Throws: what ``JSON/encode(_:)`` throws.
     @discardableResult
     package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws -> Int {
-        let index = texts.index(of: place)
-        let known = try index.map { texts[$0] } ?? JSON.encode(old)
-        var writer = JSONWriter(capacity: known.count + 256)
-        try JSON.write(new, to: &writer)
-        compare(known, writer.bytes)
-        if let index { texts[index] = writer.bytes } else { texts.append(writer.bytes, of: place) }
-        return writer.bytes.count
+        let encoder = ownEncoder()
+        let index = try texts.index(of: place) ?? texts.append(JSON.encode(old), of: place)
+        try encoder.encodeAlone(new)
+        compare(texts[index], encoder.bytes)
+        // The memory of the old encoding is that of the next new one.
+        encoder.swapBytes(with: &texts[index])
+        return texts[index].count
+    }
+
+    private mutating func ownEncoder() -> JSONEncodingSession {
+        if isKnownUniquelyReferenced(&encoder), let encoder { return encoder }
+        let made = JSONEncodingSession()
+        encoder = made
+        return made
     }
 
     private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span)

@@ -28,11 +28,20 @@ package struct JSONPointer: Sendable {
         }
         let tokens = text.withBytes { text -> [String]? in
             let slash = UInt8(ascii: "/")
-            guard text.first == slash, text.count(where: { $0 == slash }) <= JSONPointer.tokensMax else { return nil }
+            guard text.first == slash else { return nil }
             var tokens: [String] = []
-            for part in text.dropFirst().split(separator: slash, omittingEmptySubsequences: false) {
-                guard let token = JSONPointer.unescape(part) else { return nil }
+            var (start, hasEscape) = (1, false)
+            for end in 1...text.count {
+                guard end == text.count || text[end] == slash else {
+                    if text[end] == UInt8(ascii: "~") { hasEscape = true }
+                    continue
+                }
+                let part = UnsafeBufferPointer(rebasing: text[start..<end])
+                guard tokens.count < JSONPointer.tokensMax,
+                    let token = hasEscape ? JSONPointer.unescape(part) : String(decoding: part, as: UTF8.self)
+                else { return nil }
                 tokens.append(token)
+                (start, hasEscape) = (end + 1, false)
             }
             return tokens
         }

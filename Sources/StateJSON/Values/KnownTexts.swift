@@ -15,5 +15,9 @@ package struct KnownTexts: Sendable {
         set { parts[index].text = newValue }
     }
 
-    mutating func append(_ text: [UInt8], of place: [UInt8]) { parts.append((place, text)) }
+    /// - Returns: its index.
+    mutating func append(_ text: [UInt8], of place: [UInt8]) -> Int {
+        parts.append((place, text))
+        return parts.count - 1
+    }
 }

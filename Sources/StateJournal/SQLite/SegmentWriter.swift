@@ -179,7 +179,11 @@ final class SegmentWriter: @unchecked Sendable {
             }
             note(Remains(first: first, hash: hash))
             try insert(first, last, hash, statements)
-            try insert(commits[start..<end].lazy.compactMap(\.idempotency), first, statements)
+            var records: [KeyRecord] = []
+            for index in start..<end {
+                if let record = commits[index].idempotency { records.append(record) }
+            }
+            if !records.isEmpty { try insert(records, first, statements) }
             tip = ChainLink(version: last, hash: hash)
             start = end
         }
@@ -215,7 +219,7 @@ final class SegmentWriter: @unchecked Sendable {
     }
 
     private func insert(
-        _ records: some Sequence<KeyRecord>, _ first: Version, _ statements: Statements
+        _ records: [KeyRecord], _ first: Version, _ statements: Statements
     ) throws {
         guard let expiry = KeyTable.write(records, epoch, to: &keys) else { return }
         statements.insertKeys.bind(1, Int64(first))

@@ -139,7 +139,8 @@ final class ServerMetrics: Sendable {
 
     // MARK: What is counted as it happens
 
-    var observer: StoreObserver {
+    /// - Parameter landed: is called behind each landing with a commit.
+    func observer(_ landed: @escaping @Sendable () -> Void = {}) -> StoreObserver {
         StoreObserver(
             clock: Self.now,
             computed: { [turnTime, turnSize] count, time in
@@ -149,7 +150,10 @@ final class ServerMetrics: Sendable {
             decided: { [actions] type, outcome, count in
                 actions.add(count, ActionLabel(type: type, outcome: outcome))
             },
-            landed: { [commits] count in commits.increment(by: Int64(count)) },
+            landed: { [commits] count in
+                commits.increment(by: Int64(count))
+                landed()
+            },
             appended: { [self] result, count, time in
                 appendTime.recordNanoseconds(Self.nanoseconds(time))
                 appendsCount.add(1, ordering: .relaxed)

@@ -124,16 +124,19 @@ final class RequestHandler: Sendable {
         case .known(let known): authentication = known
         case .unverified(let token): return verify(token, of: request, exchange, name)
         }
-        let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: authentication)
         if case .granted(let access) = authentication {
             exchange.credential = access
             if let share = access.share { exchange.count(toShareOf: share) }
             // The body of another method is not read.
-            if request.method == .post, request.body.count > Self.quickBytesMax {
-                return receiveLong(request, exchange, circumstances)
+            if request.body.count > Self.quickBytesMax, request.method == .post {
+                return receiveLong(
+                    request, exchange, Circumstances(bounds: hub.bounds, name: name, authentication: authentication))
             }
         }
-        return carryOut(plan(for: request, remembered, in: circumstances), of: request, exchange, name)
+        let plan = plan(
+            for: request, remembered,
+            in: Circumstances(bounds: hub.bounds, name: name, authentication: authentication))
+        return carryOut(plan, of: request, exchange, name)
     }
 
     /// The problem of a client whose access has ended since its request came, or ends within a time, or nil.
@@ -145,9 +148,9 @@ final class RequestHandler: Sendable {
 
     /// Reads a request into a plan, and keeps in the head cache what the plan says to remember of its head.
     private func plan(
-        for request: Request, _ remembered: RememberedHead? = nil, in circumstances: Circumstances
+        for request: Request, _ remembered: RememberedHead? = nil, in circumstances: @autoclosure () -> Circumstances
     ) -> Plan {
-        let (plan, remember) = contract.plan(for: request, remembered: remembered, in: circumstances)
+        let (plan, remember) = contract.plan(for: request, remembered: remembered, in: circumstances())
         if let remember { request.head.remember(remember) }
         return plan
     }

@@ -9,7 +9,8 @@ final class ActionEntry: Sendable {
     let number: Int
     let hasEffects: Bool
     let isCommand: Bool
-    let isValidated: Bool
+    /// Validates an action of the type; nil for a type that validates nothing.
+    let validate: (@Sendable (any Action) throws(Rejection) -> Void)?
     /// The slices that declare a handler, a command or an effect for the action type.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.
@@ -36,12 +37,22 @@ final class ActionEntry: Sendable {
         self.number = number
         hasEffects = !draft.effects.isEmpty
         isCommand = !draft.commands.isEmpty
-        isValidated = if case .typed(let type) = draft.actionType { type is any ValidatedAction.Type } else { false }
+        validate =
+            if case .typed(let type) = draft.actionType, let type = type as? any ValidatedAction.Type {
+                Self.validator(of: type)
+            } else { nil }
         homes = draft.homes
         let scopes = OwnTypes.scheduling.contains(type) ? [] : ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
         self.reads = reads.filter { $0.overlap(scopes.map { JSONPointer($0) }) }
         handlers = ActionHandlers(draft)
+    }
+
+    /// It asks for the type itself, because to look for a protocol's conformance takes long.
+    private static func validator<Validated: ValidatedAction>(
+        of type: Validated.Type
+    ) -> @Sendable (any Action) throws(Rejection) -> Void {
+        { action throws(Rejection) in try (action as? Validated)?.validate() }
     }
 
     /// The functions of the action type in a domain of the state that the entry was made for.

@@ -53,31 +53,33 @@ extension Middleware {
 
 /// An action on its way to the reducers, as middleware sees it.
 public final class MiddlewareContext<State: StateType> {
+    // exclusivity unchecked: one turn uses the variables, and a check takes as long as ten accesses.
+
     /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
     public var state: State { latest.state }
     var version: Version { before.version + 1 }
     /// Whether this is a dry run, of which the store keeps nothing.
-    public private(set) var isDryRun: Bool
+    @exclusivity(unchecked) public private(set) var isDryRun: Bool
     /// The subject that dispatches the action, or nil if the server knows no subjects, and for an action of the
     /// process.
     ///
     /// A follow-up has the subject of the commit that caused it.
-    public private(set) var subject: String?
-    private var before: Snapshot<State>
+    @exclusivity(unchecked) public private(set) var subject: String?
+    @exclusivity(unchecked) private var before: Snapshot<State>
     /// The time of the commit, the ID that the client gave to the action that is on its way, and its position.
-    var item: (time: Timestamp, id: String?, index: Int)
-    private var latest: Snapshot<State>
+    @exclusivity(unchecked) var item: (time: Timestamp, id: String?, index: Int)
+    @exclusivity(unchecked) private var latest: Snapshot<State>
     /// The actions that have reached the reducers; `entries` has the entry of each.
-    private(set) var applied: [any Action] = []
-    private(set) var entries: [ActionEntry] = []
+    @exclusivity(unchecked) private(set) var applied: [any Action] = []
+    @exclusivity(unchecked) private(set) var entries: [ActionEntry] = []
     /// The dispatches of middleware and creators, which the store queues after the commit.
-    private(set) var followUps: [FollowUp] = []
+    @exclusivity(unchecked) private(set) var followUps: [FollowUp] = []
     /// How many commands, one from the other, have made the action that is on its way, and whether one has made an action of
     /// the transaction.
-    var commands = (depth: 0, haveMade: false)
+    @exclusivity(unchecked) var commands = (depth: 0, haveMade: false)
     private let work = WorkMeter()
     /// The snapshot whose state was restored, which no action has made; nil for none.
-    private(set) var restored: Snapshot<State>?
+    @exclusivity(unchecked) private(set) var restored: Snapshot<State>?
     var isRestored: Bool { restored != nil }
     /// The requests of the reducers for later.
     let scheduling = Scheduling()
@@ -104,6 +106,15 @@ public final class MiddlewareContext<State: StateType> {
         restored = nil
         work.reset()
         scheduling.keep(0)
+    }
+
+    /// Drops what belongs to the transactions so far, until the next turn begins.
+    func rest(at snapshot: Snapshot<State>) {
+        (before, latest) = (snapshot, snapshot)
+        applied.removeAll(keepingCapacity: true)
+        entries.removeAll(keepingCapacity: true)
+        followUps = []
+        restored = nil
     }
 
     /// Reduces the state by an action.

@@ -39,7 +39,9 @@ extension JSONTree {
         into patch: inout JSONPatch
     ) {
         // Many differences are none to list.
-        let differences = try? PersistentList.differences(before, after) {
+        let differences = try? PersistentList.differences(
+            before, after, countMax: JSONPatch.differencesMax(of: old.bytesCount)
+        ) {
             guard case .text(let old) = $0.shape, case .text(let new) = $1.shape else { return nil }
             return old == new
         }
@@ -76,6 +78,7 @@ extension JSONTree {
     /// - Returns: nil for a value that the old one has too little in common with.
     private func shared(with old: JSONTree) -> JSONTree? {
         var count = 0
+        let countMax = JSONPatch.differencesMax(of: old.bytesCount)
         switch (old.shape, shape) {
         case (.text(let before), .text(let after)): return before == after ? old : self
         case (.object(let before), .object(let after)):
@@ -87,7 +90,7 @@ extension JSONTree {
                     guard shared !== before else { return }
                     if let shared { members.set(key, shared) } else { members.remove(key) }
                     count += 1
-                    guard count <= JSONPatch.differencesMax else { throw JSONPatch.ManyDifferences() }
+                    guard count <= countMax else { throw JSONPatch.ManyDifferences() }
                 }
             } catch { return nil }
             return count == 0 ? old : sizes.map { JSONTree(.object(members), $0) }
@@ -103,13 +106,13 @@ extension JSONTree {
             }
             var elements = before
             count = abs(olds.count - news.count)
-            for index in start..<shorter - tail where count <= JSONPatch.differencesMax {
+            for index in start..<shorter - tail where count <= countMax {
                 let shared = news[index].sharing(olds[index])
                 guard shared !== olds[index] else { continue }
                 elements[index] = shared
                 count += 1
             }
-            guard count <= JSONPatch.differencesMax else { return nil }
+            guard count <= countMax else { return nil }
             for index in (shorter - tail..<olds.count - tail).reversed() { elements.remove(at: index) }
             for index in shorter - tail..<news.count - tail { elements.insert(news[index].sharing(nil), at: index) }
             return count == 0 ? old : sizes.map { JSONTree(.array(elements), $0) }

@@ -48,7 +48,7 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
     /// - Parameter areEqual: whether two elements are equal; nil where nothing short tells.
     /// - Throws: for more than a patch says one by one, of which elements that may be equal are none.
     static func differences(
-        _ old: PersistentList, _ new: PersistentList, _ areEqual: (Element, Element) -> Bool?
+        _ old: PersistentList, _ new: PersistentList, countMax: Int, _ areEqual: (Element, Element) -> Bool?
     ) throws(JSONPatch.ManyDifferences) -> Differences {
         var (found, count) = (Differences(), 0)
         try PersistentMap.visitDifferences(old.order, new.order) {
@@ -65,7 +65,7 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
             case (nil, nil): return
             }
             count += 1
-            guard count <= JSONPatch.differencesMax else { throw JSONPatch.ManyDifferences() }
+            guard count <= countMax else { throw JSONPatch.ManyDifferences() }
         }
         return found
     }

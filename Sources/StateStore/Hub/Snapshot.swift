@@ -59,6 +59,8 @@ extension AnySnapshot {
 ///
 /// A snapshot is an object, so that readers, subscribers and the next turn share it without a copy of the state.
 final class Snapshot<State: StateType>: AnySnapshot {
+    // exclusivity unchecked: only the turn that makes a snapshot changes it, and a check takes as long as ten accesses.
+
     let state: State
     let cursor: Cursor
     /// The last-changed version of each view, by the view's number; 0 where nothing that it reads has changed since the start.
@@ -66,15 +68,15 @@ final class Snapshot<State: StateType>: AnySnapshot {
     /// Empty for a past state, whose views have no values in a cache.
     ///
     /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
-    nonisolated(unsafe) private(set) var viewVersions: [Version]
+    @exclusivity(unchecked) nonisolated(unsafe) private(set) var viewVersions: [Version]
     /// The bytes of the state as compact JSON, if somebody has counted them.
     ///
     /// unsafe: as ``viewVersions``.
-    nonisolated(unsafe) var bytesCount: Int?
+    @exclusivity(unchecked) nonisolated(unsafe) var bytesCount: Int?
     /// The actions that are to be dispatched later.
     ///
     /// unsafe: as ``viewVersions``.
-    nonisolated(unsafe) var schedule: ActionSchedule
+    @exclusivity(unchecked) nonisolated(unsafe) var schedule: ActionSchedule
     private let domain: CompiledDomain<State>
 
     init(

@@ -69,12 +69,22 @@ final class Subscribers<State: StateType>: Sendable {
     }
 
     private let list = Mutex(List())
+    /// A count that each turn asks for, without the lock.
+    private let openCount = Atomic(0)
 
-    var count: Int { list.withLock { $0.openCount } }
+    var count: Int { openCount.load(ordering: .acquiring) }
+
+    /// Changes the list, under its lock.
+    private func change<Result>(_ body: (inout sending List) -> sending Result) -> sending Result {
+        list.withLock { list in
+            defer { openCount.store(list.openCount, ordering: .releasing) }
+            return body(&list)
+        }
+    }
 
     /// Appends a registration, unless it has ended already, and ends the object's earlier one.
     func add(_ registration: Registration, of object: ObjectIdentifier? = nil) {
-        let former: Registration? = list.withLock { list in
+        let former: Registration? = change { list in
             guard !registration.isOver else { return nil }
             list.add(registration)
             return object.flatMap { list.byObject.updateValue(registration, forKey: $0) }
@@ -83,15 +93,15 @@ final class Subscribers<State: StateType>: Sendable {
     }
 
     func end(_ registration: Registration) {
-        if registration.end() { list.withLock { $0.discount(registration) } }
+        if registration.end() { change { $0.discount(registration) } }
     }
 
     func end(_ object: ObjectIdentifier) {
-        if let registration = list.withLock({ $0.byObject.removeValue(forKey: object) }) { end(registration) }
+        if let registration = change({ $0.byObject.removeValue(forKey: object) }) { end(registration) }
     }
 
     func notify(_ registration: Registration, _ snapshot: Snapshot<State>) {
-        if registration.notifyAndEnd(nil, nil, snapshot) { list.withLock { $0.discount(registration) } }
+        if registration.notifyAndEnd(nil, nil, snapshot) { change { $0.discount(registration) } }
     }
 
     /// Notifies of a commit every subscriber that is registered at the beginning of the call.
@@ -103,7 +113,7 @@ final class Subscribers<State: StateType>: Sendable {
         }
         guard !gone.isEmpty else { return }
         // The registrations of released objects have ended without a call of `end`, so they are still counted.
-        list.withLock { list in
+        change { list in
             for registration in gone { list.discount(registration) }
             list.sweep()
         }

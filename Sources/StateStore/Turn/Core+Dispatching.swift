@@ -2,8 +2,9 @@ internal import StateJSON
 
 extension Core {
     func dispatch(_ action: any Action, _ context: MiddlewareContext<State>) throws(Rejection) {
-        // Where no middleware has anything to do, the way through them would only cost time.
-        if onlyValidates, let entry = domain.entry(of: action), !entry.isValidated {
+        // Where middleware only validates, the way through them would only cost time.
+        if onlyValidates, let entry = domain.entry(of: action) {
+            try entry.validate?(action)
             return try reduce(action, by: entry, context)
         }
         try pass(action, context, from: 0)

@@ -30,11 +30,20 @@ struct Core<State: StateType>: Sendable {
     private(set) var onlyValidates: Bool
     let limits: StoreLimits
     private let mark: ReductionMark?
+    /// Whether the bytes of a state are known at any time.
+    private let knowsSize: Bool
     private(set) var latest: Snapshot<State>
+    /// The known encodings of ``latest``, and the patch that made it: their memory is that of each turn.
     private var encodings = KnownTexts()
     private var patch = JSONPatch()
+    /// The context of the last transaction, which the next one uses again.
+    ///
+    /// unsafe: whoever owns the core uses it, one transaction after the other.
+    nonisolated(unsafe) private var context: MiddlewareContext<State>?
     /// The findings of the preconditions of ``latest``, or nil for none or many.
-    private var preconditions: Preconditions<State>?
+    ///
+    /// unsafe: as ``context``.
+    nonisolated(unsafe) private var preconditions: Preconditions<State>?
     private(set) var ledger: IdempotencyLedger
     private var historyClock: HistoryClock
 
@@ -52,6 +61,7 @@ struct Core<State: StateType>: Sendable {
         self.limits = limits
         latest = Snapshot(
             state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions, schedule: schedule)
+        knowsSize = domain.layout.knownBytesCount(latest.state) != nil
         historyClock = HistoryClock(historyTime)
         ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
         // Losing the error is right: a state that begins a store can be encoded, and a turn would find it otherwise.
@@ -71,18 +81,9 @@ struct Core<State: StateType>: Sendable {
         onlyValidates = middleware.allSatisfy(\.onlyValidates)
         self.limits = limits
         latest = snapshot
+        knowsSize = domain.layout.knownBytesCount(snapshot.state) != nil
         historyClock = HistoryClock(nil)
         ledger = IdempotencyLedger([])
-    }
-
-    /// The working memory of a turn, apart from its result, which may wait long for the disk.
-    private struct Scratch {
-        var patch: JSONPatch
-        var encodings: KnownTexts
-        var preconditions: Preconditions<State>?
-        var latest: Snapshot<State>
-        /// The context of the last transaction, which the next one uses again.
-        var context: MiddlewareContext<State>?
     }
 
     var state: State { latest.state }
@@ -110,23 +111,17 @@ struct Core<State: StateType>: Sendable {
     ) -> Turn {
         let historyTime = readHistoryTime(wall: time, monotonic: monotonic)
         ledger.forget(before: historyTime)
-        // The turn takes the known encodings, so that it changes them in place; without them a comparison only costs more.
         var turn = Turn(latest: latest, historyTime: historyTime)
-        var scratch = Scratch(
-            patch: exchange(&patch, with: JSONPatch()), encodings: exchange(&encodings, with: KnownTexts()),
-            preconditions: preconditions.take(), latest: latest)
         turn.outcomes.reserveCapacity(pending.count)
         turn.commits.reserveCapacity(pending.count)
         turn.consequences.reserveCapacity(pending.count)
         for pending in pending {
-            turn.outcomes.append(apply(pending, in: &turn, at: time, clock, &scratch))
+            turn.outcomes.append(apply(pending, in: &turn, at: time, clock))
         }
         mark?.end()
-        patch = scratch.patch
-        if let made = scratch.preconditions, made.isWorthKeeping(at: scratch.latest.version) { preconditions = made }
-        latest = scratch.latest
+        if let made = preconditions, !made.isWorthKeeping(at: latest.version) { preconditions = nil }
+        context?.rest(at: latest)
         turn.latest = latest
-        encodings = scratch.encodings
         return turn
     }
 
@@ -161,8 +156,7 @@ struct Core<State: StateType>: Sendable {
 
     /// Takes the transaction with the object that holds it: a value of so many fields would be copied at each call.
     private mutating func apply(
-        _ pending: PendingTransaction, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant,
-        _ scratch: inout Scratch
+        _ pending: PendingTransaction, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant
     ) -> Outcome {
         if pending.transaction.idempotency != nil, pending.transaction.purpose == .commit,
             let outcome = outcome(byKeyOf: pending, at: turn.historyTime)
@@ -170,15 +164,14 @@ struct Core<State: StateType>: Sendable {
             return outcome
         }
         if let due = pending.transaction.due,
-            let outcome = outcome(of: due, in: pending.transaction.batch, scratch.latest.schedule, at: time)
+            let outcome = outcome(of: due, in: pending.transaction.batch, latest.schedule, at: time)
         {
             return outcome
         }
         do {
             if pending.transaction.isConditional {
-                var preconditions = scratch.preconditions.take() ?? Preconditions(domain.layout)
-                defer { scratch.preconditions = preconditions }
-                let latest = scratch.latest
+                let preconditions = self.preconditions ?? Preconditions(domain.layout)
+                self.preconditions = preconditions
                 if let failure = try preconditions.failure(
                     of: pending.transaction, in: latest.state, at: latest.version)
                 {
@@ -186,8 +179,8 @@ struct Core<State: StateType>: Sendable {
                 }
             }
             if let mark, let rejection = mark.begin(pending.transaction) { return .rejected(rejection, index: 0) }
-            let before = scratch.latest
-            let context = context(of: pending, at: time, &scratch)
+            let before = latest
+            let context = context(of: pending, at: time)
             let turnMark = TurnMark.current
             turnMark?.collector = context
             defer { turnMark?.collector = nil }
@@ -217,7 +210,9 @@ struct Core<State: StateType>: Sendable {
                     return .rejected(error, index: index)
                 }
                 // A short action can make a long state, which is refused before it is compared, and before the next action.
-                if let tooLarge = refusal(of: context.state, before) { return .rejected(tooLarge, index: index) }
+                if knowsSize, let tooLarge = refusal(of: context.state, before) {
+                    return .rejected(tooLarge, index: index)
+                }
             }
             guard let made = context.made else {
                 if !context.isDryRun, !context.followUps.isEmpty {
@@ -227,26 +222,27 @@ struct Core<State: StateType>: Sendable {
                 return .nothingCommitted
             }
             if context.isRestored {
-                scratch.encodings = KnownTexts()
-                scratch.patch = try domain.patch(from: before.state, to: made.state)
+                encodings = KnownTexts()
+                patch = try domain.patch(from: before.state, to: made.state)
             } else {
-                try compare(before.state, with: made.state, by: context.entries, &scratch)
+                try domain.compare(
+                    before.state, with: made.state, by: context.entries, into: &patch, knowing: &encodings)
             }
-            if limits.stateBytesMax < .max, domain.layout.knownBytesCount(made.state) == nil {
-                made.bytesCount = try size(of: before) + scratch.patch.growth
+            if limits.stateBytesMax < .max, !knowsSize {
+                made.bytesCount = try size(of: before) + patch.growth
                 if let bytes = made.bytesCount, let tooLarge = refusal(of: bytes, before) { throw tooLarge }
             }
             if pending.transaction.purpose == .dryRun {
                 // The known encodings are those of a state that is dropped.
-                scratch.encodings = KnownTexts()
-                return .wouldCommit(isChange: !scratch.patch.isEmpty, patch: scratch.patch.text)
+                encodings = KnownTexts()
+                return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text)
             }
-            return .committed(try commit(pending, context, made, &scratch, in: &turn, at: time))
+            return .committed(try commit(pending, context, made, in: &turn, at: time))
         } catch let rejection as Rejection {
-            scratch.encodings = KnownTexts()
+            encodings = KnownTexts()
             return .rejected(rejection, index: 0)
         } catch {
-            scratch.encodings = KnownTexts()
+            encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
     }
@@ -281,24 +277,15 @@ struct Core<State: StateType>: Sendable {
 
     /// The context of a transaction: that of the last one, where only middleware of the store's own has seen it, which keeps
     /// no context.
-    private func context(
-        of pending: PendingTransaction, at time: Timestamp, _ scratch: inout Scratch
-    ) -> MiddlewareContext<State> {
+    private mutating func context(of pending: PendingTransaction, at time: Timestamp) -> MiddlewareContext<State> {
         let isDryRun = pending.transaction.purpose == .dryRun
-        if passesActionsOn, let context = scratch.context {
-            context.begin(scratch.latest, isDryRun: isDryRun, subject: pending.transaction.subject, at: time)
+        if passesActionsOn, let context {
+            context.begin(latest, isDryRun: isDryRun, subject: pending.transaction.subject, at: time)
             return context
         }
-        let made = MiddlewareContext(
-            scratch.latest, isDryRun: isDryRun, subject: pending.transaction.subject, at: time)
-        scratch.context = made
+        let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: pending.transaction.subject, at: time)
+        context = made
         return made
-    }
-
-    private func compare(
-        _ old: State, with new: State, by entries: [ActionEntry], _ scratch: inout Scratch
-    ) throws {
-        try domain.compare(old, with: new, by: entries, into: &scratch.patch, knowing: &scratch.encodings)
     }
 
     private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
@@ -310,10 +297,10 @@ struct Core<State: StateType>: Sendable {
 
     private mutating func commit(
         _ pending: PendingTransaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
-        _ scratch: inout Scratch, in turn: inout Turn, at time: Timestamp
+        in turn: inout Turn, at time: Timestamp
     ) throws -> Receipt {
         let version = next.version
-        let (isChange, changedPointers) = (!scratch.patch.isEmpty, scratch.patch.changedPointers)
+        let (isChange, changedPointers) = (!patch.isEmpty, patch.changedPointers)
         let ownID = pending.transaction.form == .single ? pending.transaction.firstID : nil
         let record = pending.transaction.idempotency.map {
             KeyRecord(
@@ -329,7 +316,7 @@ struct Core<State: StateType>: Sendable {
         let step = try scheduleStep(pending, context, next, at: time)
         let commit = Commit(
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
-            action: try recordedBytes(in: context, pending), patch: scratch.patch.text,
+            action: try recordedBytes(in: context, pending), patch: patch.text,
             changedPointers: changedPointers, idempotency: record,
             schedule: step.flatMap { $0.changes.isEmpty ? nil : ScheduleChanges($0.changes) })
         let bytesCount = commit.action.count + commit.patch.count + (commit.schedule?.json.count ?? 0)
@@ -347,7 +334,7 @@ struct Core<State: StateType>: Sendable {
             ? Self.representedPointers(changedPointers).map {
                 ($0, try domain.layout.select(next.state, $0.tokens[...]))
             } : nil
-        scratch.latest = next
+        latest = next
         var effects: [Consequence.Effect] = []
         for index in context.entries.indices where context.entries[index].hasEffects {
             effects.append(Consequence.Effect(entry: context.entries[index], action: context.applied[index]))

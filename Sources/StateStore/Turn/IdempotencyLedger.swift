@@ -33,8 +33,7 @@ struct IdempotencyLedger: Sendable {
 
     /// Inserts a record; O(log n), also where its clock is behind that of the others.
     mutating func insert(_ record: KeyRecord) {
-        drop(record.key)
-        records[record.key] = record
+        if let former = records.updateValue(record, forKey: record.key) { discount(former) }
         if let client = record.client { countByClient[ExactText(client), default: 0] += 1 }
         order.insert(Expiry(time: record.expiry, key: record.key))
         if order.count > 2 * records.count + 64 {
@@ -43,7 +42,11 @@ struct IdempotencyLedger: Sendable {
     }
 
     private mutating func drop(_ key: IdempotencyKey) {
-        guard let record = records.removeValue(forKey: key), let client = record.client else { return }
+        if let record = records.removeValue(forKey: key) { discount(record) }
+    }
+
+    private mutating func discount(_ record: KeyRecord) {
+        guard let client = record.client else { return }
         let left = count(of: client) - 1
         countByClient[ExactText(client)] = left > 0 ? left : nil
     }

@@ -4,7 +4,9 @@ package import StateJSON
 ///
 /// A long value of a tree is neither encoded nor hashed. Any other value at a pointer is encoded, hashed and parsed at most once
 /// for each version, however many transactions name it.
-struct Preconditions<State: StateType>: Sendable {
+///
+/// It is an object, so that the core, which has one, does not depend in its form on the type of the state.
+final class Preconditions<State: StateType> {
     private struct Found {
         let encoded: Encoded?
         private var parsed: JSONValue?
@@ -39,7 +41,7 @@ struct Preconditions<State: StateType>: Sendable {
     }
 
     /// The first condition that a state fails, or nil.
-    mutating func failure(
+    func failure(
         of transaction: Transaction, in state: State, at version: Version
     ) throws -> PreconditionFailure? {
         if self.version != version {
@@ -79,7 +81,7 @@ struct Preconditions<State: StateType>: Sendable {
         return nil
     }
 
-    private mutating func failure(
+    private func failure(
         of tagGuard: Transaction.TagGuard, in state: State
     ) throws -> PreconditionFailure? {
         // Whatever is there has a tag.
@@ -108,7 +110,7 @@ struct Preconditions<State: StateType>: Sendable {
         try !layout.has(state, pointer.tokens[...])
     }
 
-    private mutating func find(_ pointer: JSONPointer, in state: State) throws -> Found {
+    private func find(_ pointer: JSONPointer, in state: State) throws -> Found {
         if let known = found[pointer] { return known }
         let new = Found(try layout.select(state, pointer.tokens[...]).map(Encoded.init))
         if foundBytes > Self.foundBytesMax { (found, foundBytes) = ([:], 0) }

@@ -9,6 +9,8 @@
 /// The mark belongs to the thread, not to the queue: another serial queue runs a `sync` block on the waiting thread, and
 /// libdispatch then only finds that other queue.
 final class TurnMark {
+    // exclusivity unchecked: only the marked thread uses the variables, and a check takes as long as ten accesses.
+
     /// The code of the domain that the turn is running.
     enum Phase {
         /// A creator, a middleware or a notification: the store queues their dispatches for a later turn.
@@ -18,9 +20,9 @@ final class TurnMark {
     }
 
     let store: ObjectIdentifier
-    private(set) var phase = Phase.open
+    @exclusivity(unchecked) private(set) var phase = Phase.open
     /// Takes what a creator or a middleware dispatches while a transaction is computed; nil in a notification.
-    var collector: (any FollowUpCollector)?
+    @exclusivity(unchecked) var collector: (any FollowUpCollector)?
 
     private init(_ store: ObjectIdentifier) { self.store = store }
 

@@ -30,7 +30,7 @@ struct JSONTreeComparingTests {
         arguments: ["array", "object", "array of objects", "object of objects"], [1000, 1001])
     func limit(kind: String, changed: Int) throws {
         func tree(_ changed: Int) -> JSONTree {
-            JSONTree(["many": Self.value(kind, 5000, changed: changed), "n": .integer(Int64(changed))])
+            JSONTree(["many": Self.value(kind, 3000, changed: changed), "n": .integer(Int64(changed))])
         }
 
         let operations = try Self.patch(tree(0), tree(changed))
@@ -111,6 +111,24 @@ struct JSONTreeComparingTests {
         }
 
         #expect(count == 1001)
+    }
+
+    @Test("a patch is no longer than its differences allow: a wide change of a long value replaces no megabytes")
+    func wide() throws {
+        var members = JSONObject()
+        for index in 0..<3000 { members.append("k\(index)", .string(String(repeating: "x", count: 2000))) }
+        let old = JSONTree(["m": .object(members)])
+        var merged = JSONObject()
+        for index in 0..<1001 { merged.append("k\(index)", 1) }
+        let new = try #require(old.tree(at: ["m"])).merging(JSONTree(.object(merged)))
+        let changed = try #require(old.applying("replace", at: ["m"], new))
+
+        let operations = try Self.patch(old, changed)
+        var patch = JSONPatch()
+        patch.compare(old.text, changed.text)
+
+        #expect(operations.count == 1001)
+        #expect(patch.text.count < 100_000)
     }
 
     @Test("a tree equals a value as two values are equal", arguments: 1...8)

@@ -61,14 +61,15 @@ struct ObserverTests {
     func longTurn(milliseconds: Int64) throws {
         let events = Collection<String>()
         let time = Mutex(Int64(0))
-        var observer = Record().observer
-        observer.clock = {
-            let now = time.withLock { time in
-                time += milliseconds * 1_000_000
-                return time
-            }
-            return Instant(nanoseconds: now)
-        }
+        let observer = StoreObserver(
+            clock: {
+                let now = time.withLock { time in
+                    time += milliseconds * 1_000_000
+                    return time
+                }
+                return Instant(nanoseconds: now)
+            }, computed: { _, _ in }, decided: { _, _, _ in }, landed: { _ in }, appended: { _, _, _ in },
+            woken: { _ in })
         let store = Store(
             domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }, observer: observer,
             report: { if case .turnTookLong(let type, 1, let time) = $0 { events.add("\(type) \(time)") } })
