@@ -497,7 +497,9 @@ def test_check_refuses_the_key_files_that_a_start_refuses(workspace, issuer):
         else:
             with open(path, "w") as file:
                 file.write(content)
-        said = start_refusal(workspace, "none", "key file", jwt_keys=path)
+        data = workspace.path("data")
+        said = start_refusal(workspace, data, "key file", jwt_keys=path)
+        expect(not os.path.exists(data), "a start that is refused has made a journal")
         checked = check()
         expect(checked.returncode == 78, f"check ends with {checked.returncode} for {content!r}")
         expect(said.split("the key file")[-1].strip()[:40] in checked.stderr + checked.stdout, f"{said}: {checked.stderr}")
