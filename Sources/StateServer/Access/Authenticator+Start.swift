@@ -45,11 +45,11 @@ extension Authenticator {
         warnWithoutAdministrator()
     }
 
-    /// Throws where a start would refuse the files of the credentials.
-    static func check(_ settings: Settings) throws {
-        guard settings.access != .open else { return }
+    /// Throws where a start would refuse the files of the credentials; returns the faults of the keys that it would leave out.
+    static func check(_ settings: Settings) throws -> [String] {
+        guard settings.access != .open else { return [] }
         _ = try settings.tokenFile?.read()
-        _ = try settings.keyFile?.readAtStart()
+        return try settings.keyFile?.readAtStart()?.faults ?? []
     }
 
     /// Makes the authenticator of JSON Web Tokens; nil for a server that takes none.
