@@ -29,6 +29,20 @@ package struct Claims: Sendable, Decodable {
     /// The events of a security event token (RFC 8417), such as a logout, which has the same issuer, audience and subject.
     var events: JSONValue?
 
+    private enum CodingKeys: CodingKey { case sub, exp, nbf, iss, aud, storekeeper, events }
+
+    package init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        sub = try members.decode(String.self, forKey: .sub)
+        exp = try members.decode(Double.self, forKey: .exp)
+        nbf = try members.decodeIfPresent(Double.self, forKey: .nbf)
+        iss = try members.decodeIfPresent(String.self, forKey: .iss)
+        aud = try members.decodeIfPresent(Audience.self, forKey: .aud)
+        // Null is a claim that is no grant: without one, a token may have more.
+        if members.contains(.storekeeper) { storekeeper = try members.decode(Grant.self, forKey: .storekeeper) }
+        events = try members.decodeIfPresent(JSONValue.self, forKey: .events)
+    }
+
     /// Reads the claims, UTF-8 JSON.
     init(_ payload: [UInt8]) throws(TokenRefusal) {
         do throws(JSONFault) {

@@ -9,9 +9,9 @@ package struct JSONWebKeySet: Sendable {
     }
 
     package let keys: [VerificationKey]
-    /// The number of keys that are for something else.
+    /// The number of keys that are left out: those for something else, and those with faults.
     package let skippedCount: Int
-    /// The faults of the keys that are left out (RFC 7517, section 5), in words without the keys.
+    /// The faults of keys (RFC 7517, section 5), in words without the keys.
     package let faults: [String]
     /// A token that names no key is tried with every key of its algorithm, so their number is bounded.
     package static let keysMax = 16
@@ -42,7 +42,7 @@ package struct JSONWebKeySet: Sendable {
             }
         }
         (self.keys, self.faults) = (keys, faults)
-        skippedCount = entries.count - keys.count - faults.count
+        skippedCount = entries.count - keys.count
     }
 
     private struct Content: Decodable {
@@ -69,9 +69,11 @@ private struct JSONWebKey: Decodable {
     var x: String?
     var y: String?
     var k: String?
+    /// A chain of certificates, which the server does not read, whatever it is.
+    var x5c: JSONValue?
 
     private enum CodingKeys: String, CodingKey {
-        case kty, alg, use, kid, crv, n, e, x, y, k
+        case kty, alg, use, kid, crv, n, e, x, y, k, x5c
         case operations = "key_ops"
     }
 
@@ -117,12 +119,15 @@ private struct JSONWebKey: Decodable {
     }
 
     private func bytes(_ text: String?) throws(JSONWebKeySet.Fault) -> [UInt8] {
+        if text == nil, x5c != nil { throw Self.certified }
         guard let text, let bytes = Data(base64URL: text.utf8) else { throw Self.incomplete }
         return Array(bytes)
     }
 
     private static let ambiguous = JSONWebKeySet.Fault(
         description: "it has no alg, and several algorithms can use a key of this type: add alg")
+    private static let certified = JSONWebKeySet.Fault(
+        description: "it has x5c without the members of the key, and the server reads no certificate")
     private static let incomplete = JSONWebKeySet.Fault(
         description: "it lacks a part of the key, or has one that is not base64url")
 }

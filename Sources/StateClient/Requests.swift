@@ -43,10 +43,12 @@ struct Requests: Sendable {
         while true {
             let token = try await tokens()
             if let refused, refused == token { try await Task.sleep(for: .seconds(1)) }
+            let sent = ContinuousClock.now
             let (answer, problem) = try await attempt(call, token)
             guard let problem else { return answer }
-            if problem.status == 401, token != nil, refused == nil {
-                // The token can have been replaced meanwhile, and a new one counts after a moment.
+            // A token can have ended while the request was waiting, and a new one counts after a moment.
+            let hasEnded = token != refused && ContinuousClock.now - sent > .seconds(1)
+            if problem.status == 401, token != nil, hasEnded || refused == nil {
                 refused = token
                 continue
             }

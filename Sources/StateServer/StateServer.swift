@@ -92,6 +92,8 @@ public struct StateServer: Service, Sendable {
         var limits = settings.storeLimits
         let now = Timestamp.now()
         try Self.checkInitial(compiled, settings)
+        let signed = try Authenticator.signedTokens(
+            settings, compiled.catalogue, date: Timestamp.now, logger: logger)
         let opened = try OpenedJournal.open(settings, onDamage: policy, at: now, logger) {
             try compiled.bytes(of: compiled.initial)
         }
@@ -117,8 +119,8 @@ public struct StateServer: Service, Sendable {
             observer: metrics.observer { hooks?.wake() }, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
         authenticator = try Authenticator(
-            settings, try opened?.tokenFile(settings) ?? settings.tokenFile, places: places, compiled.catalogue,
-            now: schedule.now, date: Timestamp.now, logger: logger)
+            settings, try opened?.tokenFile(settings) ?? settings.tokenFile, signed, places: places,
+            compiled.catalogue, now: schedule.now, date: Timestamp.now, logger: logger)
         handler = RequestHandler(
             authenticator: authenticator, origins: settings.pageOrigins,
             contract: Contract(

@@ -132,6 +132,7 @@ struct ClaimsTests {
         #expect(try granted(#"{"sub":"a","exp":0,"iss":"i","aud":"x"}"#, grant) == grant)
         // A claim that cannot be read is not a missing one.
         #expect(try granted(#"{"sub":"a","exp":2000000,"iss":"i","aud":"x","storekeeper":"all"}"#, grant) == nil)
+        #expect(try granted(#"{"sub":"a","exp":2000000,"iss":"i","aud":"x","storekeeper":null}"#, grant) == nil)
     }
 
     @Test("issuer and audience count where they are set")
@@ -165,7 +166,8 @@ struct ClaimsTests {
             #"{"sub":"a","exp":"2000000","storekeeper":{}}"#, #"{"sub":17,"exp":2000000,"storekeeper":{}}"#,
             #"{"sub":"a","exp":2000000,"storekeeper":{"read":"/"}}"#,
             #"{"sub":"a","exp":2000000,"storekeeper":{"operate":1}}"#, #"{"sub":"a","exp":2000000,"storekeeper":"*"}"#,
-            #"{"sub":"a","exp":2000000,"aud":17,"storekeeper":{}}"#, "[]", "null", "", "Zm9v",
+            #"{"sub":"a","exp":2000000,"aud":17,"storekeeper":{}}"#, #"{"sub":"a","exp":2000000,"storekeeper":null}"#,
+            "[]", "null", "", "Zm9v",
         ])
     func types(json: String) {
         #expect(throws: TokenRefusal.self) { try Claims(Array(json.utf8)) }

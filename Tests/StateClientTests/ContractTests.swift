@@ -332,6 +332,34 @@ struct ContractTests {
         await #expect(throws: CancellationError.self) { try await values.value }
     }
 
+    @Test(
+        "a call goes on where one token after the other ends during a wait, and ends where one is refused at once",
+        arguments: [([1.1, 1.1], true), ([1.1, 0.0], false), ([0.0, 0.0], false)])
+    func endedTokens(seconds: [Double], goesOn: Bool) async throws {
+        let made = Mutex(0)
+        let left = Mutex(seconds)
+        let client = StateClient(
+            Requests(
+                base: "",
+                tokens: {
+                    made.withLock { made in
+                        made += 1
+                        return "\(made)"
+                    }
+                }, report: { _ in }
+            ) { _, _, _ in
+                let pause = left.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                guard let pause else { return Answer(status: 200, body: Array("1".utf8)) }
+                try await Task.sleep(for: .seconds(pause))
+                return Answer(status: 401, body: Array(#"{"code":"unauthorized","detail":"no"}"#.utf8))
+            })
+
+        let value = try? await client.state("/count", as: Int.self)
+
+        #expect(value == (goesOn ? 1 : nil))
+        #expect(made.withLock(\.self) == (goesOn ? 3 : 2))
+    }
+
     @Test("an error of what gives the token ends a call")
     func tokens() async throws {
         struct NoToken: Error {}

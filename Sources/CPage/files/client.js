@@ -82,12 +82,13 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
         let refused
         unfolded(path)
         for (let failures = 0; ; failures++) {
-            let error, credential
+            let error, credential, sent
             try {
                 return await within(longest, signal, async (signal, again) => {
                     const fields = new Headers(given)
                     credential = await authorize(fields, signal)
                     if (refused && refused === credential) await sleep(1, signal), again()
+                    sent = Date.now()
                     // A POST that is redirected can become a GET, whose answer is of something else.
                     const answer = await fetch(base + path,
                         { method, headers: fields, body, signal, cache: "no-store", redirect: "manual" })
@@ -110,8 +111,9 @@ export function connect(url, { token, onConnection, parse = JSON.parse } = {}) {
                 error = caught
             }
             if (isClosed || signal?.aborted || error === thrown.error) throw error
-            if (error.status === 401 && credential && !refused) {
-                // The token can have been replaced while the request was waiting, and a new one counts after a moment.
+            // A token can have ended while the request was waiting, and a new one counts after a moment.
+            const hasEnded = credential !== refused && Date.now() - sent > 1000
+            if (error.status === 401 && credential && (hasEnded || !refused)) {
                 refused = credential
                 continue
             }

@@ -358,6 +358,7 @@ class Store:
             if refused and refused == token:
                 self._closed.wait(1)
             fields = {**headers, "Authorization": f"Bearer {token}"} if token else headers
+            sent = time.monotonic()
             try:
                 answer = self._send(method, path, fields, body, max(0.05, min(longest, end - time.monotonic())))
                 if answer.status < 300 or answer.status == 304:
@@ -373,8 +374,9 @@ class Store:
                 raise _problem(answer)
             except (OSError, http.client.HTTPException, Problem) as caught:
                 error: Exception = caught
-            if isinstance(error, Problem) and error.status == 401 and token and not refused:
-                # The token can have been replaced while the request was waiting, and a new one counts after a moment.
+            # A token can have ended while the request was waiting, and a new one counts after a moment.
+            has_ended = token != refused and time.monotonic() - sent > 1
+            if isinstance(error, Problem) and error.status == 401 and token and (has_ended or not refused):
                 refused = token
                 continue
             if isinstance(error, Problem) and not error.is_passing:

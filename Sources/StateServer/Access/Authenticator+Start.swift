@@ -10,8 +10,8 @@ extension Authenticator {
     /// For a protected server with neither a token nor keys of JSON Web Tokens, it makes a token that allows
     /// everything, keeps its hash in the token file, and logs the token once.
     convenience init(
-        _ settings: Settings, _ file: TokenFile?, places: [ListeningPlace], _ catalogue: Catalogue,
-        now: @escaping @Sendable () -> Instant,
+        _ settings: Settings, _ file: TokenFile?, _ signed: SignedTokens?, places: [ListeningPlace],
+        _ catalogue: Catalogue, now: @escaping @Sendable () -> Instant,
         date: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(SettingsFault) {
         let access = settings.access
@@ -21,13 +21,6 @@ extension Authenticator {
         }
         let watched = file.map { WatchedFile($0.file, decode: $0.entries) }
         var tokens = try file?.read()
-        var signed: SignedTokens?
-        if let keyFile = settings.keyFile {
-            signed = try SignedTokens(keyFile, settings.claimRules, catalogue, date: date, logger: logger)
-            for warning in settings.claimRules.grant?.warnings(in: catalogue) ?? [] {
-                logger.warning("jwt_grant allows less than it says", metadata: ["reason": .string(warning)])
-            }
-        }
         let isOpen = if access == .auto { try settings.isReachedFromHereOnly(places) } else { false }
         if !isOpen, tokens == nil, signed == nil {
             let token = Token()
@@ -52,11 +45,25 @@ extension Authenticator {
         warnWithoutAdministrator()
     }
 
-    /// Throws where a start would refuse the files of the credentials.
-    static func check(_ settings: Settings) throws {
-        guard settings.access != .open else { return }
+    /// Throws where a start would refuse the files of the credentials; returns the faults of the keys that it would leave out.
+    static func check(_ settings: Settings) throws -> [String] {
+        guard settings.access != .open else { return [] }
         _ = try settings.tokenFile?.read()
-        _ = try settings.keyFile?.readAtStart()
+        return try settings.keyFile?.readAtStart()?.faults ?? []
+    }
+
+    /// Makes the authenticator of JSON Web Tokens; nil for a server that takes none.
+    ///
+    /// It needs no journal, so a start that it refuses makes none.
+    static func signedTokens(
+        _ settings: Settings, _ catalogue: Catalogue, date: @escaping @Sendable () -> Timestamp, logger: Logger
+    ) throws(SettingsFault) -> SignedTokens? {
+        guard settings.access != .open, let keyFile = settings.keyFile else { return nil }
+        let signed = try SignedTokens(keyFile, settings.claimRules, catalogue, date: date, logger: logger)
+        for warning in settings.claimRules.grant?.warnings(in: catalogue) ?? [] {
+            logger.warning("jwt_grant allows less than it says", metadata: ["reason": .string(warning)])
+        }
+        return signed
     }
 
     private static func reachable(_ settings: Settings) -> String {

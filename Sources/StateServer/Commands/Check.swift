@@ -8,7 +8,7 @@ struct Check: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         _ = try Program.current.served(Program.current.settings(of: reading))
-        try Authenticator.check(reading.settings)
+        Failure.warn(try Authenticator.check(reading.settings).map { "key left out: \($0)" })
         print("# journal: \(try JournalPlace(reading.settings.data, reading.settings)?.finding ?? "none")")
         for setting in reading.declared {
             let value = "\(setting.key) = \(reading.settings[setting])"

@@ -87,7 +87,7 @@ struct TokenCreate: SettingsCommand {
                 warnings.append(
                     readers.isNone
                         ? "this is the first token: a server on loopback that starts with it asks each client for one"
-                        : "this is the first token: a server on loopback that was open to every client now asks each for a token"
+                        : "this is the first token: a server on loopback without jwt_keys was open to every client, and now asks each for a token"
                 )
             }
             let all = (entries ?? []) + [entry]

@@ -40,6 +40,9 @@ extension RequestHandler {
         if let unreadableReason { lines.append("[-]tokens: \(unreadableReason)") }
         let faults = [authenticator.faults.tokens, authenticator.faults.keys].compactMap(\.self)
         lines += faults.filter { $0 != unreadableReason }.map { "[!]tokens: \($0)" }
+        if unreadableReason == nil, faults.isEmpty, authenticator.isProtected {
+            lines.append("[+]tokens: no fault in their files")
+        }
         func use(_ name: String, _ used: Int, of limit: Int, _ unit: String) {
             lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
         }

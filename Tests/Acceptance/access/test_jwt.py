@@ -375,7 +375,7 @@ def test_a_key_file_that_is_broken_locks_no_client_out_and_shows_and_one_that_is
         return [line for line in verbose.body.decode().splitlines() if "tokens" in line], up["key_file_up"], up["token_file_up"]
 
     expect(ask(server, token).status == 200, "the token is refused")
-    expect(shown() == ([], 1, 1), f"a good file shows: {shown()}")
+    expect(shown() == (["[+]tokens: no fault in their files"], 1, 1), f"a good file shows: {shown()}")
     for content in ['{"keys":', "<html>502 Bad Gateway</html>"]:
         with open(path, "w") as file:
             file.write(content)
@@ -388,7 +388,7 @@ def test_a_key_file_that_is_broken_locks_no_client_out_and_shows_and_one_that_is
     expect(server.log_text().count("keys not read") == 2, server.log_text())
     write_keys(path, *keys.values())
     time.sleep(0.8)
-    expect(shown() == ([], 1, 1), f"a mended file shows: {shown()}")
+    expect(shown() == (["[+]tokens: no fault in their files"], 1, 1), f"a mended file shows: {shown()}")
     os.remove(path)
     time.sleep(0.8)
     expect(ask(server, token).status == 401, "a token without a key file is taken")
@@ -463,12 +463,15 @@ def test_keys_that_cannot_be_used_keep_no_withdrawn_key_in_force(workspace, issu
     server = workspace.server(data="none", jwt_keys=path)
     old = keys["RS256"].sign(claims())
     expect(ask(server, old).status == 200, "the old key is not in force")
-    write_keys(path, *odd_keys(keys), keys["EdDSA"])
+    odd = odd_keys(keys)
+    write_keys(path, *odd, keys["EdDSA"])
     new, end = keys["EdDSA"].sign(claims()), time.monotonic() + 1.5
     while ask(server, new).status != 200:
         expect(time.monotonic() < end, "the new key is not in force")
         time.sleep(0.2)
     expect(ask(server, old).status == 401, "the withdrawn key is in force")
+    read = [json.loads(line) for line in open(server.log) if "keys read" in line][-1]
+    expect((read["keys"], read["skipped"]) == ("1", str(len(odd))), f"{read}")
     # No usable key is no key, too.
     write_keys(path, *odd_keys(keys))
     while ask(server, new).status != 401:
@@ -488,16 +491,24 @@ def test_check_refuses_the_key_files_that_a_start_refuses(workspace, issuer):
         words = [workspace.binary, "check", "--jwt-keys", path, *words]
         return subprocess.run(words, capture_output=True, text=True, timeout=20, env=environment)
 
-    expect(check().returncode == 0, "a good file is refused")
-    write_keys(path, *odd_keys(keys), keys["EdDSA"])
-    expect(check().returncode == 0, "a file with a good key and odd ones is refused")
+    checked = check()
+    expect((checked.returncode, checked.stderr) == (0, ""), f"a good file is refused: {checked}")
+    odd = odd_keys(keys)
+    write_keys(path, *odd, keys["EdDSA"])
+    checked = check()
+    lines = checked.stderr.splitlines()
+    expect(checked.returncode == 0, "a file with a good key and odd ones is refused")
+    expect(len(lines) == len(odd), f"{len(lines)} lines for {len(odd)} odd keys")
+    expect(all(line.startswith(f"Warning: key left out: key {index + 1}") for index, line in enumerate(lines)), f"{lines}")
     for content in ("", "{", "<html>", "[]", '{"keys":[]}', json.dumps({"keys": odd_keys(keys)[:1]}), None):
         if content is None:
             os.remove(path)
         else:
             with open(path, "w") as file:
                 file.write(content)
-        said = start_refusal(workspace, "none", "key file", jwt_keys=path)
+        data = workspace.path("data")
+        said = start_refusal(workspace, data, "key file", jwt_keys=path)
+        expect(not os.path.exists(data), "a start that is refused has made a journal")
         checked = check()
         expect(checked.returncode == 78, f"check ends with {checked.returncode} for {content!r}")
         expect(said.split("the key file")[-1].strip()[:40] in checked.stderr + checked.stdout, f"{said}: {checked.stderr}")

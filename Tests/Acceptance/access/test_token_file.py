@@ -174,7 +174,7 @@ def test_a_path_through_a_file_refuses_the_start(workspace):
 def test_the_first_token_says_what_follows_and_how_to_get_in(workspace):
     server = workspace.server(data=workspace.path("data"))
     code, _, error = tool(workspace, server.data, "create", "--subject", "a", "--read", "/counter")
-    expect(code == 0 and "was open to every client" in error and "token create --all" in error, error)
+    expect(code == 0 and "without jwt_keys was open to every client" in error and "token create --all" in error, error)
     log = lambda: open(server.log).read()
     wait_until(lambda: "the server is no longer open" in log(), "the log says that the server is shut", 2)
     expect("no token can do everything" in log(), log())

@@ -57,6 +57,46 @@ def test_a_token_that_counts_a_moment_later_is_asked_once_more(workspace, client
     expect(found["sent"][1] < 2500, f"the end came after {found['sent'][1]:.0f} ms")
 
 
+# A server that ends waits, and the tokens with them: after so many milliseconds each, and then it answers.
+END_EACH = {
+    javascript: """
+let made = 0
+const sent = [], left = [...given]
+globalThis.fetch = async (target, { headers }) => {
+    sent.push(headers.get("Authorization"))
+    if (left.length === 0) return new Response('"seen"', { headers: { "State-Cursor": "e.0" } })
+    await pause(left.shift())
+    return new Response('{"code":"unauthorized","detail":"no"}', { status: 401 })
+}
+await connect(url, { token: () => `${++made}` }).state().then((value) => print("it", value), ({ code }) => print("it", code))
+print("sent", sent.length, new Set(sent).size)
+""",
+    python: """
+import http.client, itertools, storekeeper
+sent, left, made = [], list(given), itertools.count()
+def send(method, path, headers, body, seconds):
+    sent.append(headers["Authorization"])
+    if left: time.sleep(left.pop(0) / 1000)
+    else: return storekeeper.Answer(200, http.client.HTTPMessage(), b'"seen"')
+    return storekeeper.Answer(401, http.client.HTTPMessage(), b'{"code":"unauthorized","detail":"no"}')
+storekeeper.Store._send = lambda _, *request: send(*request)
+try: show("it", connect(url, token=lambda: str(next(made))).state())
+except Problem as problem: show("it", problem.code)
+show("sent", len(sent), len(set(sent)))
+""",
+}
+
+
+@CLIENTS
+@pytest.mark.parametrize("milliseconds, end, count", [
+    ([1100, 1100, 1100], "seen", 4), ([1100, 0], "unauthorized", 2), ([0, 1100, 0], "unauthorized", 3), ([0, 0], "unauthorized", 2)])
+def test_one_token_after_the_other_can_end_during_the_waits_of_a_loop(workspace, client, milliseconds, end, count):
+    lines = ended(client.start(workspace, 1, END_EACH[client], given=milliseconds))
+
+    found = {name: rest for name, *rest in lines}
+    expect_equal((found["it"], found["sent"]), ([end], [count, count]), "the end, and the requests with their tokens")
+
+
 NEW = {
     javascript: """
 const mine = connect(url, { token: given })
