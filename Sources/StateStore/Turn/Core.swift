@@ -237,6 +237,12 @@ struct Core<State: StateType>: Sendable {
                 if let bytes = made.bytesCount, let tooLarge = refusal(of: bytes, before) { throw tooLarge }
             }
             if pending.transaction.purpose == .dryRun {
+                // A dry run is refused for its schedule and its size as the commit would be.
+                let step = try scheduleStep(pending, context, made, at: time)
+                if limits.commitBytesMax < .max {
+                    let action = try recordedBytes(in: context, pending)
+                    try checkSize(action, scratch.patch.text, step?.recorded)
+                }
                 // The known encodings are those of a state that is dropped.
                 scratch.encodings = KnownTexts()
                 return .wouldCommit(isChange: !scratch.patch.isEmpty, patch: scratch.patch.text)
@@ -331,14 +337,8 @@ struct Core<State: StateType>: Sendable {
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
             action: try recordedBytes(in: context, pending), patch: scratch.patch.text,
             changedPointers: changedPointers, idempotency: record,
-            schedule: step.flatMap { $0.changes.isEmpty ? nil : ScheduleChanges($0.changes) })
-        let bytesCount = commit.action.count + commit.patch.count + (commit.schedule?.json.count ?? 0)
-        guard bytesCount <= limits.commitBytesMax else {
-            throw Rejection(
-                "commit-too-large",
-                "the commit has \(bytesCount) bytes, and the journal takes \(limits.commitBytesMax) at once; nothing was committed, send less at once",
-                kind: .tooLarge)
-        }
+            schedule: step?.recorded)
+        try checkSize(commit.action, commit.patch, commit.schedule)
         next.noteViewVersions(changedPointers: changedPointers, by: context.isRestored ? nil : context.entries)
         if let step { next.schedule = step.schedule }
         let followUps = context.followUps + (step?.followUps ?? [])
@@ -360,6 +360,16 @@ struct Core<State: StateType>: Sendable {
         return Receipt(
             next.cursor, ownID: ownID, isChange: isChange, isReplay: false, types: types,
             representation: representation, scheduled: step?.added ?? [])
+    }
+
+    /// Refuses a commit that is longer than the journal takes at once.
+    private func checkSize(_ action: [UInt8], _ patch: [UInt8], _ schedule: ScheduleChanges?) throws(Rejection) {
+        let bytesCount = action.count + patch.count + (schedule?.json.count ?? 0)
+        guard bytesCount > limits.commitBytesMax else { return }
+        throw Rejection(
+            "commit-too-large",
+            "the commit has \(bytesCount) bytes, and the journal takes \(limits.commitBytesMax) at once; nothing was committed, send less at once",
+            kind: .tooLarge)
     }
 
     /// The schedule behind a commit, or nil if it is as before.
