@@ -134,6 +134,25 @@ struct ClaimsTests {
         #expect(try granted(#"{"sub":"a","exp":2000000,"iss":"i","aud":"x","storekeeper":"all"}"#, grant) == nil)
     }
 
+    @Test("a member that is missing in the grant of a claim allows nothing, whatever the others allow")
+    func missingMembers() throws {
+        let members = [
+            #""read":["*"]"#, #""dispatch":["*"]"#, #""others":true"#, #""operate":true"#, #""fork":true"#,
+        ]
+        func grant(_ members: [String]) throws -> Grant? {
+            let grant = members.joined(separator: ",")
+            return try Claims(Array("{\"sub\":\"a\",\"exp\":2000000,\"storekeeper\":{\(grant)}}".utf8)).storekeeper
+        }
+
+        #expect(try grant(members) == Grant.everything)
+        #expect(try grant(Array(members[..<4]))?.fork == false)
+        for index in members.indices {
+            var fewer = members
+            fewer.remove(at: index)
+            #expect(try grant(fewer)?.isEverything == false)
+        }
+    }
+
     @Test("issuer and audience count where they are set")
     func names() throws {
         let one = claims(#""sub":"a","exp":2000000,"iss":"i","aud":"x""#)
