@@ -388,8 +388,10 @@ struct Core<State: StateType>: Sendable {
         if let restored = context.restored { step.restore(restored.schedule) }
         for request in context.scheduling.all { try step.make(request, domain.action(of:)) }
         let most = limits.scheduleMax
-        let hasRoom = step.schedule.count <= most && step.schedule.bytesCount <= limits.scheduleBytesMax
-        guard hasRoom || step.schedule.bytesCount <= next.schedule.bytesCount else {
+        // Under a limit that was lowered, what does not grow goes on.
+        guard step.schedule.count <= max(most, next.schedule.count),
+            step.schedule.bytesCount <= max(limits.scheduleBytesMax, next.schedule.bytesCount)
+        else {
             throw Rejection(
                 "schedule-full",
                 "this server allows \(most) scheduled actions in \(limits.scheduleBytesMax) bytes, and there is no room for this one; nothing was committed"
