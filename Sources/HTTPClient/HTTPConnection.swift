@@ -41,7 +41,7 @@ package final class HTTPConnection: @unchecked Sendable {
         package var status: Int
         /// The header fields, in their order; names as sent.
         package var fields: [(name: String, value: String)] = []
-        /// The seconds that its field `Retry-After` asks for; 0 without one.
+        /// The seconds that its field `Retry-After` asks for; 0 without one, `Int.max` for more than 64 bits hold.
         package var retryAfter = 0
         /// The body; empty where the caller takes its parts.
         package var body: [UInt8]

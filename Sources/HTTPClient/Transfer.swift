@@ -131,7 +131,7 @@ final class Transfer {
         case CURLE_OK where !isHeadComplete: throw .disconnected(reason: "the connection has ended within the head")
         case CURLE_OK:
             return HTTPConnection.Response(
-                status: status, fields: fields, retryAfter: curl_retry_after(curl, easy), body: body)
+                status: status, fields: fields, retryAfter: retryAfter, body: body)
         case CURLE_OPERATION_TIMEDOUT: throw .timedOut
         case CURLE_WRITE_ERROR: throw .tooLong
         case CURLE_ABORTED_BY_CALLBACK: throw .disconnected(reason: "the connection has ended before the answer")
@@ -141,6 +141,17 @@ final class Transfer {
             throw .unreachable(reason: reason(code))
         default: throw .disconnected(reason: reason(code))
         }
+    }
+
+    /// The seconds that the field `Retry-After` asks for, or 0; where 64 bits do not hold them, the most that they do.
+    private var retryAfter: Int {
+        let seconds = curl_retry_after(curl, easy)
+        // libcurl takes such a number for no number.
+        let isLong = fields.contains { name, value in
+            name.lowercased() == "retry-after" && !value.isEmpty
+                && value.utf8.allSatisfy { (0x30...0x39).contains($0) } && Int(value) == nil
+        }
+        return isLong ? .max : seconds
     }
 
     /// Takes a part of the body; returns false if the body exceeds the limit, or the caller wants no more.

@@ -36,11 +36,17 @@ package struct Preferences: Sendable, Equatable {
                 case "return": returning = returning ?? given.flatMap { Return(rawValue: $0.lowercased()) }
                 case "wait":
                     guard wait == nil else { break }
-                    if let given { wait = Int(given).flatMap { $0 >= 0 ? .seconds($0) : nil } } else { wait = .usual }
+                    if let given { wait = Self.seconds(given) } else { wait = .usual }
                 default: break
                 }
             }
         }
+    }
+
+    /// Reads digits, which are a long wait where an `Int` does not hold them; nil for anything else.
+    private static func seconds(_ text: String) -> Wait? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return .seconds(Int(text) ?? .max)
     }
 
     /// Splits a value at the commas outside quotes.

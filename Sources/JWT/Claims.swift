@@ -26,21 +26,21 @@ package struct Claims: Sendable, Decodable {
     package var aud: Audience?
     /// The grant, or nil for a token that says nothing of this server.
     package var storekeeper: Grant?
-    /// The events of a security event token (RFC 8417), such as a logout, which has the same issuer, audience and subject.
-    var events: JSONValue?
+    /// Whether it is a security event token (RFC 8417), such as a logout, which has the same issuer, audience and subject.
+    var hasEvents: Bool
 
-    private enum CodingKeys: CodingKey { case sub, exp, nbf, iss, aud, storekeeper, events }
+    private enum CodingKeys: String, CodingKey { case sub, exp, nbf, iss, aud, storekeeper, events }
 
+    /// Reads the claims; one that is null has a wrong value, and is not missing.
     package init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         sub = try members.decode(String.self, forKey: .sub)
         exp = try members.decode(Double.self, forKey: .exp)
-        nbf = try members.decodeIfPresent(Double.self, forKey: .nbf)
-        iss = try members.decodeIfPresent(String.self, forKey: .iss)
-        aud = try members.decodeIfPresent(Audience.self, forKey: .aud)
-        // Null is a claim that is no grant: without one, a token may have more.
-        if members.contains(.storekeeper) { storekeeper = try members.decode(Grant.self, forKey: .storekeeper) }
-        events = try members.decodeIfPresent(JSONValue.self, forKey: .events)
+        nbf = try members.decodeMember(Double.self, .nbf)
+        iss = try members.decodeMember(String.self, .iss)
+        aud = try members.decodeMember(Audience.self, .aud)
+        storekeeper = try members.decodeMember(Grant.self, .storekeeper)
+        hasEvents = members.contains(.events)
     }
 
     /// Reads the claims, UTF-8 JSON.
@@ -48,6 +48,13 @@ package struct Claims: Sendable, Decodable {
         do throws(JSONFault) {
             self = try JSON.decode(from: payload, unknownFields: .ignored)
         } catch { throw TokenRefusal(error.pointer.tokens.first ?? "claims", error.detail) }
+    }
+}
+
+extension KeyedDecodingContainer {
+    /// Decodes a member that may be missing, and may not be null, as `decodeIfPresent` allows.
+    func decodeMember<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
+        try contains(key) ? decode(type, forKey: key) : nil
     }
 }
 
@@ -75,7 +82,7 @@ package struct ClaimRules: Sendable {
         func require(_ isGood: Bool, _ claim: String, _ expected: String) throws(TokenRefusal) {
             if !isGood { throw TokenRefusal(claim, expected) }
         }
-        try require(claims.events == nil, "events", "none: the token tells of an event, such as a logout")
+        try require(!claims.hasEvents, "events", "none: the token tells of an event, such as a logout")
         try require(
             issuer == nil || ExactText(optional: issuer) == ExactText(optional: claims.iss), "iss", issuer ?? "any")
         try require(audience.map { has(claims.aud, $0) } ?? true, "aud", audience ?? "any")

@@ -43,7 +43,7 @@ package struct SignedToken: Sendable {
             throw TokenRefusal("alg", VerificationKey.Algorithm.names)
         }
         // A server that does not know an extension must refuse it.
-        guard fields.crit == nil else { throw TokenRefusal("crit", "none") }
+        guard !fields.hasCrit else { throw TokenRefusal("crit", "none") }
         guard Self.isOfKind(fields.typ) else { throw TokenRefusal("typ", "none, JWT or at+jwt") }
         self.algorithm = algorithm
         keyID = fields.kid
@@ -61,7 +61,18 @@ package struct SignedToken: Sendable {
         var alg: String
         var kid: String?
         var typ: String?
-        var crit: [String]?
+        /// Whether the header has `crit`, whatever its value is.
+        var hasCrit: Bool
+
+        private enum CodingKeys: String, CodingKey { case alg, kid, typ, crit }
+
+        init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            alg = try members.decode(String.self, forKey: .alg)
+            kid = try members.decodeMember(String.self, .kid)
+            typ = try members.decodeMember(String.self, .typ)
+            hasCrit = members.contains(.crit)
+        }
     }
 
     /// The keys that may have signed the token.

@@ -117,6 +117,21 @@ struct LostConnectionTests {
         #expect(try client.perform(server.request).body == Array("body".utf8))
     }
 
+    @Test(
+        "a pause that 64 bits do not hold is the longest one",
+        arguments: [
+            ("3", 3), ("9223372036854775807", 3600), ("9223372036854775808", 3600), ("99999999999999999999", 3600),
+            ("00000000000000000003", 3), ("soon", 0), ("", 0),
+        ])
+    func pauses(text: String, secondsOfHour: Int) throws {
+        let answer = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: \(text)\r\nContent-Length: 0\r\n\r\n"
+        let server = try ClosingServer(staysThere: true, sends: Array(answer.utf8))
+        let client = try HTTPConnection()
+        _ = try client.perform(server.request)
+
+        #expect(try min(client.perform(server.request).retryAfter, 3600) == secondsOfHour)
+    }
+
     @Test("a server that was never reached is unreachable")
     func unreachable() throws {
         let server = try ClosingServer(staysThere: false)

@@ -16,6 +16,7 @@ struct PreferencesTests {
             ("return=minimal,wait=25", .seconds(25)),
             ("wait=10, wait=20", .seconds(10)),
             ("wait, wait=20", .usual),
+            ("wait=99999999999999999999", .seconds(.max)),
         ] as [(String, Preferences.Wait)])
     func wait(value: String, expected: Preferences.Wait) {
         #expect(Preferences([value]).wait == expected)
@@ -24,7 +25,7 @@ struct PreferencesTests {
     @Test(
         "an unknown or invalid preference is ignored",
         arguments: [
-            "", ",", ";", "=", "wait=", "wait=-1", "wait=soon", "wait=1.5", "wait=99999999999999999999", "waiting=5",
+            "", ",", ";", "=", "wait=", "wait=-1", "wait=soon", "wait=1.5", "wait=+5", "wait=1e2", "waiting=5",
             "return",
             "return=", "return=all", #"note="return=minimal, wait=5""#, #"note="a\", wait=5""#,
         ])

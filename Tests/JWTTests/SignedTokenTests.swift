@@ -34,7 +34,8 @@ struct SignedTokenTests {
             #"{"alg":"RS256","crit":[]}"#, #"{"alg":"RS256","typ":"logout+jwt"}"#, #"{"alg":"RS256","typ":"dpop+jwt"}"#,
             #"{"alg":"RS256","kid":1}"#, #"{"alg":"RS256"} x"#, #"{"alg":"RS256","alg":"RS256"}"#,
             #"{"alg":"RS256","kid":"a","kid":"b"}"#, #"{"alg":"none","alg":"RS256"}"#,
-            #"{"alg":"RS256","typ":"secevent+jwt"}"#,
+            #"{"alg":"RS256","typ":"secevent+jwt"}"#, #"{"alg":"RS256","crit":null}"#, #"{"alg":"RS256","crit":{}}"#,
+            #"{"alg":"RS256","typ":null}"#, #"{"alg":"RS256","kid":null}"#, #"{"alg":null}"#,
         ])
     func refused(header: String) {
         #expect(throws: TokenRefusal.self) { try SignedToken(token(header)) }
@@ -135,6 +136,25 @@ struct ClaimsTests {
         #expect(try granted(#"{"sub":"a","exp":2000000,"iss":"i","aud":"x","storekeeper":null}"#, grant) == nil)
     }
 
+    @Test("a member that is missing in the grant of a claim allows nothing, whatever the others allow")
+    func missingMembers() throws {
+        let members = [
+            #""read":["*"]"#, #""dispatch":["*"]"#, #""others":true"#, #""operate":true"#, #""fork":true"#,
+        ]
+        func grant(_ members: [String]) throws -> Grant? {
+            let grant = members.joined(separator: ",")
+            return try Claims(Array("{\"sub\":\"a\",\"exp\":2000000,\"storekeeper\":{\(grant)}}".utf8)).storekeeper
+        }
+
+        #expect(try grant(members) == Grant.everything)
+        #expect(try grant(Array(members[..<4]))?.fork == false)
+        for index in members.indices {
+            var fewer = members
+            fewer.remove(at: index)
+            #expect(try grant(fewer)?.isEverything == false)
+        }
+    }
+
     @Test("issuer and audience count where they are set")
     func names() throws {
         let one = claims(#""sub":"a","exp":2000000,"iss":"i","aud":"x""#)
@@ -166,8 +186,12 @@ struct ClaimsTests {
             #"{"sub":"a","exp":"2000000","storekeeper":{}}"#, #"{"sub":17,"exp":2000000,"storekeeper":{}}"#,
             #"{"sub":"a","exp":2000000,"storekeeper":{"read":"/"}}"#,
             #"{"sub":"a","exp":2000000,"storekeeper":{"operate":1}}"#, #"{"sub":"a","exp":2000000,"storekeeper":"*"}"#,
-            #"{"sub":"a","exp":2000000,"aud":17,"storekeeper":{}}"#, #"{"sub":"a","exp":2000000,"storekeeper":null}"#,
-            "[]", "null", "", "Zm9v",
+            #"{"sub":"a","exp":2000000,"aud":17,"storekeeper":{}}"#,
+            #"{"sub":"a","exp":2000000,"aud":null,"storekeeper":{}}"#,
+            #"{"sub":"a","exp":2000000,"iss":null,"storekeeper":{}}"#,
+            #"{"sub":"a","exp":2000000,"nbf":null,"storekeeper":{}}"#, #"{"sub":"a","exp":2000000,"storekeeper":null}"#,
+            #"{"sub":null,"exp":2000000,"storekeeper":{}}"#, #"{"sub":"a","exp":null,"storekeeper":{}}"#, "[]",
+            "null", "", "Zm9v",
         ])
     func types(json: String) {
         #expect(throws: TokenRefusal.self) { try Claims(Array(json.utf8)) }
@@ -196,6 +220,7 @@ struct ClaimsTests {
         #expect(try end(claims(#""sub":"a","exp":2000000,"events":\#(logout)"#)) == nil)
         #expect(try end(claims(#""sub":"a","exp":2000000,"events":{}"#)) == nil)
         #expect(try end(claims(#""sub":"a","exp":2000000,"events":[]"#)) == nil)
+        #expect(try end(claims(#""sub":"a","exp":2000000,"events":null"#)) == nil)
         #expect(try end(claims(#""sub":"a","exp":2000000,"event":{}"#)) != nil)
     }
 

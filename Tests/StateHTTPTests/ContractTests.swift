@@ -301,7 +301,9 @@ struct ContractTests {
 
     @Test(
         "a limit of changes is cut at its maximum",
-        arguments: [(nil, 100), ("1", 1), ("1000", 1000), ("1001", 1000)])
+        arguments: [
+            (nil, 100), ("1", 1), ("1000", 1000), ("1001", 1000), ("18446744073709551616", 1000), ("1e2", 100),
+        ])
     func limit(asked: String?, given: Int) throws {
         let answer = try answer(Request(target: "/v1/changes?since=now\(asked.map { "&limit=\($0)" } ?? "")"))
 
@@ -358,7 +360,18 @@ struct ContractTests {
             ("state?wait=+1", 400), ("state?wait=01", 400), ("state?wait=1e400", 400), ("state?wait=0.25", nil),
             ("state?version=00", 400), ("state?version=-0", 400), ("state?version=%2B7", 400), ("state?version=7", nil),
             ("state?version=0", nil), ("state?wait=1&debounce=%2B5", 400), ("state?wait=1&debounce=05", 400),
-            ("state?wait=1&debounce=5", nil),
+            ("state?wait=1&debounce=5", nil), ("state?wait=1&debounce=1e2", nil), ("state?wait=1&debounce=1e5", 400),
+            ("state?wait=1&debounce=0.5", 400), ("state?wait=1&debounce=18446744073709551616", 400),
+            ("state?limit=01", 400), ("state?limit=1e2", nil), ("state?limit=5.0", nil), ("state?limit=1e400", 400),
+            ("state?limit=18446744073709551616", 400), ("state?limit=", 400), ("state?offset=00", 400),
+            ("changes?since=now&limit=01", 400), ("changes?since=now&limit=1e2", nil),
+            ("changes?since=now&limit=+1", 400), ("changes?since=now&limit=0.5", 400),
+            ("changes?since=now&limit=0e5", 400), ("changes?since=now&limit=1e400", 400),
+            ("changes?since=now&limit=18446744073709551616", nil), ("schedule?limit=01", 400),
+            ("schedule?limit=18446744073709551616", nil), ("schedule?limit=1e2", nil),
+            ("streams/commits?offset=now&live=long-poll&cursor=1e300", 400),
+            ("streams/commits?offset=now&live=long-poll&cursor=1000000000000000", 400),
+            ("state?version=9007199254740993.0", 409), ("state?version=18446744073709551616", 409),
         ] as [(String, Int?)])
     func numbers(target: String, status: Int?) throws {
         let answer = try answer(Request(target: "/v1/\(target)"))

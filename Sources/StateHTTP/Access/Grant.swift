@@ -43,9 +43,7 @@ package struct Grant: Sendable, Hashable, Codable {
         dispatch = try members.decodeIfPresent([String].self, forKey: .dispatch) ?? []
         others = try members.decodeIfPresent(Bool.self, forKey: .others) ?? false
         operate = try members.decodeIfPresent(Bool.self, forKey: .operate) ?? false
-        // A file of an older program does not have it; what allowed everything then does so now.
-        let allowedEverything = read.contains("*") && dispatch.contains("*") && others && operate
-        fork = try members.decodeIfPresent(Bool.self, forKey: .fork) ?? allowedEverything
+        fork = try members.decodeIfPresent(Bool.self, forKey: .fork) ?? false
     }
 
     /// The first entry that a new grant must not have, in a sentence, or nil: also one that is spelled well and allows nothing.

@@ -114,7 +114,8 @@ extension Contract {
     ) throws(Problem) -> DurableRead {
         var cursor: UInt64?
         if let text = try parameters.text("cursor") {
-            guard text.utf8.count <= 15, let number: UInt64 = Parameters.wholeNumber(text) else {
+            // The answer names a later one, which has to fit 64 bits.
+            guard let number: UInt64 = Parameters.wholeNumber(text), number < 1_000_000_000_000_000 else {
                 throw Problem(
                     .badRequest, "bad-parameter", "cursor must be the last answer's Stream-Cursor, a whole number")
             }

@@ -65,9 +65,7 @@ extension Contract {
     /// The most commits that a client asks for, if it says so.
     func limit(_ parameters: Parameters) throws(Problem) -> Int? {
         guard let text = try parameters.text("limit") else { return nil }
-        // A number of any length is valid; the server cuts what is above the limit.
-        let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
-        guard let limit = digits ? Int(text) ?? .max : nil, limit > 0 else {
+        guard let limit: Int = Parameters.wholeNumber(text), limit > 0 else {
             throw Problem(.badRequest, "bad-parameter", "limit must be a whole number above 0")
         }
         return min(limit, limits.changesLimitMax)

@@ -53,10 +53,14 @@ struct Parameters {
         }
     }
 
-    /// Reads digits without a sign and without leading zeros; nil for anything else.
+    /// Reads a whole number without a sign as JSON spells it, so that 1e2 is 100; nil for anything else.
+    ///
+    /// A number that the type does not hold is the greatest one that it does: it is above every limit.
     static func wholeNumber<Number: FixedWidthInteger>(_ text: String) -> Number? {
-        let isPlain = text.utf8.allSatisfy { (0x30...0x39).contains($0) } && (text == "0" || !text.hasPrefix("0"))
-        return isPlain ? Number(text) : nil
+        guard let number = Self.number(text), number.isFinite, number == number.rounded() else { return nil }
+        // A Double does not have every whole number of 64 bits.
+        let isPlain = text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        return (isPlain ? Number(text) : Number(exactly: number)) ?? Number.max
     }
 
     /// Reads a number without a sign as JSON spells it; nil for anything else.

@@ -41,6 +41,8 @@ struct TokenFile: Sendable {
         var expires: String?
         var grant: Grant
 
+        private enum CodingKeys: String, CodingKey { case id, subject, hash, created, expires, grant }
+
         /// Whether the members have the same bytes: two spellings of a name are two names.
         static func == (left: Entry, right: Entry) -> Bool {
             left.expires == right.expires
@@ -99,6 +101,23 @@ struct TokenFile: Sendable {
 }
 
 extension TokenFile.Entry {
+    private enum GrantKeys: String, CodingKey { case fork }
+
+    /// Reads an entry; a token of an older program that allowed everything allows forks, which that program did not know.
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        id = try members.decode(String.self, forKey: .id)
+        subject = try members.decode(String.self, forKey: .subject)
+        hash = try members.decode(String.self, forKey: .hash)
+        created = try members.decode(String.self, forKey: .created)
+        expires = try members.decodeIfPresent(String.self, forKey: .expires)
+        grant = try members.decode(Grant.self, forKey: .grant)
+        guard try !members.nestedContainer(keyedBy: GrantKeys.self, forKey: .grant).contains(.fork) else { return }
+        var whole = grant
+        whole.fork = true
+        if whole.isEverything { grant = whole }
+    }
+
     /// When it ends; nil for never.
     var end: Timestamp? { expires.flatMap { RFC3339.milliseconds($0) }.map { Timestamp(milliseconds: $0) } }
 

@@ -61,6 +61,8 @@ struct ScheduleStep {
     let client: String?
     private(set) var schedule: ActionSchedule
     private(set) var changes: [ScheduleChange] = []
+    /// The changes as a commit has them; nil for none.
+    var recorded: ScheduleChanges? { changes.isEmpty ? nil : ScheduleChanges(changes) }
     private(set) var followUps: [FollowUp] = []
     /// The names and the times of what it has added.
     private(set) var added: [ScheduledAction] = []

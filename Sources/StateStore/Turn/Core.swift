@@ -233,6 +233,12 @@ struct Core<State: StateType>: Sendable {
                 if let bytes = made.bytesCount, let tooLarge = refusal(of: bytes, before) { throw tooLarge }
             }
             if pending.transaction.purpose == .dryRun {
+                // A dry run is refused for its schedule and its size as the commit would be.
+                let step = try scheduleStep(pending, context, made, at: time)
+                if limits.commitBytesMax < .max {
+                    let action = try recordedBytes(in: context, pending)
+                    try checkSize(action, patch.text, step?.recorded)
+                }
                 // The known encodings are those of a state that is dropped.
                 encodings = KnownTexts()
                 return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text)
@@ -318,14 +324,8 @@ struct Core<State: StateType>: Sendable {
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
             action: try recordedBytes(in: context, pending), patch: patch.text,
             changedPointers: changedPointers, idempotency: record,
-            schedule: step.flatMap { $0.changes.isEmpty ? nil : ScheduleChanges($0.changes) })
-        let bytesCount = commit.action.count + commit.patch.count + (commit.schedule?.json.count ?? 0)
-        guard bytesCount <= limits.commitBytesMax else {
-            throw Rejection(
-                "commit-too-large",
-                "the commit has \(bytesCount) bytes, and the journal takes \(limits.commitBytesMax) at once; nothing was committed, send less at once",
-                kind: .tooLarge)
-        }
+            schedule: step?.recorded)
+        try checkSize(commit.action, commit.patch, commit.schedule)
         next.noteViewVersions(changedPointers: changedPointers, by: context.isRestored ? nil : context.entries)
         if let step { next.schedule = step.schedule }
         let followUps = context.followUps + (step?.followUps ?? [])
@@ -349,6 +349,16 @@ struct Core<State: StateType>: Sendable {
             representation: representation, scheduled: step?.added ?? [])
     }
 
+    /// Refuses a commit that is longer than the journal takes at once.
+    private func checkSize(_ action: [UInt8], _ patch: [UInt8], _ schedule: ScheduleChanges?) throws(Rejection) {
+        let bytesCount = action.count + patch.count + (schedule?.json.count ?? 0)
+        guard bytesCount > limits.commitBytesMax else { return }
+        throw Rejection(
+            "commit-too-large",
+            "the commit has \(bytesCount) bytes, and the journal takes \(limits.commitBytesMax) at once; nothing was committed, send less at once",
+            kind: .tooLarge)
+    }
+
     /// The schedule behind a commit, or nil if it is as before.
     private func scheduleStep(
         _ pending: PendingTransaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>, at time: Timestamp
@@ -365,8 +375,10 @@ struct Core<State: StateType>: Sendable {
         if let restored = context.restored { step.restore(restored.schedule) }
         for request in context.scheduling.all { try step.make(request, domain.action(of:)) }
         let most = limits.scheduleMax
-        let hasRoom = step.schedule.count <= most && step.schedule.bytesCount <= limits.scheduleBytesMax
-        guard hasRoom || step.schedule.bytesCount <= next.schedule.bytesCount else {
+        // Under a limit that was lowered, what does not grow goes on.
+        guard step.schedule.count <= max(most, next.schedule.count),
+            step.schedule.bytesCount <= max(limits.scheduleBytesMax, next.schedule.bytesCount)
+        else {
             throw Rejection(
                 "schedule-full",
                 "this server allows \(most) scheduled actions in \(limits.scheduleBytesMax) bytes, and there is no room for this one; nothing was committed"

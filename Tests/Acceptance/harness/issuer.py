@@ -70,9 +70,9 @@ def sign_with_secret(secret, claims, **header):
     return head + "." + encode(hmac.digest(secret, head.encode(), hashlib.sha256))
 
 
-def claims(subject="ci", seconds=600, read=("*",), dispatch=("*",), others=True, operate=True, **further):
+def claims(subject="ci", seconds=600, read=("*",), dispatch=("*",), others=True, operate=True, fork=True, **further):
     """The claims of a token that is good for some seconds; a claim that is None is left out."""
-    grant = {"read": list(read), "dispatch": list(dispatch), "others": others, "operate": operate}
+    grant = {"read": list(read), "dispatch": list(dispatch), "others": others, "operate": operate, "fork": fork}
     made = {"sub": subject, "exp": int(time.time()) + seconds, "storekeeper": grant} | further
     return {name: value for name, value in made.items() if value is not None}
 

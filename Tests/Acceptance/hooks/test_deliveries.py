@@ -369,9 +369,11 @@ def test_a_file_of_hooks_with_a_fault_is_named_and_changes_nothing(workspace):
         ("-5", 0, 2.5),
         ("soon", 0, 2.5),
         (lambda: email.utils.formatdate(time.time() + 100, usegmt=True), 50, 101),
-        # More than 64 bits are no number.
-        ("99999999999999999999", 0, 2.5),
         ("9223372036854775807", 3500, 3601),
+        # More than 64 bits hold is a long time as well, and leading zeros make none.
+        ("9223372036854775808", 3500, 3601),
+        ("99999999999999999999", 3500, 3601),
+        ("00000000000000000000003", 2.9, 30),
     ],
 )
 def test_a_receiver_says_when_to_come_again(workspace, after, least, most):

@@ -43,6 +43,8 @@ def test_an_address_that_fills_its_share_leaves_the_rest_to_others(workspace, at
         expect_equal({(line["status"], line["code"]) for line in refused}, {(429, "schedule-full")}, "the refusals")
         again = hostile.post(ATTACKS[attack](1000))
         expect_equal((again.status, again.fields["retry-after"]), (429, "60"), again.body)
+        dry_run = hostile.post(ATTACKS[attack](1000), target="/v1/actions?dry-run")
+        expect_equal((dry_run.status, dry_run.json["code"]), (429, "schedule-full"), "a dry run of the same")
         for number in range(99):
             answer = innocent.post(action("document/set", {"path": f"/i/{number}", "value": 1, "ttl": 60}))
             expect_equal(answer.status, 200, f"an innocent client: {answer.body}")

@@ -147,6 +147,21 @@ struct TokenEndTests {
         try file.change { $0 = [wrong] }
         #expect(throws: SettingsFault.self) { try file.read() }
     }
+
+    @Test("a token of a program that knew no forks allows them where it allowed everything, and no other one does")
+    func olderPrograms() throws {
+        let file = try Place().file
+        func forks(_ grant: String) throws -> Bool? {
+            let entry = #"{"id":"t1","subject":"a","hash":"sha256:00","created":"","grant":\#(grant)}"#
+            return try file.entries(in: Data(#"{"tokens":[\#(entry)]}"#.utf8))?.first?.grant.fork
+        }
+        let all = #""read":["*"],"dispatch":["*"],"others":true,"operate":true"#
+
+        #expect(try forks("{\(all)}") == true)
+        #expect(try forks("{\(all),\"fork\":false}") == false)
+        #expect(try forks("{\(all),\"fork\":true}") == true)
+        #expect(try forks(#"{"read":["*"],"dispatch":["*"],"others":true}"#) == false)
+    }
 }
 
 @Suite("A token that the server does not know yet", .timeLimit(.minutes(5)))

@@ -330,6 +330,13 @@ struct ScheduleTests {
         #expect(store.submitNow(.of(Ticker.Later(text: "d", milliseconds: 5))).rejection?.code == "schedule-full")
         #expect(store.submitNow(try scheduled(Ticker.Note(text: "B"), after: 2, name: "b")).receipt != nil)
         #expect(store.latest.schedule.count == 2)
+        // More actions are too many, also where they have fewer bytes.
+        let long = String(repeating: "x", count: 5000)
+        #expect(store.submitNow(try scheduled(Ticker.Note(text: long), after: 2, name: "b")).receipt != nil)
+        let more = try ["x", "y"].flatMap { try scheduled(Ticker.Note(text: $0), after: 1, name: $0).items }
+        let swap = Transaction([Transaction.Item(StoreUnschedule(name: "b"))] + more, form: .batch)
+        #expect(store.submitNow(swap).rejection?.code == "schedule-full")
+        #expect(store.latest.schedule.count == 2)
     }
 }
 
@@ -543,6 +550,26 @@ struct RestoredScheduleTests {
         #expect(store.version == version)
     }
 
+    @Test("a restore brings back what belongs to the state whoever's share it is, and its owner then adds nothing")
+    func beyondShare() throws {
+        var limits = StoreLimits()
+        limits.scheduleMax = 8
+        let store = try Store.ticker(wall, limits: limits)
+        for name in ["a", "b"] { _ = store.submitNow(later(name, 9000)) }
+        let past = store.latest
+        for name in ["a", "b"] {
+            _ = store.submitNow(Transaction([.init(Ticker.Forget(name: name))], subject: "ada"))
+            let own = try scheduled(Ticker.Note(text: name), after: 5, name: "own \(name)", by: "ada")
+            #expect(store.submitNow(own).receipt != nil)
+        }
+
+        #expect(try restore(past, in: store).receipt != nil)
+
+        #expect(store.latest.schedule.count == 4)
+        #expect(store.submitNow(later("c", 9000)).rejection?.kind == .tooMany)
+        #expect(store.submitNow(later("c", 9000, by: "bob")).receipt != nil)
+    }
+
     @Test("a fork has what its commits schedule, without those that it leaves out, and what it has comes back with it")
     func forks() throws {
         let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: Ticker.State()))
@@ -704,6 +731,8 @@ struct ReducerScheduleTests {
         let store = try Store.ticker(wall)
 
         #expect(store.submitNow(.of(Ticker.After(delay: delay))).rejection?.code == "bad-schedule")
+        let dryRun = Transaction.of(Ticker.After(delay: delay), purpose: .dryRun)
+        #expect(store.dryRun([dryRun]).first?.rejection?.code == "bad-schedule")
         #expect(store.submitNow(.of(Ticker.After(delay: .zero - delay))).receipt != nil)
         #expect(store.submitNow(.of(Ticker.At(milliseconds: .max, name: nil))).rejection?.code == "bad-schedule")
         #expect(store.submitNow(.of(Ticker.At(milliseconds: .min, name: nil))).receipt != nil)

@@ -54,6 +54,16 @@ struct DryRunTests {
         #expect(store.version == 1)
     }
 
+    @Test("a dry run of a commit that is longer than the journal takes is refused as the commit is")
+    func tooLong() throws {
+        var limits = StoreLimits()
+        limits.commitBytesMax = 20
+        let store = try store(limits: limits)
+
+        #expect(store.submitNow(.of(Sample.Add(amount: 1))).rejection?.code == "commit-too-large")
+        #expect(store.dryRun([add(1)]).map(text) == ["commit-too-large"])
+    }
+
     @Test("a dry run does not wait for a turn that is being computed")
     func beside() throws {
         let (began, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
