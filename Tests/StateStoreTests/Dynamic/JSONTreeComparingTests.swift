@@ -30,7 +30,7 @@ struct JSONTreeComparingTests {
         arguments: ["array", "object", "array of objects", "object of objects"], [1000, 1001])
     func limit(kind: String, changed: Int) throws {
         func tree(_ changed: Int) -> JSONTree {
-            JSONTree(["many": Self.value(kind, 3000, changed: changed), "n": .integer(Int64(changed))])
+            JSONTree(["many": Self.value(kind, 1500, changed: changed), "n": .integer(Int64(changed))])
         }
 
         let operations = try Self.patch(tree(0), tree(changed))
