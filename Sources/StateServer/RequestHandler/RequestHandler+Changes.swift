@@ -61,27 +61,28 @@ extension RequestHandler {
         }
     }
 
-    /// Looks for commits that pass a filter for a second, in turn with the slow reads of other clients.
+    /// Looks for commits that pass a filter for a second of processor time, in turn with the slow reads of other clients, and
+    /// for ten seconds at most.
     private func search(
         _ request: ChangesRequest, from start: Version, _ exchange: Exchange,
         _ look: @escaping @Sendable (ChangesQuery) throws -> ChangesPage?
     ) -> Reply {
-        let search = Mutex<ChangesPage?>(nil)
-        let (end, whole) = (schedule.now() + .seconds(1), request.query(since: start))
+        let search = Mutex<(found: ChangesPage?, left: Duration)>((nil, .seconds(1)))
+        let (end, whole) = (schedule.now() + .seconds(10), request.query(since: start))
         return reading(exchange, request.requestID) { [self] in
-            let found = search.withLock(\.self)
-            var rest = whole
+            let (begun, (found, left)) = (Schedule.processorTime(), search.withLock(\.self))
+            var query = whole
             if let found {
-                rest.since = found.next
-                (rest.limit, rest.weightMax) = (whole.limit - found.commits.count, whole.weightMax - found.weight)
+                query.since = found.next
+                (query.limit, query.weightMax) = (whole.limit - found.commits.count, whole.weightMax - found.weight)
             }
             do {
-                var page = try look(rest)
+                var page = try look(query)
                 page?.commits.insert(contentsOf: found?.commits ?? [], at: 0)
                 guard let page, page.isMore, page.commits.count < whole.limit, page.weight < whole.weightMax,
-                    schedule.now() < end
+                    case let rest = left - (Schedule.processorTime() - begun), rest > .zero, schedule.now() < end
                 else { return try response(to: request, page ?? found, since: start) }
-                search.withLock { $0 = page }
+                search.withLock { $0 = (page, rest) }
                 return nil
             } catch {
                 // The next page begins at what cannot be read, and reports it.
