@@ -80,17 +80,15 @@ struct Mailbox: Sendable {
     /// Where the turns before were long, the turn has some of them only, in turn from each client. The last turn of a closed
     /// mailbox has all.
     ///
-    /// - Returns: the transactions, how many of them the turn may have, and whether the processor time of their turn has to be noted
-    ///   by ``note(_:of:)``. Where they are more, the caller puts the rest back: see ``TakenTransactions/removeRest()``.
+    /// - Returns: the transactions, and whether the processor time of their turn has to be noted by ``note(_:of:)``. The caller
+    ///   puts back what the turn may not have: see ``TakenTransactions/removeRest()``.
     mutating func takeTurn() -> TakenTransactions {
         (isTurnDue, isSlow) = (false, false)
-        let isLong = waiting.count > rule.countMax && !isClosed
         inFlightCount += waiting.count
         itemsCount = 0
-        let isMeasured = rule.isMeasured(waiting)
-        return TakenTransactions(
-            transactions: exchange(&waiting, with: []), countMax: isLong ? rule.countMax : .max,
-            isMeasured: isMeasured)
+        var rule = rule
+        if isClosed { rule.endBound() }
+        return TakenTransactions(transactions: exchange(&waiting, with: []), rule: rule)
     }
 
     /// Puts transactions that a turn has not had in front of the newer ones.
@@ -115,30 +113,42 @@ struct Mailbox: Sendable {
 
 struct TakenTransactions {
     private(set) var transactions: [PendingTransaction]
-    private let countMax: Int
+    private let rule: TurnRule
     let isMeasured: Bool
 
-    init(transactions: [PendingTransaction], countMax: Int, isMeasured: Bool) {
+    init(transactions: [PendingTransaction], rule: TurnRule) {
         self.transactions = transactions
-        self.countMax = countMax
-        self.isMeasured = isMeasured
+        self.rule = rule
+        isMeasured = rule.isMeasured(transactions)
     }
 
-    /// Keeps the first transaction of each client, then the second one of each, and so on, as many as the turn may
-    /// have.
+    /// Keeps the first transaction of each client, then the second one of each, and so on, as many slow ones as the turn may
+    /// have, and every other one that has none of its client before it.
     ///
     /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
     /// O(n log n) in the number of transactions, so that no caller has the mailbox's lock.
     mutating func removeRest() -> [PendingTransaction] {
-        guard transactions.count > countMax else { return [] }
+        guard transactions.count > rule.countMax else { return [] }
         var counts: [String?: Int] = [:]
         let ranks = transactions.map { pending in
             counts[pending.client, default: 0] += 1
             return counts[pending.client, default: 0]
         }
         let order = transactions.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
-        let rest = order.dropFirst(countMax).map { transactions[$0] }
-        transactions = order.prefix(countMax).map { transactions[$0] }
+        var (kept, rest, slowCount): ([PendingTransaction], [PendingTransaction], Int) = ([], [], 0)
+        var waiting: Set<String?> = []
+        for index in order {
+            let pending = transactions[index]
+            let isSlow = rule.isSlow(pending.transaction)
+            if waiting.contains(pending.client) || isSlow && slowCount >= rule.countMax {
+                waiting.insert(pending.client)
+                rest.append(pending)
+            } else {
+                if isSlow { slowCount += 1 }
+                kept.append(pending)
+            }
+        }
+        transactions = kept
         return rest
     }
 }
@@ -151,10 +161,11 @@ struct TakenTransactions {
 /// that is known as slow, while no turn is scheduled on the queue.
 ///
 /// The cost is processor time, because a thread of a busy machine stands still now and then. To ask for it costs as much as
-/// a small transaction: only turns with a type that has been in a turn of much time by the clock are measured.
+/// a small transaction: only turns with a long transaction, or with a type that has been in a turn of much time by the clock,
+/// are measured.
 ///
-/// A turn that was long also bounds the turns behind it, so that the transactions of one client cannot make those of others
-/// wait for long again and again. A turn has one transaction at least, and a transaction cannot be divided.
+/// A turn that was long also bounds the slow transactions of the turns behind it, so that those of one client cannot make others
+/// wait for long again and again. A turn has one slow transaction at least, and a transaction cannot be divided.
 struct TurnRule: Sendable {
     enum Place {
         /// On the thread of the caller, who waits for it.
@@ -179,6 +190,7 @@ struct TurnRule: Sendable {
     /// A bound that is higher says nothing.
     private static let boundMax = 1024
 
+    /// How many slow transactions a turn may have.
     private(set) var countMax = Int.max
     private var shortTurnsCount = 0
     /// By type; an action of no known type has the empty one.
@@ -194,6 +206,8 @@ struct TurnRule: Sendable {
 
     mutating func endScheduledTurn() { scheduledCount -= 1 }
 
+    mutating func endBound() { countMax = .max }
+
     /// Whether a loop runs no turn with this transaction: it is long, or of a slow type.
     func isSlow(_ transaction: Transaction) -> Bool {
         transaction.isLong || !habits.isEmpty && Self.types(of: transaction).contains { habits[$0]?.isSlow ?? false }
@@ -201,9 +215,11 @@ struct TurnRule: Sendable {
 
     /// Whether the processor time of a turn of these transactions has to be measured.
     func isMeasured(_ transactions: [PendingTransaction]) -> Bool {
-        guard !habits.isEmpty else { return countMax != .max }
-        return countMax != .max
-            || transactions.contains { Self.types(of: $0.transaction).contains { habits[$0] != nil } }
+        countMax != .max
+            || transactions.contains { pending in
+                pending.transaction.isLong
+                    || !habits.isEmpty && Self.types(of: pending.transaction).contains { habits[$0] != nil }
+            }
     }
 
     /// Notes a turn that took long by the clock.
@@ -214,6 +230,7 @@ struct TurnRule: Sendable {
     /// Notes the processor time of a turn.
     mutating func adapt(to duration: Duration, of transactions: [PendingTransaction]) {
         let isLong = duration > Self.longTime
+        let slowCount = transactions.count { isSlow($0.transaction) }
         for type in Self.typesToLearn(of: transactions) {
             if isLong {
                 habits[type] = Habit(isSlow: true)
@@ -222,7 +239,7 @@ struct TurnRule: Sendable {
                 habits[type] = habit.shortTurnsLeft > 0 ? habit : nil
             }
         }
-        adaptBound(to: duration, of: transactions.count)
+        adaptBound(to: duration, of: slowCount > 0 ? slowCount : transactions.count)
     }
 
     private mutating func adaptBound(to duration: Duration, of count: Int) {

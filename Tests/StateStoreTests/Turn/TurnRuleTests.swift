@@ -100,6 +100,28 @@ struct TurnRuleTests {
         #expect(!rule.isSlow(pending(1)[0].transaction))
     }
 
+    @Test("a turn behind a long one has one slow transaction, and each short one that has none of its client before it")
+    func shorts() {
+        func named(_ names: [String]) -> [PendingTransaction] {
+            names.map { name in
+                let bytes = name.contains("L") ? 65_537 : 10
+                let item = Transaction.Item(
+                    Sample.Remove(id: 1), id: name, sent: Array(repeating: 0, count: bytes))
+                return PendingTransaction(Transaction([item]), client: String(name.prefix(1))) { _ in }
+            }
+        }
+        let waiting = named(["aL1", "aL2", "a3", "bL1", "c1", "c2", "b2", "d1"])
+        var rule = TurnRule()
+        rule.adapt(to: .milliseconds(25), of: named(["aL1"]))
+
+        var taken = TakenTransactions(transactions: waiting, rule: rule)
+        let rest = taken.removeRest()
+
+        #expect(taken.isMeasured)
+        #expect(taken.transactions.compactMap(\.transaction.firstID) == ["aL1", "c1", "d1", "c2"])
+        #expect(rest.compactMap(\.transaction.firstID) == ["bL1", "aL2", "b2", "a3"])
+    }
+
     @Test("behind a long turn the clients of a store have their turns one after the other")
     func clients() throws {
         let time = Mutex(Int64(0))
