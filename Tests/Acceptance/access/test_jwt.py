@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness.client import Client
-from harness.expectations import expect
+from harness.expectations import expect, wait_until
 from harness.issuer import ALGORITHMS, Key, claims, encode, jwt, number, sign_with_secret, write_keys
 from harness.messages import encode_request
 from harness.metrics import Figures
@@ -538,13 +538,18 @@ def test_a_line_at_debug_says_why_a_token_is_refused(workspace, issuer):
         ("header", "no name comes twice", encode(b'{"alg":"EdDSA","alg":"EdDSA"}') + "." + encode(claims(**right)) + ".AAAA"),
     ]
     server = workspace.server(data="none", **head)
-    for name, expected, token in cases:
-        expect(ask(server, token).status == 401, f"a token with another {name} is taken")
+
+    def refusals():
         with open(server.log) as log:
-            text = log.read()
-        line = [json.loads(line) for line in text.splitlines() if "JSON Web Token refused" in line][-1]
+            return [json.loads(line) for line in log.read().splitlines() if "JSON Web Token refused" in line]
+
+    for number, (name, expected, token) in enumerate(cases, 1):
+        expect(ask(server, token).status == 401, f"a token with another {name} is taken")
+        # The answer waits for no line of the log.
+        line = wait_until(lambda: refusals()[number - 1 :], "the line")[0]
         expect(line["level"] == "debug" and line["claim"] == name and expected in line["expected"], f"{name}: {line}")
-    expect("s3cret" not in text, "the log quotes a token")
+    with open(server.log) as log:
+        expect("s3cret" not in log.read(), "the log quotes a token")
     quiet = workspace.server(data="none", **{**head, "log_level": "info"})
     expect(ask(quiet, cases[0][2]).status == 401 and "Token refused" not in quiet.log_text(), "the line is at another level")
 
