@@ -22,8 +22,8 @@ from harness.streams import EVENTS
 SECONDS_BEFORE = 2
 #: The budgets of the server under attack: what waits, and the state in memory.
 MEMORY_BYTES_MAX, STATE_BYTES_MAX = 256 * MEBIBYTE, 768 * MEBIBYTE
-#: A state that is made has been parsed, and the history keeps the one before.
-GROWTH_BYTES_MAX = MEMORY_BYTES_MAX + 2 * STATE_BYTES_MAX
+#: By the page Budgets: what waits, the state and one past state, and those behind eight times `history_bytes_max`.
+GROWTH_BYTES_MAX = MEMORY_BYTES_MAX + 2 * STATE_BYTES_MAX + 8 * 64 * MEBIBYTE
 
 
 def load(client):
