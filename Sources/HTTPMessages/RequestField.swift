@@ -88,8 +88,12 @@ extension Request.Head {
 
 extension Request {
     /// The value of a field, or its values with commas between them, or nil.
-    package subscript(field: RequestField) -> String? { own?[field] ?? head[field] }
+    package subscript(field: RequestField) -> String? {
+        guard let value = own?[field] else { return head[field] }
+        // A transport keeps some fields of a request's own, and leaves more of them among the others.
+        return head[field].map { "\(value), \($0)" } ?? value
+    }
 
-    /// The values of a field that is not the request's own of a field, in the order of the head.
+    /// The values of a field that is not the request's own, in the order of the head.
     package subscript(values field: RequestField) -> [String] { head[values: field] }
 }

@@ -31,6 +31,42 @@ struct HeadCacheTests {
             }
         }
     }
+
+    @Test("a head that is refused for one length is refused for every other one, and without one")
+    func refusedLengths() async throws {
+        try await withServer(Handlers(receive: { _, _ in .now(.text("taken")) }, generation: { 1 })) { _, port in
+            for length in ["Content-Length: 5\r\n", "Content-Length: 5\r\n", "Content-Length: 5\r\n", ""] {
+                let client = try RawClient(port: port)
+                client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\(length)\r\n")
+                #expect(client.response()?.status == (length.isEmpty ? 501 : 400))
+            }
+        }
+    }
+
+    @Test(
+        "fields of a request's own are those of each request, whatever the head cache has, and however many there are")
+    func ownFields() async throws {
+        let handlers = Handlers(
+            receive: { request, _ in
+                .reusable(.text("\(request[.ifMatch] ?? "-") \(request[.idempotencyKey] ?? "-") \(request.body.count)"))
+            }, generation: { 1 })
+        try await withServer(handlers) { _, port in
+            let client = try RawClient(port: port)
+            let many = (0..<12).map { "a\($0)" }
+            for round in 0..<4 {
+                for (name, values) in [("If-Match", ["x\(round)"]), ("Idempotency-Key", ["y"]), ("IF-MATCH", many)] {
+                    let lines = values.map { "\(name): \($0)\r\n" }.joined()
+                    client.send("GET /a HTTP/1.1\r\nHost: a\r\n\(lines)\r\n")
+                    let joined = values.joined(separator: ", ")
+                    let expected = name == "Idempotency-Key" ? "- y 0" : "\(joined) - 0"
+                    #expect(client.response()?.body == expected)
+                }
+                client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+                #expect(client.response()?.body == "- - 0")
+            }
+        }
+    }
+
     @Test("a probe on a connection over capacity takes no head of another connection")
     func overCapacity() async throws {
         let handlers = Handlers(

@@ -76,6 +76,19 @@ struct RequestScreeningTests {
         #expect(throws: TransportFault.bodyTooLarge(bytesMax: 1000)) { try framing([("Content-Length", length)]) }
     }
 
+    @Test("lines with a coding that is not implemented pass with no length, so that the head cache never has them")
+    func codingsWithLengths() {
+        let fields = [
+            HTTPField(name: HTTPField.Name("host") ?? .cookie, value: "a"),
+            HTTPField(name: .transferEncoding, value: "gzip"),
+        ]
+        for declared in [nil, 0, 5] {
+            #expect(throws: TransportFault.self) {
+                try RequestScreening.screen(fields, declared: declared, version: .http11, bodyBytesMax: 1000)
+            }
+        }
+    }
+
     @Test("HTTP/1.0 needs no Host and has no transfer codings")
     func http10() throws {
         #expect(try framing([], host: false, version: .http10) == .none)

@@ -15,6 +15,8 @@ enum BodyFraming: Equatable {
 enum RequestScreening {
     /// Checks the lines of a head whose Content-Length, if it is a number, has been taken out.
     ///
+    /// The head cache keeps lines that pass, for requests with any length: nothing passes because of its own.
+    ///
     /// - Parameter declared: that number.
     /// - Throws: the ``TransportFault`` for which the server refuses the request.
     static func screen(
@@ -46,8 +48,8 @@ enum RequestScreening {
 
         if let coding {
             guard version == .http11 else { throw .malformed("HTTP/1.0 has no Transfer-Encoding") }
-            guard length == nil else { throw Self.lengthAndCoding }
-            guard declared != nil || coding.lowercased() == "chunked" else { throw .unsupportedTransferCoding }
+            guard length == nil, declared == nil else { throw Self.lengthAndCoding }
+            guard coding.lowercased() == "chunked" else { throw .unsupportedTransferCoding }
         }
         if let length { try refuse(length, bodyBytesMax: bodyBytesMax) }
     }
