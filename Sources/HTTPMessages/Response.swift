@@ -67,23 +67,6 @@ package struct Response: Sendable {
         case .filled(let template, let values): template.visit(varying: values, body)
         }
     }
-
-    /// Appends the lines of the header fields; an empty field and a missing one mean the same.
-    package func writeFields(to bytes: inout [UInt8]) {
-        switch head {
-        case .own(let fields): for field in fields where !field.value.isEmpty { field.write(to: &bytes) }
-        case .filled(let template, let values): template.write(varying: values, to: &bytes)
-        }
-    }
-}
-
-extension HTTPField {
-    fileprivate func write(to bytes: inout [UInt8]) {
-        bytes += name.rawName.utf8
-        bytes += ": ".utf8
-        bytes += value.utf8
-        bytes += "\r\n".utf8
-    }
 }
 
 extension Response: Equatable {
@@ -94,7 +77,7 @@ extension Response: Equatable {
     }
 }
 
-/// The header fields of responses that differ in the values of one or two fields only: their lines are encoded once.
+/// The header fields of responses that differ in the values of one or two fields only: the others are texts of C once.
 package final class ResponseTemplate: Sendable {
     /// The values of the varying fields, in the order of their names.
     package struct Values: Sendable {
@@ -117,8 +100,6 @@ package final class ResponseTemplate: Sendable {
     private let parts: [Part]
     /// The names and the fixed values, each with a zero behind it.
     private let texts: [(name: ContiguousArray<CChar>, value: ContiguousArray<CChar>?)]
-    /// The lines up to each value that differs, and behind the last one.
-    private let pieces: [[UInt8]]
 
     /// Makes a template of fields in their order.
     ///
@@ -131,17 +112,7 @@ package final class ResponseTemplate: Sendable {
             case .varying(let name): (name.rawName.utf8CString, nil)
             }
         }
-        var pieces: [[UInt8]] = [[]]
-        for part in parts {
-            switch part {
-            case .fixed(let field): field.write(to: &pieces[pieces.count - 1])
-            case .varying(let name):
-                pieces[pieces.count - 1] += "\(name.rawName): ".utf8
-                pieces.append(Array("\r\n".utf8))
-            }
-        }
-        precondition((2...3).contains(pieces.count), "one or two fields of a template vary")
-        self.pieces = pieces
+        precondition((1...2).contains(texts.count { $0.value == nil }), "one or two fields of a template vary")
     }
 
     fileprivate func fields(varying values: Values) -> HTTPFields {
@@ -171,14 +142,5 @@ package final class ResponseTemplate: Sendable {
                 }
             }
         }
-    }
-
-    fileprivate func write(varying values: Values, to bytes: inout [UInt8]) {
-        bytes += pieces[0]
-        values.first.withBytes { bytes += $0 }
-        bytes += pieces[1]
-        guard let second = values.second else { return }
-        second.withBytes { bytes += $0 }
-        bytes += pieces[2]
     }
 }

@@ -138,7 +138,12 @@ final class WireResponse {
             case .keep: break
             case .close: bytes += "Connection: close\r\n".utf8
             }
-            response.writeFields(to: &bytes)
+            response.visitFields { name, value in
+                bytes += UnsafeRawBufferPointer(start: name, count: strlen(name))
+                bytes += ": ".utf8
+                bytes += UnsafeRawBufferPointer(start: value, count: strlen(value))
+                bytes += "\r\n".utf8
+            }
             return dateStart..<dateStart + date.text.count
         }
     }

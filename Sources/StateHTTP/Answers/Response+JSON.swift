@@ -16,8 +16,8 @@ extension Response {
 
     /// The answer to a POST that is no problem, with its `State-Cursor`.
     ///
-    /// - Parameter isForBrowser: whether the request has an `Origin`, as each POST of a browser has. The fields against what
-    ///   only browsers do (RFC 9110 has no cache store an answer to a POST without freshness) are for these answers.
+    /// - Parameter isForBrowser: whether the request has an `Origin`, as each POST of a browser has: the answer then has the
+    ///   fields that concern browsers. No cache stores an answer to a POST without them either (RFC 9110, section 9.3.3).
     static func receipt(
         _ body: consuming [UInt8], style: Style = .compact, cursor: ShortText, isForBrowser: Bool
     ) -> Response {

@@ -115,6 +115,7 @@ public final class MiddlewareContext<State: StateType> {
         entries.removeAll(keepingCapacity: true)
         followUps = []
         restored = nil
+        scheduling.keep(0)
     }
 
     /// Reduces the state by an action.
