@@ -38,7 +38,9 @@ struct HeadCacheTests {
             for length in ["Content-Length: 5\r\n", "Content-Length: 5\r\n", "Content-Length: 5\r\n", ""] {
                 let client = try RawClient(port: port)
                 client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\(length)\r\n")
-                #expect(client.response()?.status == (length.isEmpty ? 501 : 400))
+                // From 1.0 on, the library itself refuses a coding that it does not know.
+                let isOurs = length.isEmpty && !LibraryVersion.current.isStrict
+                #expect(client.response()?.status == (isOurs ? 501 : 400))
             }
         }
     }
