@@ -98,8 +98,10 @@ package final class ResponseTemplate: Sendable {
     }
 
     private let parts: [Part]
-    /// The names and the fixed values, each with a zero behind it.
-    private let texts: [(name: ContiguousArray<CChar>, value: ContiguousArray<CChar>?)]
+    /// The names and the fixed values as texts of C, which live as long as the template.
+    ///
+    /// unsafe: nobody changes them.
+    private nonisolated(unsafe) let texts: [(name: UnsafePointer<CChar>, value: UnsafePointer<CChar>?)]
 
     /// Makes a template of fields in their order.
     ///
@@ -108,11 +110,25 @@ package final class ResponseTemplate: Sendable {
         self.parts = parts
         texts = parts.map { part in
             switch part {
-            case .fixed(let field): (field.name.rawName.utf8CString, field.value.utf8CString)
-            case .varying(let name): (name.rawName.utf8CString, nil)
+            case .fixed(let field): (Self.copy(field.name.rawName), Self.copy(field.value))
+            case .varying(let name): (Self.copy(name.rawName), nil)
             }
         }
         precondition((1...2).contains(texts.count { $0.value == nil }), "one or two fields of a template vary")
+    }
+
+    deinit {
+        for text in texts {
+            text.name.deallocate()
+            text.value?.deallocate()
+        }
+    }
+
+    private static func copy(_ text: String) -> UnsafePointer<CChar> {
+        let bytes = text.utf8CString
+        let copy = UnsafeMutableBufferPointer<CChar>.allocate(capacity: bytes.count)
+        _ = copy.initialize(from: bytes)
+        return UnsafePointer(copy.baseAddress.unsafelyUnwrapped)
     }
 
     fileprivate func fields(varying values: Values) -> HTTPFields {
@@ -128,18 +144,12 @@ package final class ResponseTemplate: Sendable {
 
     fileprivate func visit(varying values: Values, _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Void) {
         var isSecond = false
-        for index in texts.indices {
-            texts[index].name.withUnsafeBufferPointer { name in
-                // An array with a zero at least has an address.
-                guard let name = name.baseAddress else { return }
-                if let value = texts[index].value {
-                    value.withUnsafeBufferPointer { value in
-                        if let value = value.baseAddress { body(name, value) }
-                    }
-                } else {
-                    (isSecond ? values.second ?? values.first : values.first).withCString { body(name, $0) }
-                    isSecond = true
-                }
+        for (name, value) in texts {
+            if let value {
+                body(name, value)
+            } else {
+                (isSecond ? values.second ?? values.first : values.first).withCString { body(name, $0) }
+                isSecond = true
             }
         }
     }

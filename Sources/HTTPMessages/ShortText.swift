@@ -23,6 +23,15 @@ package struct ShortText: Sendable {
         }
     }
 
+    /// Copies the bytes from one of them on to memory that has room for 39; returns how many.
+    package func copy(from first: Int = 0, to target: UnsafeMutablePointer<UInt8>) -> Int {
+        withUnsafeBytes(of: storage) { bytes in
+            UnsafeMutableRawPointer(target).copyMemory(
+                from: bytes.baseAddress.unsafelyUnwrapped + first, byteCount: count - first)
+        }
+        return count - first
+    }
+
     /// Calls a function with the bytes as a text of C.
     package func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
         withUnsafeBytes(of: storage) { bytes in

@@ -20,17 +20,20 @@ package final class Exchange: Sendable {
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
     @exclusivity(unchecked) nonisolated(unsafe) private var share: String?
 
-    /// The trace that the request belongs to, which its answer names, or nil.
+    /// The fields that are the request's own; nil without one.
     ///
     /// The handler sets it before another thread knows the exchange.
-    package var trace: TraceContext? {
-        get { ownTrace }
-        set { ownTrace = newValue }
+    package var own: OwnFields? {
+        get { ownFields }
+        set { ownFields = newValue }
     }
     /// It is unsafe by declaration only, as the share is.
     ///
     /// Another module would check each access to a stored property.
-    @exclusivity(unchecked) nonisolated(unsafe) private var ownTrace: TraceContext?
+    @exclusivity(unchecked) nonisolated(unsafe) private var ownFields: OwnFields?
+
+    /// The trace that the request belongs to, which its answer names, or nil.
+    package var trace: TraceContext? { own?.trace }
 
     /// The object by which the handler has admitted the request, or nil; it is unsafe by declaration only, as the share is.
     @exclusivity(unchecked) package nonisolated(unsafe) var credential: (any AnyObject & Sendable)?
@@ -45,7 +48,7 @@ package final class Exchange: Sendable {
     ///
     /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
     /// it, after it has read the stage that the writer set behind it.
-    @exclusivity(unchecked) nonisolated(unsafe) private var given: Response?
+    @exclusivity(unchecked) nonisolated(unsafe) private var given: WireResponse?
     /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
     @exclusivity(unchecked) nonisolated(unsafe) var isHeld = false
     /// The index among the ``PendingExchanges``, nil outside them; only the loop thread uses it.
@@ -92,7 +95,7 @@ package final class Exchange: Sendable {
     package func answer(_ response: consuming Response) {
         guard fire() else { return }
         complete(&response)
-        given = consume response
+        given = WireResponse(consume response)
         stage.store(.given, ordering: .releasing)
         sink.put(.single(self))
     }
@@ -107,7 +110,9 @@ package final class Exchange: Sendable {
     }
 
     /// The answer that the exchange was given, once; only the sink that has the exchange calls this.
-    package func takeAnswer() -> Response? { stage.load(ordering: .acquiring) == .given ? given.take() : nil }
+    package func takeAnswer() -> Response? { takeWireResponse()?.response }
+
+    func takeWireResponse() -> WireResponse? { stage.load(ordering: .acquiring) == .given ? given.take() : nil }
 
     /// Answers all of these exchanges with one response, which is encoded once and shared.
     ///

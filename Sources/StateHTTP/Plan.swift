@@ -3,27 +3,29 @@ package import StateJSON
 package import StateStore
 
 /// The task of the request handler for a request.
+///
+/// The long cases are behind a reference, because the plan of each POST would be as long, and is handed on.
 package enum Plan: Sendable {
     /// Send this response; nothing else has to be done.
-    case respond(Response)
+    indirect case respond(Response)
     /// Make a description of a store, or its form that the request asks for; then ``Contract/response(to:)-(DocumentRequest)``.
-    case document(DocumentRequest)
+    indirect case document(DocumentRequest)
     /// Dispatch transactions to the store; then ``Contract/response(to:outcome:cascade:latest:requestID:)``.
     case dispatch(DispatchRequest)
     /// Read a selection, now or later; then ``Contract/response(to:_:)``.
-    case read(ReadRequest)
+    indirect case read(ReadRequest)
     /// Read the commits after a cursor, now or later; then ``Contract/response(to:_:)``.
-    case changes(ChangesRequest)
+    indirect case changes(ChangesRequest)
     /// Read the commits before a cursor, or the newest ones; then ``Contract/response(to:_:)``.
-    case earlier(ChangesRequest, before: Cursor?)
+    indirect case earlier(ChangesRequest, before: Cursor?)
     /// Begin a stream; then ``Contract/chunk(of:_:isFirst:)`` and its siblings.
     case stream(StreamRequest)
     /// Read entities of the state at one version; then ``Contract/response(to:_:at:now:)``.
-    case entities(EntitiesRequest)
+    indirect case entities(EntitiesRequest)
     /// Find the commit of an action; then ``Contract/response(toOutcomeOf:_:_:latest:style:requestID:)``.
-    case outcome(id: String, VisibleStore, Style)
+    indirect case outcome(id: String, VisibleStore, Style)
     /// List the scheduled actions; then ``Contract/response(to:in:)``.
-    case schedule(ScheduleRequest)
+    indirect case schedule(ScheduleRequest)
     /// Answer the probe `/livez`.
     case live
     /// Answer the probe `/readyz`.
@@ -33,9 +35,9 @@ package enum Plan: Sendable {
     /// Say what the server is doing; then ``Contract/response(to:style:latest:)-(OperationsReport)``.
     case operations(Style)
     /// Do something with forks.
-    case forks(ForkRequest)
+    indirect case forks(ForkRequest)
     /// Search the first commit after which a test holds; then ``Contract/response(to:found:looks:latest:)``.
-    case bisect(BisectRequest)
+    indirect case bisect(BisectRequest)
     /// Send a file of the page, or 404 without a file of this name.
     case file(String)
     /// Send a backup of the journal; then ``Contract/response(toBackupAt:)``.

@@ -7,7 +7,8 @@ public typealias Version = UInt64
 package struct Epoch: Hashable, Sendable, CustomStringConvertible {
     /// The bytes of ``text``, as they lie in memory: every answer copies a cursor, and a copy of a string counts references.
     private let (first, second): (UInt64, UInt64)
-    fileprivate static let count = 16
+    /// How many bytes the text has.
+    package static let count = 16
     private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
 
     /// Sixteen characters from `a` to `z` and `2` to `7`.

@@ -62,7 +62,10 @@ public final class Store<State: StateType>: Sendable {
     private let epoch: Epoch
     let limits: StoreLimits
     private let mailbox: Mutex<Mailbox>
-    private let core: Owned<Core<State>>
+    /// unsafe: only what runs on the queue uses it.
+    private nonisolated(unsafe) let core: Core<State>
+    /// unsafe: as ``core``.
+    private nonisolated(unsafe) let turnMark: TurnMark
     /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
     /// owns the core.
     private let installedMiddleware: Mutex<[Middleware<State>]>
@@ -111,7 +114,8 @@ public final class Store<State: StateType>: Sendable {
             core.latest, catalogue: domain.catalogue, limits: limits, watchLimits: watchLimits,
             journalOldest: journalOldest, queues: queues, now: clock, processorTime: processorTime, woken: woken)
         ledgerCount = Atomic(core.ledger.count)
-        self.core = Owned(core)
+        self.core = core
+        turnMark = TurnMark(of: queue)
         self.mark = mark
         dryRunMark = Owned(mark?.another())
         if let mark { domain.mark(by: mark) }
@@ -156,7 +160,7 @@ public final class Store<State: StateType>: Sendable {
         unsafeDowncast(hub.latest, to: Snapshot<State>.self)
     }
 
-    var isInOwnTurn: Bool { TurnMark.current?.store == ObjectIdentifier(self) }
+    var isInOwnTurn: Bool { TurnMark.current?.queue === queue }
 
     /// Runs a function on the queue as part of a turn, and returns after it.
     func onQueue(_ body: () -> Void) {
@@ -178,7 +182,7 @@ public final class Store<State: StateType>: Sendable {
     }
 
     private func runAsTurn(_ body: () -> Void) {
-        TurnMark.with(ObjectIdentifier(self), body)
+        turnMark.with(body)
         queuedCount.subtract(1, ordering: .relaxed)
     }
 
@@ -262,7 +266,7 @@ public final class Store<State: StateType>: Sendable {
         onQueue { turn() }
         landings.wait()
         let time = now()
-        onQueue { note(core.withValue { $0.readHistoryTime(wall: time, monotonic: monotonicNow) }) }
+        onQueue { note(core.readHistoryTime(wall: time, monotonic: monotonicNow)) }
     }
 
     // MARK: For the turn
@@ -291,16 +295,12 @@ public final class Store<State: StateType>: Sendable {
         let time = now()
         let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
         let begun = pending.contains { $0.meter != nil } ? processorTime() : nil
-        let turn = core.withValue { core in
-            if isMiddlewareNew { core.install(middleware) }
-            let before = core.latest
-            let result = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime)
-            ledgerCount.store(core.ledger.count, ordering: .relaxed)
-            return ComputedTurn(pending: pending, before: before, result: result)
-        }
-        note(turn.result.historyTime)
+        if isMiddlewareNew { core.install(middleware) }
+        let turn = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime)
+        ledgerCount.store(core.ledger.count, ordering: .relaxed)
+        note(turn.historyTime)
         if let begun { Self.note(processorTime() - begun, to: pending) }
-        return turn
+        return ComputedTurn(pending: pending, result: turn)
     }
 
     private static func note(_ cost: Duration, to pending: [PendingTransaction]) {
@@ -326,19 +326,17 @@ public final class Store<State: StateType>: Sendable {
         let time = now()
         var outcomes: [Outcome?] = []
         onQueue {
-            outcomes = core.withValue { core in
-                let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
-                return pending.map { core.outcome(byKeyOf: $0, at: historyTime) }
-            }
+            let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
+            outcomes = pending.map { core.outcome(byKeyOf: $0.transaction, of: $0.client, at: historyTime) }
         }
         return outcomes
     }
 
     func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
-        core.withValue { $0.goBack(to: snapshot, without: commits) }
+        core.goBack(to: snapshot, without: commits)
     }
 
     func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
-        core.withValue { $0.adopt(commit, state: state) }
+        core.adopt(commit, state: state)
     }
 }

@@ -178,17 +178,13 @@ struct TreeTests {
         ("StateHTTP/Access/Access.swift", "a key holds the access"),
         ("StateHTTP/Descriptions/SchemaProbe.swift", "types, which do not end"),
         ("StateJSON/Coding/JSONEncoding.swift", "types, which do not end"),
-        ("StateStore/Dispatching/Store+DryRuns.swift", "the store calls itself"),
         ("StateStore/Domain/ActionType.swift", "types do not end, and an entry holds its declaration"),
         ("StateStore/Domain/CompiledDomain.swift", "an entry holds its type"),
         ("StateStore/Hub/SelectionIndex.swift", "a key holds the selection"),
         ("StateStore/Hub/WatchHub+FanOut.swift", "a group holds its receiver"),
         ("StateStore/Layout/PartEncodings.swift", "a part holds its node"),
-        ("StateStore/Store.swift", "the store calls itself"),
         ("StateStore/Subscriptions/Store+Subscribe.swift", "the caller holds the subscriber"),
         ("StateStore/Subscriptions/Subscribers.swift", "only the subscription of a released object ends by another's"),
-        ("StateStore/Turn/Store+Turn.swift", "the turn holds its transactions"),
-        ("StateStore/Turn/TurnMark.swift", "the store waits for the body"),
     ]
 
     @Test("whatever is known by its address is held as long as it is known")

@@ -21,7 +21,7 @@ struct ContractTests {
         let plan = contract.plan(
             for: request,
             in: Circumstances(
-                bounds: HistoryBounds(latest: Self.latest, oldest: oldest), name: RequestName(request, number: 1),
+                bounds: HistoryBounds(latest: Self.latest, oldest: oldest), name: RequestName(request.own, number: 1),
                 authentication: .granted(Access()))
         ).plan
         if case .document(let request) = plan { return .respond(contract.response(to: request)) }
@@ -182,7 +182,7 @@ struct ContractTests {
         let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
 
         let response = contract.response(
-            to: request, outcome: outcome, latest: Self.latest, name: RequestName(Request(target: "/"), number: 1))
+            to: request, outcome: outcome, latest: Self.latest, name: RequestName(nil, number: 1))
 
         #expect(response.status.code == status)
         #expect(try json(response)[pointer: "/code"] == .string(code))
@@ -207,7 +207,7 @@ struct ContractTests {
         let response = contract.response(
             to: request,
             outcome: .committed(Receipt(Cursor(Self.epoch, 5), ownID: nil, isChange: true, isReplay: false)),
-            cascade: cascade, latest: Self.latest, name: RequestName(Request(target: "/"), number: 1))
+            cascade: cascade, latest: Self.latest, name: RequestName(nil, number: 1))
 
         let answer = try json(response)
         let cause = isShown ? JSONValue.string("hidden") : JSONValue?.none
@@ -340,7 +340,7 @@ struct ContractTests {
                     body: Array(body.utf8)),
                 in: Circumstances(
                     bounds: HistoryBounds(latest: Self.latest, oldest: 0),
-                    name: RequestName(Request(target: "/"), number: 1), authentication: .granted(Access()))
+                    name: RequestName(nil, number: 1), authentication: .granted(Access()))
             ).plan
             guard case .dispatch(let request) = plan, case .lines(let lines) = request.content else { return nil }
             return lines.count

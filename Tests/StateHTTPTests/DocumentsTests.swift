@@ -19,7 +19,7 @@ struct DocumentsTests {
         return contract.plan(
             for: request,
             in: Circumstances(
-                bounds: HistoryBounds(latest: Self.cursor, oldest: 0), name: RequestName(request, number: 1),
+                bounds: HistoryBounds(latest: Self.cursor, oldest: 0), name: RequestName(request.own, number: 1),
                 authentication: .granted(Access()))
         ).plan
     }

@@ -43,7 +43,7 @@ struct SentActionTests {
         let options = DispatchOptions(store: VisibleStore(scope: contract.catalogue.whole, access: Access()))
         let request = try contract.dispatch(Array(body.utf8), options)
         guard case .one(let transaction) = request.content else { return "no transaction" }
-        var core = Core(
+        let core = Core(
             domain: domain, epoch: .random(), middleware: [.validation], limits: StoreLimits(), state: Sent.State(),
             version: 0, keys: [])
         let turn = core.turn(
@@ -101,7 +101,7 @@ struct SentActionTests {
         #expect(unknown?.code == "unknown-action")
         #expect(unknown?.detail == other?.detail)
         #expect(store.types == ["take", "twice"])
-        #expect(store.action(ofType: "tidy") == nil)
+        #expect(!store.dispatches("tidy"))
         #expect(catalogue.types == ["take", "tidy", "twice"])
         #expect(store.sees(type: "tidy"))
         let documents = ActionSchemas(store, DomainSchemas(catalogue), ContractLimits()).documents
@@ -120,10 +120,10 @@ struct SentActionTests {
         let grant = Grant(read: ["*"], dispatch: dispatch, others: true, operate: true, fork: true)
         let hook = contract.hookView(grant, subject: subject, path: nil, types: [])
 
-        #expect((hook.store.action(ofType: "tidy") != nil) == isTheirs)
+        #expect(hook.store.dispatches("tidy") == isTheirs)
         #expect(hook.mayDispatch("tidy") == isTheirs)
         #expect(!hook.store.types.contains("tidy"))
-        #expect(VisibleStore(scope: contract.catalogue.whole, access: Access()).action(ofType: "tidy") == nil)
+        #expect(!VisibleStore(scope: contract.catalogue.whole, access: Access()).dispatches("tidy"))
     }
 
     @Test("a grant of an internal action warns, but not of a hook")

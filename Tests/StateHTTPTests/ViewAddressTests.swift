@@ -34,7 +34,7 @@ struct ViewAddressTests {
         let plan = contract.plan(
             for: request,
             in: Circumstances(
-                bounds: HistoryBounds(latest: latest, oldest: 0), name: RequestName(request, number: 1),
+                bounds: HistoryBounds(latest: latest, oldest: 0), name: RequestName(request.own, number: 1),
                 authentication: .granted(access ?? Access()))
         ).plan
         switch plan {
@@ -179,7 +179,7 @@ struct SubjectGrantTests {
             let plan = contract.plan(
                 for: request,
                 in: Circumstances(
-                    bounds: HistoryBounds(latest: latest, oldest: 0), name: RequestName(request, number: 1),
+                    bounds: HistoryBounds(latest: latest, oldest: 0), name: RequestName(request.own, number: 1),
                     authentication: .granted(access))
             ).plan
             switch plan {

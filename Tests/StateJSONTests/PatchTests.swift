@@ -22,7 +22,7 @@ struct PatchTests {
         }
         let (old, new) = (make(5000, 0), make(5000, changed))
 
-        let patch = patch("{\"a\":\(old),\"b\":0}", "{\"a\":\(new),\"b\":1}")
+        var patch = patch("{\"a\":\(old),\"b\":0}", "{\"a\":\(new),\"b\":1}")
 
         guard case .array(let operations) = try JSONValue(parsing: patch.text) else { return }
         // A member with another name is removed, and added.
@@ -110,8 +110,10 @@ struct PatchTests {
 
     @Test("a change that shifts elements changes the array, one that does not changes the element")
     func changedPointers() {
-        #expect(patch(#"{"a":[1,2,3]}"#, #"{"a":[1,3]}"#).changedPointers == ["/a"])
-        #expect(patch(#"{"a":[1,2,3]}"#, #"{"a":[1,9,3]}"#).changedPointers == ["/a/1"])
+        var (shifts, stays) = (patch(#"{"a":[1,2,3]}"#, #"{"a":[1,3]}"#), patch(#"{"a":[1,2,3]}"#, #"{"a":[1,9,3]}"#))
+
+        #expect(shifts.changedPointers == ["/a"])
+        #expect(stays.changedPointers == ["/a/1"])
     }
 
     @Test("the pointers of a patch are its own, byte by byte, whatever the patch before has changed")
@@ -119,7 +121,7 @@ struct PatchTests {
         let (composed, decomposed) = ("\u{E9}", "e\u{301}")
         var patch = JSONPatch()
         func change(_ members: String...) -> [[UInt8]] {
-            patch.begin(knowing: KnownTexts())
+            patch.begin()
             for member in members { patch.remove(member: member, 1) }
             return patch.changedPointers.map { Array($0.description.utf8) }
         }
@@ -144,7 +146,7 @@ struct PatchTests {
             let next = Bool.random(using: &generator) ? Self.random(0, &generator) : Self.altered(value, &generator)
             let (old, new) = (try JSON.encode(value), try JSON.encode(next))
             var fresh = JSONPatch()
-            again.begin(knowing: KnownTexts())
+            again.begin()
             again.compare(old, new)
             fresh.compare(old, new)
 

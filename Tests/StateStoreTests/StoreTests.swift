@@ -261,7 +261,7 @@ struct StoreTests {
     func tooLong() throws {
         var limits = StoreLimits()
         limits.transactionTime = .milliseconds(10)
-        var core = try Core<Sample.State>.sample(limits: limits)
+        let core = try Core<Sample.State>.sample(limits: limits)
         let ticks = Mutex(Int64(0))
         let clock: () -> Instant = {
             Instant(

@@ -71,11 +71,11 @@ extension Sample {
 }
 
 extension Core {
-    mutating func turn(_ transactions: [Transaction], at time: Timestamp) -> Turn {
+    func turn(_ transactions: [Transaction], at time: Timestamp) -> Turn {
         turn(transactions, at: time, monotonic: Instant(nanoseconds: time.milliseconds * 1_000_000))
     }
 
-    mutating func turn(_ transactions: [Transaction], at time: Timestamp, monotonic: Instant) -> Turn {
+    func turn(_ transactions: [Transaction], at time: Timestamp, monotonic: Instant) -> Turn {
         turn(transactions.map { PendingTransaction($0) { _ in } }, at: time, monotonic: { monotonic })
     }
 }
@@ -94,19 +94,19 @@ extension Core where State == Sample.State {
 
     /// Runs a turn.
     @discardableResult
-    mutating func run(_ transactions: [Transaction], at milliseconds: Int64 = 0) -> Turn {
+    func run(_ transactions: [Transaction], at milliseconds: Int64 = 0) -> Turn {
         turn(transactions, at: Timestamp(milliseconds: milliseconds))
     }
 
     @discardableResult
-    mutating func run(_ pending: [PendingTransaction], at milliseconds: Int64) -> Turn {
+    func run(_ pending: [PendingTransaction], at milliseconds: Int64) -> Turn {
         turn(
             pending, at: Timestamp(milliseconds: milliseconds),
             monotonic: { Instant(nanoseconds: milliseconds * 1_000_000) })
     }
 
     @discardableResult
-    mutating func run(_ actions: any Action...) -> Turn { run(actions.map { .of($0) }) }
+    func run(_ actions: any Action...) -> Turn { run(actions.map { .of($0) }) }
 
     func json(_ pointer: JSONPointer = .root) throws -> String? {
         text(try domain.layout.select(state, pointer.tokens[...]))

@@ -199,11 +199,11 @@ final class EventLoop {
     private func deliver(_ transmission: Transmission) {
         switch transmission {
         case .single(let exchange):
-            guard let response = exchange.takeAnswer() else { return }
+            guard let response = exchange.takeWireResponse() else { return }
             if let connection = pending[exchange] {
-                pending.finish(connection, context.encode(response))
+                pending.finish(connection, context.admitted(response))
             } else if let connection = parked[exchange.id] {
-                parked.answer(connection, WireResponse(response))
+                parked.answer(connection, response)
             }
         case .again(let exchange):
             if let connection = pending[exchange], connection.deferred != nil {

@@ -86,9 +86,9 @@ final class LoopContext {
 
     // MARK: Responses
 
-    /// The response as bytes, or the refusal of a long one where there is no memory for it.
-    func encode(_ response: Response) -> WireResponse {
-        guard response.body.count > MemoryBudget.smallBytesMax, memory.isExceeded else { return WireResponse(response) }
+    /// The response, or the refusal of a long one where there is no memory for it.
+    func admitted(_ response: WireResponse) -> WireResponse {
+        guard response.bodyCount > MemoryBudget.smallBytesMax, memory.isExceeded else { return response }
         return WireResponse(handlers.refuse(.memoryExhausted, nil))
     }
 }

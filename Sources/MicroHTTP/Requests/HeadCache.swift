@@ -36,8 +36,8 @@ final class ParsedHead {
     }
 
     /// Keeps the reusable answer, unless its body is long.
-    func keep(_ answer: WireResponse, bodyCount: Int, of generation: UInt64, to own: OwnFields?) {
-        if bodyCount <= Self.bodyBytesMax { self.answer = (answer, generation, own) }
+    func keep(_ answer: WireResponse, of generation: UInt64, to own: OwnFields?) {
+        if answer.bodyCount <= Self.bodyBytesMax { self.answer = (answer, generation, own) }
     }
 }
 

@@ -72,7 +72,7 @@ final class PendingExchanges {
     /// Ends the work on an exchange, unless its answer is on its way.
     func expire(_ connection: ClientConnection, _ reason: Expiry) {
         guard let exchange = connection.exchange, let response = context.handlers.end(exchange, reason) else { return }
-        finish(connection, context.encode(response))
+        finish(connection, context.admitted(WireResponse(response)))
     }
 
     /// Ends the work on all exchanges because the server is stopping.

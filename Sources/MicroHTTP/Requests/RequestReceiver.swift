@@ -103,10 +103,10 @@ final class RequestReceiver {
             connection.receivingSince = nil
             return postponed.postpones(connection) || receive(connection)
         case .held(let exchange):
-            if let response = exchange.takeAnswer() {
+            if let response = exchange.takeWireResponse() {
                 postponed.works(for: connection.client)
                 pending.remove(connection)
-                return answer(connection, with: context.encode(response))
+                return answer(connection, with: context.admitted(response))
             }
             postponed.rests()
             if parkHeld(connection, exchange) { return false }
@@ -188,8 +188,8 @@ final class RequestReceiver {
         case .reusable(var response):
             exchange.complete(&response)
             guard exchange.fire() else { return false }
-            let answer = context.encode(response)
-            connection.head?.keep(answer, bodyCount: response.body.count, of: generation, to: request.own)
+            let answer = context.admitted(WireResponse(consume response))
+            connection.head?.keep(answer, of: generation, to: request.own)
             return queue(answer, on: connection)
         case .now(var response):
             // A handler that has also answered through the exchange has its answer in the mailbox.
@@ -267,7 +267,7 @@ final class RequestReceiver {
     }
 
     func send(_ response: Response, on connection: ClientConnection) -> Bool {
-        queue(context.encode(response), on: connection)
+        queue(context.admitted(WireResponse(response)), on: connection)
     }
 
     /// Answers a request that a handler has worked on, a long answer within the client's share of an iteration: many may

@@ -5,20 +5,23 @@ import HTTPTypes
 
 /// A response as the bytes of an HTTP/1.1 answer, which any number of connections share.
 ///
-/// Only the loop thread uses it.
-final class WireResponse {
+/// Any thread makes it; only one loop's thread uses it then.
+final class WireResponse: Sendable {
     /// How an answer ends on its connection.
     enum Ending {
         case keep
         case close
     }
 
-    private let response: Response
+    let response: Response
     /// The form that nearly all connections get, once it has been encoded.
-    private var common: Form?
+    ///
+    /// unsafe, as the others: only the loop thread uses it.
+    nonisolated(unsafe) private var common: Form?
 
     /// The responses of libmicrohttpd, once made: for connections that go on, and for those that end.
-    private var (keeping, closing): (OpaquePointer?, OpaquePointer?)
+    nonisolated(unsafe) private var keeping: OpaquePointer?
+    nonisolated(unsafe) private var closing: OpaquePointer?
     private static let copiedBytesMax = 16 << 10
 
     var statusCode: Int { response.status.code }

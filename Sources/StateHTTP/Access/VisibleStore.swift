@@ -27,11 +27,15 @@ package struct VisibleStore: Sendable {
 
     var types: [String] { scope.open.keys.filter(access.dispatches).sorted() }
 
-    func action(ofType type: String) -> ActionType? {
-        guard let action = scope.actions.value(named: type), !action.isInternal || access.dispatchesInternal(type),
-            access.isUnlimited || access.dispatches(type)
+    /// Whether the client may dispatch actions of a type.
+    func dispatches(_ type: String) -> Bool { type.withBytes(entry(named:)) != nil }
+
+    /// The entry of the type with these bytes, if the client may dispatch its actions.
+    func entry(named type: UnsafeBufferPointer<UInt8>) -> ActionEntry? {
+        guard let entry = scope.entries[type], !entry.isInternal || access.dispatchesInternal(entry.type),
+            access.isUnlimited || access.dispatches(entry.type)
         else { return nil }
-        return action
+        return entry
     }
 
     /// The first place that an action names and that the client may not see, by its name in the payload, or nil.

@@ -84,7 +84,7 @@ extension Contract {
         else { throw Self.invalid(pointer, "expected an object with after, a cursor, and action") }
         let place = pointer.appending("action")
         guard case .object(let parts) = action, case .string(let type)? = parts["type"],
-            routed.store.action(ofType: type) != nil
+            routed.store.dispatches(type)
         else { throw Self.invalid(place.appending("type"), "expected the type of an action that you may dispatch") }
         var id: String?
         for (key, value) in parts.members {

@@ -12,7 +12,7 @@ package struct HookView: Sendable {
     package let dispatches: Bool
 
     /// Whether the answers of the hook may dispatch actions of a type.
-    package func mayDispatch(_ type: String) -> Bool { store.action(ofType: type) != nil }
+    package func mayDispatch(_ type: String) -> Bool { store.dispatches(type) }
 }
 
 extension Contract {

@@ -52,11 +52,9 @@ package struct RequestName: Sendable {
     private let number: UInt64
     private let numbers: RequestNumbers
 
-    /// Makes the name of a request.
-    package init(_ request: Request, number: UInt64, _ numbers: RequestNumbers = .counting) {
-        self.numbers = numbers
-        own = request.own
-        self.number = number
+    /// Makes the name of a request with these fields of its own.
+    package init(_ own: OwnFields?, number: UInt64, _ numbers: RequestNumbers = .counting) {
+        (self.own, self.number, self.numbers) = (own, number, numbers)
     }
 
     /// The ID, whose text is at most 128 visible ASCII characters.

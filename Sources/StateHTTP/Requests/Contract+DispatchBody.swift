@@ -76,9 +76,11 @@ extension Contract {
         let sent = JSONText.minified(body)
         var expectations: [Transaction.Expectation] = []
         guard let elements = node.elements else {
-            let item = try item(
-                node, (sent, 0..<sent.count), &expectations, options.store, &hint, isAlone: line == nil)
-            return options.transaction([item], .single, expectations, conditions, of: body, line: line)
+            // An item in a variable would be copied.
+            let items = [
+                try item(node, (sent, 0..<sent.count), &expectations, options.store, &hint, isAlone: line == nil)
+            ]
+            return options.transaction(items, .single, expectations, conditions, of: body, line: line)
         }
         guard !elements.isEmpty else {
             throw Problem(.unprocessableContent, "empty-batch", "a batch needs at least one action")
@@ -118,16 +120,18 @@ extension Contract {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
         }
-        var type: String?
+        var type: UnsafeBufferPointer<UInt8>?
         var payload: JSONNode?
         var id: String?
         // Whether the members are those of the record, in its order.
         var isAsRecorded = true
         var schedule: JSONNode?
-        try members.visit { (key, value) throws(Problem) in
-            switch key {
+        var rest = members.first
+        while let member = rest {
+            let value = member.value
+            switch member.key {
             case "type":
-                guard let text = value.string else { throw invalid(value.pointer, "expected a string") }
+                guard let text = value.utf8 else { throw invalid(value.pointer, "expected a string") }
                 type = text
                 if payload != nil { isAsRecorded = false }
             case "payload":
@@ -152,9 +156,15 @@ extension Contract {
                     value.pointer,
                     "there is no such field; the known fields are type, payload, id, meta, expect, schedule")
             }
+            rest = member.next
         }
         guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
-        if type == Commit.restoreType, store.restores {
+        guard let entry = store.entry(named: type) else {
+            let type = String(decoding: type, as: UTF8.self)
+            guard type == Commit.restoreType, store.restores else {
+                defer { hint = .list }
+                throw unknownType(type, at: node.pointer.appending("type"), store, hint)
+            }
             guard isAlone else {
                 throw invalid(node.pointer, "an action that restores a state must be the only action of its request")
             }
@@ -162,25 +172,21 @@ extension Contract {
             let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
             return .init(restoring: try restoration(payload, in: node), id: id, meta: meta, sent: recorded)
         }
-        guard let actionType = store.action(ofType: type) else {
-            defer { hint = .list }
-            throw unknownType(type, at: node.pointer.appending("type"), store, hint)
-        }
-        if let payload, payload.members == nil, !actionType.takesAnyValue {
+        if let payload, payload.members == nil, !entry.actionType.takesAnyValue {
             throw invalid(payload.pointer, "expected an object")
         }
-        let action = try decode(actionType, payload, in: node)
+        let action = try decode(entry.actionType, payload, in: node)
         if let (name, fault) = store.fault(inPlacesOf: action) {
             throw invalid(JSONPointer(node.pointer.tokens + ["payload"] + name.tokens), fault)
         }
         if isAsRecorded {
             let isWhole = sent.span.count == sent.bytes.count
-            return .init(action, id: id, sent: isWhole ? sent.bytes : Array(sent.bytes[sent.span]))
+            return .init(action, of: entry, id: id, sent: isWhole ? sent.bytes : Array(sent.bytes[sent.span]))
         }
         let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
         let parts = schedule == nil ? [] : JSONText.members(of: sent.bytes, in: sent.span)
         guard let schedule, let member = parts.first(where: { $0.key == "schedule" }) else {
-            return .init(action, id: id, meta: meta, sent: recorded)
+            return .init(action, of: entry, id: id, meta: meta, sent: recorded)
         }
         return try scheduled(action, schedule, id: id, sent: (recorded, sent.bytes[member.value]), by: store.access)
     }

@@ -46,8 +46,11 @@ package struct JSONNode {
     package var value: JSONValue { JSONValue.value(of: document, at: index) }
 
     /// The content of a string; nil for another value.
-    package var string: String? {
-        document.kind(index) == UInt8(ascii: "\"") ? document.string(index) : nil
+    package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// The content of a string, valid as long as the document; nil for another value.
+    package var utf8: UnsafeBufferPointer<UInt8>? {
+        document.kind(index) == UInt8(ascii: "\"") ? document.utf8(index) : nil
     }
 
     /// The elements of an array; nil for another value.
@@ -135,16 +138,8 @@ package struct JSONMembers: Sequence {
     /// Returns an iterator at the first member.
     package func makeIterator() -> Iterator { Iterator(document: document, key: document.firstChild(object)) }
 
-    /// Calls a function with each member in turn, whose key it can compare without a string of it.
-    package func visit<Failure: Error>(
-        _ body: (JSONMemberName, JSONNode) throws(Failure) -> Void
-    ) throws(Failure) {
-        var key = document.firstChild(object)
-        while !document.isEnd(key) {
-            try body(JSONMemberName(utf8: document.utf8(key)), JSONNode(document, key + 1))
-            key = document.after(key + 1)
-        }
-    }
+    /// The first member, whose key can be compared without a string of it; nil for none.
+    package var first: JSONMember? { JSONMember(document, document.firstChild(object)) }
 
     /// An iterator over the members.
     package struct Iterator: IteratorProtocol {
@@ -160,13 +155,29 @@ package struct JSONMembers: Sequence {
     }
 }
 
-/// The key of a member, valid as long as its document.
-package struct JSONMemberName {
-    fileprivate let utf8: UnsafeBufferPointer<UInt8>
+/// A member of an object.
+package struct JSONMember {
+    private let document: JSONDocument
+    private let index: Int
 
-    /// Whether a key has these bytes.
-    package static func ~= (name: StaticString, key: JSONMemberName) -> Bool {
-        key.utf8.hasBytes(of: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    fileprivate init?(_ document: JSONDocument, _ index: Int) {
+        if document.isEnd(index) { return nil }
+        (self.document, self.index) = (document, index)
+    }
+
+    /// The key without escapes, valid as long as the document.
+    package var key: UnsafeBufferPointer<UInt8> { document.utf8(index) }
+    /// The value.
+    package var value: JSONNode { JSONNode(document, index + 1) }
+    /// The member behind this one; nil for none.
+    package var next: JSONMember? { JSONMember(document, document.after(index + 1)) }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// Whether a text has these bytes.
+    @inline(__always)
+    package static func ~= (name: StaticString, text: UnsafeBufferPointer<UInt8>) -> Bool {
+        text.hasBytes(of: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     }
 }
 

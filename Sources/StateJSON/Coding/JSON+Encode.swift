@@ -47,7 +47,8 @@ final class JSONEncodingSession {
     /// Encodes a value in place of what the session has encoded before.
     func encodeAlone(_ value: some Encodable) throws {
         writer.bytes.removeAll(keepingCapacity: true)
-        open.removeAll(keepingCapacity: true)
+        // It is not empty behind a failure.
+        if !open.isEmpty { open.removeAll(keepingCapacity: true) }
         (isValueDue, misuse) = (true, nil)
         try encode(value)
         try finish()

@@ -2,7 +2,7 @@ extension JSONDocument {
     /// Throws for nesting above the limit, and for an object with a key twice.
     func check(depthMax: Int) throws(JSONFault) {
         var fault: (JSONFault.Kind, Int)?
-        check(root, depth: 1, depthMax: depthMax, &fault)
+        if isContainer(root) { check(root, depth: 1, depthMax: depthMax, &fault) }
         switch fault {
         case (.tooDeep, let index)?:
             throw JSONFault(.tooDeep, at: pointer(to: index), "nested deeper than \(depthMax) levels")
@@ -12,9 +12,12 @@ extension JSONDocument {
         }
     }
 
+    private func isContainer(_ index: Int) -> Bool {
+        kind(index) == UInt8(ascii: "{") || kind(index) == UInt8(ascii: "[")
+    }
+
     private func check(_ container: Int, depth: Int, depthMax: Int, _ fault: inout (JSONFault.Kind, Int)?) {
         let isObject = kind(container) == UInt8(ascii: "{")
-        guard isObject || kind(container) == UInt8(ascii: "[") else { return }
         guard depth <= depthMax else {
             fault = (.tooDeep, container)
             return
@@ -24,7 +27,7 @@ extension JSONDocument {
         while !isEnd(child), fault == nil {
             count += 1
             let value = isObject ? child + 1 : child
-            check(value, depth: depth + 1, depthMax: depthMax, &fault)
+            if isContainer(value) { check(value, depth: depth + 1, depthMax: depthMax, &fault) }
             child = after(value)
         }
         if isObject, count > 1, fault == nil, let twice = duplicateKey(container, count: count) {

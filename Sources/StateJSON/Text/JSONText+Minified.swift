@@ -35,6 +35,8 @@ extension JSONText {
     ///
     /// O(n); a text without white space is not copied.
     package static func minified(_ bytes: [UInt8]) -> [UInt8] {
+        // Programs send none, not even in strings.
+        if !hasSpace(bytes) { return bytes }
         var (result, kept, index) = ([UInt8](), 0, 0)
         while index < bytes.count {
             switch bytes[index] {
@@ -47,6 +49,20 @@ extension JSONText {
             }
         }
         return kept == 0 ? bytes : result + bytes[kept...]
+    }
+
+    /// Whether a text has a space or a control character, eight bytes at a time.
+    private static func hasSpace(_ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { bytes in
+            var index = 0
+            while index + 8 <= bytes.count {
+                // The highest bit of a byte stays where the byte is below 0x21, and of some behind such a byte.
+                let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                if (word &- 0x2121_2121_2121_2121) & ~word & 0x8080_8080_8080_8080 != 0 { return true }
+                index += 8
+            }
+            return bytes[index...].contains { $0 <= 0x20 }
+        }
     }
 
     /// Where the elements of an array lie in its minified text.

@@ -2,13 +2,13 @@
 package struct JSONPatch: Sendable {
     /// The encoded operations with commas between them, without the brackets of the array.
     private var operations: [UInt8] = []
-    /// The pointers to the values that differ after the patch.
-    ///
-    /// For a change that shifts the elements of an array, the pointer is that of the array.
-    package private(set) var changedPointers: [JSONPointer] = []
-    /// The changed pointers with their spelling, and behind them those of the patch before, which the next patch often
-    /// changes again: to make a pointer takes as long as a tenth of a POST.
+    /// The changed places, and behind them those of the patch before, which the next patch often changes again: to make a
+    /// pointer takes as long as a tenth of a POST.
     private var places: [(spelling: [UInt8], pointer: JSONPointer)] = []
+    /// How many of the places this patch changes.
+    private var changesCount = 0
+    /// The pointers of the first places, as far as somebody has asked: patches of the same places share them.
+    private var pointers: [JSONPointer] = []
     /// The current pointer, to which the next operation applies, as the content of a JSON string, such as
     /// `/tasks/entities`.
     private var place: [UInt8] = []
@@ -27,26 +27,36 @@ package struct JSONPatch: Sendable {
     nonisolated(unsafe) private var encoder: JSONEncodingSession?
 
     /// Makes a patch that changes nothing.
-    package init(knowing texts: KnownTexts = KnownTexts()) { self.texts = texts }
+    package init() {}
 
-    /// Makes this patch one that changes nothing, and keeps its memory for the next operations.
-    ///
-    /// - Parameter texts: the known encodings of the old value.
-    package mutating func begin(knowing texts: KnownTexts) {
-        operations.removeAll(keepingCapacity: true)
-        places.removeLast(places.count - changedPointers.count)
-        changedPointers = []
-        growth = 0
+    /// Makes this patch one that changes nothing, of a value of which nothing is known, and keeps its memory.
+    package mutating func begin() {
+        texts = KnownTexts()
         // A comparison that has thrown may have left a part of a pointer.
-        if !place.isEmpty {
-            place.removeAll(keepingCapacity: true)
-            lengths.removeAll(keepingCapacity: true)
-        }
-        self.texts = texts
+        place.removeAll(keepingCapacity: true)
+        lengths.removeAll(keepingCapacity: true)
+        beginNext()
     }
 
-    /// Takes the known encodings of the new value, after all comparisons.
-    package mutating func takeTexts() -> KnownTexts { exchange(&texts, with: KnownTexts()) }
+    /// Makes this patch one that changes nothing, of the new value of the patch before, whose encodings it knows.
+    package mutating func beginNext() {
+        operations.removeAll(keepingCapacity: true)
+        if places.count > changesCount {
+            places.removeLast(places.count - changesCount)
+            if pointers.count > changesCount { pointers.removeLast(pointers.count - changesCount) }
+        }
+        (changesCount, growth) = (0, 0)
+    }
+
+    /// The pointers to the values that differ after the patch.
+    ///
+    /// For a change that shifts the elements of an array, the pointer is that of the array.
+    package var changedPointers: [JSONPointer] {
+        mutating get {
+            while pointers.count < changesCount { pointers.append(places[pointers.count].pointer) }
+            return pointers.count == changesCount ? pointers : Array(pointers[..<changesCount])
+        }
+    }
 
     /// Whether there is no operation.
     package var isEmpty: Bool { operations.isEmpty }
@@ -59,6 +69,27 @@ package struct JSONPatch: Sendable {
         bytes.append(contentsOf: operations)
         bytes.append(UInt8(ascii: "]"))
         return bytes
+    }
+
+    /// Goes to a place below the current pointer, for the comparisons until ``leave(_:)``.
+    ///
+    /// - Parameter path: the rest of the pointer, as the content of a JSON string.
+    @inline(__always)
+    package mutating func enter(_ path: [UInt8]) {
+        place.append(contentsOf: path)
+    }
+
+    /// Goes back from the place of ``enter(_:)``.
+    @inline(__always)
+    package mutating func leave(_ path: [UInt8]) {
+        place.removeLast(path.count)
+    }
+
+    /// The tokens of a pointer as ``enter(_:)`` takes them.
+    package static func path(_ tokens: [String]) -> [UInt8] {
+        var patch = JSONPatch()
+        for token in tokens { patch.push(token) }
+        return patch.place
     }
 
     /// Runs a comparison of a member or an element of the value at the current pointer.
@@ -91,15 +122,14 @@ package struct JSONPatch: Sendable {
     package mutating func compareChildren<Value: Collection<UInt8>>(
         _ count: Int, _ new: () -> Value, _ compare: (inout JSONPatch) throws(ManyDifferences) -> Void
     ) {
-        let before = (operations.count, changedPointers.count, growth, differencesLeft)
+        let before = (operations.count, changesCount, growth, differencesLeft)
         differencesLeft = Self.differencesMax(of: count)
         defer { differencesLeft = before.3 }
         do throws(ManyDifferences) {
             try compare(&self)
         } catch {
             operations.removeLast(operations.count - before.0)
-            changedPointers.removeLast(changedPointers.count - before.1)
-            growth = before.2
+            (changesCount, growth) = (before.1, before.2)
             replace(count, with: new())
         }
     }
@@ -122,13 +152,13 @@ package struct JSONPatch: Sendable {
     }
 
     private mutating func noteChange() {
-        let index = changedPointers.count
-        if index >= places.count || places[index].spelling != place {
+        if changesCount >= places.count || places[changesCount].spelling != place {
             let spelling = place.withUnsafeBufferPointer { JSONText($0).string(0..<$0.count) }
             guard let pointer = JSONPointer(text: spelling) else { preconditionFailure("a place is not a pointer") }
-            places.replaceSubrange(index..., with: CollectionOfOne((spelling: place, pointer: pointer)))
+            places.replaceSubrange(changesCount..., with: CollectionOfOne((spelling: place, pointer: pointer)))
+            if pointers.count > changesCount { pointers.removeLast(pointers.count - changesCount) }
         }
-        changedPointers.append(places[index].pointer)
+        changesCount += 1
     }
 
     /// Whether a token, or a key in JSON, is the same in a pointer inside a JSON string, as most names are.
@@ -229,7 +259,7 @@ package struct JSONPatch: Sendable {
 
     /// Adds the current pointer to the changed ones, where it is not the last of them.
     private mutating func noteArray() {
-        if changedPointers.isEmpty || places[changedPointers.count - 1].spelling != place { noteChange() }
+        if changesCount == 0 || places[changesCount - 1].spelling != place { noteChange() }
     }
 }
 

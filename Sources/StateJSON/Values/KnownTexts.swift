@@ -1,12 +1,12 @@
 /// The known encodings of parts of a value, by the pointers of the parts.
 ///
 /// A lookup is O(n) in the number of parts; a state has few parts that are encoded as one value.
-package struct KnownTexts: Sendable {
+struct KnownTexts: Sendable {
     /// The pointer of each part as the content of a JSON string, and its encoding.
     private var parts: [(place: [UInt8], text: [UInt8])] = []
 
     /// Makes an empty collection.
-    package init() {}
+    init() {}
 
     func index(of place: [UInt8]) -> Int? { parts.firstIndex { $0.place == place } }
 

@@ -288,7 +288,13 @@ final class ServerMetrics: Sendable {
 
 /// Counters of one name that differ in their labels, each made when it is first raised.
 private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
-    private let counters = Mutex<[Label: any CounterHandler]>([:])
+    private struct Counters {
+        var all: [Label: any CounterHandler] = [:]
+        /// The counter that was raised last, because most are raised often in a row.
+        var last: (label: Label, counter: any CounterHandler)?
+    }
+
+    private let counters = Mutex(Counters())
     private let bound: @Sendable (Label, _ count: Int) -> Label
     private let make: @Sendable (Label) -> any CounterHandler
 
@@ -304,19 +310,24 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
     }
 
     func add(_ count: Int, _ label: Label) {
-        let counter = counters.withLock { $0[label] } ?? counter(label)
-        counter.increment(by: Int64(count))
+        let known = counters.withLock { counters -> (any CounterHandler)? in
+            if let last = counters.last, last.label == label { return last.counter }
+            guard let known = counters.all[label] else { return nil }
+            counters.last = (label, known)
+            return known
+        }
+        (known ?? counter(label)).increment(by: Int64(count))
     }
 
     /// The counter of a label; the program's own metrics system makes a new one outside the lock.
     private func counter(_ label: Label) -> any CounterHandler {
-        let label = bound(label, counters.withLock { $0.count })
-        if let known = counters.withLock({ $0[label] }) { return known }
+        let label = bound(label, counters.withLock { $0.all.count })
+        if let known = counters.withLock({ $0.all[label] }) { return known }
         let made = make(label)
         return counters.withLock { counters in
             // Another thread may have been first.
-            if let known = counters[label] { return known }
-            counters[label] = made
+            if let known = counters.all[label] { return known }
+            counters.all[label] = made
             return made
         }
     }

@@ -6,64 +6,66 @@ internal import StateStore
 internal import Synchronization
 
 extension RequestHandler {
-    func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
-        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.id)) }
+    func dispatch(_ request: DispatchRequest, _ exchange: Exchange) -> Reply {
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID(of: exchange))) }
         if let tagGuard = request.tagGuard, !tagGuard.isHidden, tagGuard.tags != .any,
             let tree = hub.latest.longTree(at: tagGuard.pointer), !tree.isTagged
         {
             if let refusal = slowReads.begin(exchange, isAbandonable: false) {
-                return .now(respond(.tooManyReads(refusal), name.id))
+                return .now(respond(.tooManyReads(refusal), requestID(of: exchange)))
             }
             schedule.slow(.read, exchange.client) { [self] in
                 _ = tree.tag
                 slowReads.end(exchange)
-                if let problem = endedAccess(of: exchange) { return answer(exchange, respond(problem, name.id)) }
-                complete(dispatchTagged(request, exchange, name), exchange)
+                if let problem = endedAccess(of: exchange) {
+                    return answer(exchange, respond(problem, requestID(of: exchange)))
+                }
+                complete(dispatchTagged(request, exchange), exchange)
                 store.flush()
             }
             return .working()
         }
-        return dispatchTagged(request, exchange, name)
+        return dispatchTagged(request, exchange)
     }
 
     /// Dispatches what guards no long value without a tag, or only one that has come since.
-    private func dispatchTagged(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
+    private func dispatchTagged(_ request: DispatchRequest, _ exchange: Exchange) -> Reply {
         switch request.content {
         case .one(let transaction):
             if let restoration = transaction.restoration {
-                return restore(restoration, transaction, of: request, exchange, name)
+                return restore(restoration, transaction, of: request, exchange)
             }
-            return dispatch(store.prepared(transaction), of: request, exchange, name)
-        case .lines(let lines): return load(lines, of: request, exchange, name)
+            return dispatch(store.prepared(transaction), of: request, exchange)
+        case .lines(let lines): return load(lines, of: request, exchange)
         }
     }
 
     func dispatch(
-        _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange, _ name: RequestName
+        _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange
     ) -> Reply {
-        guard transaction.purpose == .commit else { return dryRun(transaction, of: request, exchange, name) }
-        if let wait = request.wait, let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, name) {
+        guard transaction.purpose == .commit else { return dryRun(transaction, of: request, exchange) }
+        if let wait = request.wait, let reply = dispatch(request, transaction, awaitingCascade: wait, exchange) {
             return reply
         }
         store.enqueue(
             PendingTransaction(transaction, client: exchange.client) { [self] outcome in
-                note(outcome, name)
+                note(outcome, exchange)
                 quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
-                answer(exchange, request, outcome, name)
+                answer(exchange, request, outcome)
             })
         return .working()
     }
 
     private func load(
-        _ lines: [DispatchRequest.Line], of request: DispatchRequest, _ exchange: Exchange, _ name: RequestName
+        _ lines: [DispatchRequest.Line], of request: DispatchRequest, _ exchange: Exchange
     ) -> Reply {
         guard let outcomes = LoadOutcomes(of: lines.count, in: gauges.memory) else {
-            return .now(respond(.memoryExhausted, name.id))
+            return .now(respond(.memoryExhausted, requestID(of: exchange)))
         }
         let transactions = lines.compactMap { line in (try? line.content.get()).map(store.prepared) }
         let isLong = lines.count > Self.quickLinesMax
         let end = { @Sendable [self] (outcomes: LoadOutcomes) in
-            for outcome in outcomes.all { note(outcome, name) }
+            for outcome in outcomes.all { note(outcome, exchange) }
             quarantine?.endTrial(of: request, isReduced: true)
             let latest = latest
             let write = { @Sendable [self] in
@@ -78,7 +80,7 @@ extension RequestHandler {
             }
         }
         if transactions.first?.purpose == .dryRun {
-            return dryRun(transactions, into: outcomes, exchange, name, end) ?? (isLong ? .workingLong : .working())
+            return dryRun(transactions, into: outcomes, exchange, end) ?? (isLong ? .workingLong : .working())
         }
         BulkLoad(
             transactions, of: exchange.client, into: outcomes, store: store, among: bulkLoads,
@@ -89,29 +91,31 @@ extension RequestHandler {
 
     /// Computes a dry run, whose client may have finished sending.
     private func dryRun(
-        _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange, _ name: RequestName
+        _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange
     ) -> Reply {
         guard let outcomes = LoadOutcomes(of: 1, valuesBytesMax: .max, in: gauges.memory) else {
-            return .now(respond(.memoryExhausted, name.id))
+            return .now(respond(.memoryExhausted, requestID(of: exchange)))
         }
-        return dryRun([transaction], into: outcomes, exchange, name, isWhole: true) { [self] outcomes in
+        return dryRun([transaction], into: outcomes, exchange, isWhole: true) { [self] outcomes in
             defer { outcomes.release() }
-            if let problem = endedAccess(of: exchange) { return answer(exchange, respond(problem, name.id)) }
+            if let problem = endedAccess(of: exchange) {
+                return answer(exchange, respond(problem, requestID(of: exchange)))
+            }
             guard let outcome = outcomes.all.first else { return }
-            note(outcome, name)
+            note(outcome, exchange)
             // A single dry run without its patch would say nothing.
-            guard !outcomes.isFull else { return answer(exchange, respond(.memoryExhausted, name.id)) }
-            answer(exchange, request, outcome, name)
+            guard !outcomes.isFull else { return answer(exchange, respond(.memoryExhausted, requestID(of: exchange))) }
+            answer(exchange, request, outcome)
         } ?? .working()
     }
 
     private func dryRun(
-        _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange, _ name: RequestName,
+        _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange,
         isWhole: Bool = false, _ done: @escaping @Sendable (LoadOutcomes) -> Void
     ) -> Reply? {
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
             outcomes.release()
-            return .now(respond(.tooManyReads(refusal), name.id))
+            return .now(respond(.tooManyReads(refusal), requestID(of: exchange)))
         }
         DryRuns(
             transactions, into: outcomes, store: store, on: schedule, for: exchange.client,
@@ -136,16 +140,16 @@ extension RequestHandler {
 
     /// Answers a POST; a long representation is indented, and the tag of a long value made, on a read queue, because this
     /// thread serves others.
-    private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome, _ name: RequestName) {
+    private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome) {
         guard request.style == .pretty && outcome.representationBytesCount > Self.quickBytesMax || outcome.lacksTag
         else {
-            let response = contract.response(to: request, outcome: outcome, latest: latest, name: name)
-            note(response, to: name)
+            let response = contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange))
+            note(response, to: exchange)
             return answer(exchange, consume response)
         }
         let latest = latest
         schedule.slow(.read, exchange.client) { [self] in
-            answer(exchange, contract.response(to: request, outcome: outcome, latest: latest, name: name))
+            answer(exchange, contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange)))
         }
     }
 
@@ -154,18 +158,17 @@ extension RequestHandler {
     /// - Returns: nil if the hub has no room for the watch; the caller then answers without waiting, because the wait
     ///   is a preference.
     private func dispatch(
-        _ request: DispatchRequest, _ transaction: Transaction, awaitingCascade wait: Wait, _ exchange: Exchange,
-        _ name: RequestName
+        _ request: DispatchRequest, _ transaction: Transaction, awaitingCascade wait: Wait, _ exchange: Exchange
     ) -> Reply? {
         let id = exchange.id
         let watch = Watch(
             id, client: exchange.client, receiver: self,
-            request: WatchedRequest(exchange, .dispatch(request, name)), subject: .cascade, route: .action)
+            request: WatchedRequest(exchange, .dispatch(request)), subject: .cascade, route: .action)
         guard hub.register(watch) == nil else { return nil }
         metrics.waitBegan(.action)
         store.enqueue(
             PendingTransaction(transaction, client: exchange.client, watcherID: id) { [self] outcome in
-                note(outcome, name)
+                note(outcome, exchange)
                 quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
                 guard outcome.lacksTag else { return hub.decided(id, outcome) }
                 // The answer shows the tag, which takes long to make; this thread runs the turns.
@@ -178,7 +181,7 @@ extension RequestHandler {
                 guard let outcome = hub.completed(id), case .committed = outcome else { return }
                 // The store forgets a complete cascade, so a replay does not know what its commit caused.
                 let isForgotten = report.causedCount == 0 && outcome.isReplay
-                answer(exchange, response(to: request, outcome, isForgotten ? nil : report, name))
+                answer(exchange, response(to: request, outcome, isForgotten ? nil : report, exchange))
             })
         return .working(atMost: time(of: wait))
     }
@@ -189,23 +192,23 @@ extension RequestHandler {
         return store.cascade(of: receipt.version) == nil
     }
 
-    func answer(to request: DispatchRequest, _ outcome: Outcome?, _ name: RequestName) -> Response {
+    func answer(to request: DispatchRequest, _ outcome: Outcome?, _ exchange: Exchange) -> Response {
         guard let outcome else { return contract.response(toUndecided: request, latest: latest) }
-        guard case .committed(let receipt) = outcome else { return response(to: request, outcome, nil, name) }
-        return response(to: request, outcome, store.cascade(of: receipt.version) ?? CascadeReport(), name)
+        guard case .committed(let receipt) = outcome else { return response(to: request, outcome, nil, exchange) }
+        return response(to: request, outcome, store.cascade(of: receipt.version) ?? CascadeReport(), exchange)
     }
 
     private func response(
-        to request: DispatchRequest, _ outcome: Outcome, _ cascade: CascadeReport?, _ name: RequestName
+        to request: DispatchRequest, _ outcome: Outcome, _ cascade: CascadeReport?, _ exchange: Exchange
     ) -> Response {
-        contract.response(to: request, outcome: outcome, cascade: cascade, latest: latest, name: name)
+        contract.response(to: request, outcome: outcome, cascade: cascade, latest: latest, name: name(of: exchange))
     }
 
     private static let quickLinesMax = 64
 
-    private func note(_ outcome: Outcome, _ name: RequestName) {
+    private func note(_ outcome: Outcome, _ exchange: Exchange) {
         guard case .failed(let detail) = outcome else { return }
-        logger.error("action failed", metadata: name.id.metadata(["reason": .string(detail)]))
+        logger.error("action failed", metadata: requestID(of: exchange).metadata(["reason": .string(detail)]))
     }
 
     func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange, _ requestID: RequestID)

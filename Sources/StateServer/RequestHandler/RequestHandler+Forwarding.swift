@@ -11,12 +11,12 @@ extension RequestHandler {
     /// the journal takes the commits of any server. Where that server is lost meanwhile, it may have ended by this action,
     /// which is therefore not carried out here at once; one that only stands still has not.
     func forward(
-        _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, _ name: RequestName
+        _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange
     ) -> Reply? {
         guard let cluster, dispatch.commits else { return nil }
-        guard cluster.staleness == nil else { return .now(respond(.notDurable, name.id)) }
+        guard cluster.staleness == nil else { return .now(respond(.notDurable, requestID(of: exchange))) }
         guard let address = cluster.target, cluster.origin(of: request) == nil, !isDraining.load(ordering: .acquiring)
-        else { return carryOut(dispatch, exchange, name) }
+        else { return carryOut(dispatch, exchange) }
         // Many lines take their time.
         let wait = (dispatch.wait?.duration ?? .zero) + .milliseconds(request.body.count / 1000)
         cluster.send(request, to: address, of: exchange.client, waiting: wait) { [self] outcome in
@@ -25,13 +25,13 @@ extension RequestHandler {
             case .answered(let response, let cursor):
                 answer(exchange, response, having: cursor?.version ?? 0, until: schedule.now() + .seconds(2))
             case .notCarriedOut:
-                complete(carryOut(dispatch, exchange, name), exchange)
+                complete(carryOut(dispatch, exchange), exchange)
                 store.flush()
             case .unknown where dispatch.isIdempotent, .ended:
-                complete(carryOut(dispatch, exchange, name, isSuspected: true), exchange)
+                complete(carryOut(dispatch, exchange, isSuspected: true), exchange)
                 store.flush()
             case .lost, .unknown:
-                let response = respond(.outcomeUnknown(id: dispatch.clientID), name.id)
+                let response = respond(.outcomeUnknown(id: dispatch.clientID), requestID(of: exchange))
                 guard let quarantine else { return answer(exchange, response) }
                 quarantine.recordLoss(of: address, during: dispatch) { [self] in
                     // The other servers have the list by then, of which a client may ask any next.
@@ -44,38 +44,39 @@ extension RequestHandler {
 
     /// Carries out an action here; one that may have ended another server, when the list says that this one tries it.
     private func carryOut(
-        _ dispatch: DispatchRequest, _ exchange: Exchange, _ name: RequestName, isSuspected: Bool = false
+        _ dispatch: DispatchRequest, _ exchange: Exchange, isSuspected: Bool = false
     ) -> Reply {
-        if let refusal = refuseWhereLost(name) { return refusal }
-        guard let quarantine else { return self.dispatch(dispatch, exchange, name) }
+        if let refusal = refuseWhereLost(exchange) { return refusal }
+        guard let quarantine else { return self.dispatch(dispatch, exchange) }
         let verdict = quarantine.judge(dispatch, isSuspected: isSuspected) { [self] verdict in
-            let isAnswered = complete(carryOut(dispatch, exchange, name, verdict), exchange)
+            let isAnswered = complete(carryOut(dispatch, exchange, verdict), exchange)
             // It is refused before it has come to the store.
             if isAnswered { quarantine.endTrial(of: dispatch, isReduced: false) }
             store.flush()
         }
-        return verdict.map { carryOut(dispatch, exchange, name, $0) } ?? .working()
+        return verdict.map { carryOut(dispatch, exchange, $0) } ?? .working()
     }
 
     private func carryOut(
-        _ dispatch: DispatchRequest, _ exchange: Exchange, _ name: RequestName, _ verdict: Quarantine.Verdict
+        _ dispatch: DispatchRequest, _ exchange: Exchange, _ verdict: Quarantine.Verdict
     ) -> Reply {
         switch (verdict, dispatch.content) {
         // The turn itself refuses an action that is set aside, unless it is committed already.
-        case (.passes, _), (.refused, .one): self.dispatch(dispatch, exchange, name)
+        case (.passes, _), (.refused, .one): self.dispatch(dispatch, exchange)
         case (.refused(let id), .lines):
             .now(
                 contract.response(
-                    to: dispatch, outcome: .rejected(.quarantined(id), index: 0), latest: latest, name: name))
-        case (.isTried, _): .now(respond(.outcomeUnknown(id: dispatch.clientID), name.id))
-        case (.unknown, _): .now(respond(.notDurable, name.id))
+                    to: dispatch, outcome: .rejected(.quarantined(id), index: 0), latest: latest,
+                    name: name(of: exchange)))
+        case (.isTried, _): .now(respond(.outcomeUnknown(id: dispatch.clientID), requestID(of: exchange)))
+        case (.unknown, _): .now(respond(.notDurable, requestID(of: exchange)))
         }
     }
 
     /// The refusal of an action where this server does not know the newest state and never will.
-    private func refuseWhereLost(_ name: RequestName) -> Reply? {
+    private func refuseWhereLost(_ exchange: Exchange) -> Reply? {
         guard cluster != nil, let lost = store.lostHistory else { return nil }
-        return .now(respond(.domainFailed(lost.failure), name.id))
+        return .now(respond(.domainFailed(lost.failure), requestID(of: exchange)))
     }
 
     var staleness: Duration? {

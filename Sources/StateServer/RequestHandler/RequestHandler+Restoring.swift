@@ -8,11 +8,10 @@ internal import StateStore
 extension RequestHandler {
     /// Looks up the state that a client wants back, as slow work, and dispatches the transaction with it.
     func restore(
-        _ restoration: Restoration, _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange,
-        _ name: RequestName
+        _ restoration: Restoration, _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange
     ) -> Reply {
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
-            return .now(respond(.tooManyReads(refusal), name.id))
+            return .now(respond(.tooManyReads(refusal), requestID(of: exchange)))
         }
         schedule.slow(.past, exchange.client) { [self] in
             let reply: Reply
@@ -24,11 +23,13 @@ extension RequestHandler {
                     try store.stateToRestore(like: past), ifAt: hasLooked ? nil : base)
                 if let problem = endedAccess(of: exchange) { throw problem }
                 slowReads.end(exchange)
-                reply = dispatch(found, of: request, exchange, name)
+                reply = dispatch(found, of: request, exchange)
             } catch {
                 slowReads.end(exchange)
                 let problem = (error as? JSONFault).map { Problem.restoreMisfit($0) } ?? error as? Problem
-                reply = .now(problem.map { respond($0, name.id) } ?? failedReading(name.id, error))
+                reply = .now(
+                    problem.map { respond($0, requestID(of: exchange)) }
+                        ?? failedReading(requestID(of: exchange), error))
             }
             complete(reply, exchange)
             store.flush()

@@ -112,8 +112,8 @@ extension RequestHandler: WatchReceiver {
                 quickResponse(to: request, page, since: since)
             case (.changes(let request), .latest(let latest)): response(to: request, emptyAt: latest)
             case (.changes, _): nil
-            case (.dispatch(let request, let name), .outcome(let outcome)): answer(to: request, outcome, name)
-            case (.dispatch(_, let name), _): respond(.ourFault, name.id)
+            case (.dispatch(let request), .outcome(let outcome)): answer(to: request, outcome, watched.exchange)
+            case (.dispatch, _): respond(.ourFault, requestID(of: watched.exchange))
             case (.stream(let request), _): respond(.draining, request.requestID)
             }
         return response.map(closing)

@@ -84,8 +84,14 @@ final class RequestHandler: Sendable {
     var handlers: Handlers {
         Handlers(
             receive: { request, exchange in
-                if let trace = request.trace { exchange.trace = trace }
-                return self.finished(self.receive(self.attributed(request, exchange), exchange), exchange)
+                exchange.own = request.own
+                guard let origin = self.cluster?.origin(of: request) else {
+                    return self.finished(self.receive(request, exchange), exchange)
+                }
+                // The request is one of the client from whom another server of the cluster has sent it on.
+                exchange.count(toShareOf: origin)
+                let own = Request(request.head, request.own, body: request.body, client: origin)
+                return self.finished(self.receive(own, exchange), exchange)
             },
             expire: { exchange, expiry in
                 guard var response = self.expire(exchange, expiry) else { return nil }
@@ -108,21 +114,13 @@ final class RequestHandler: Sendable {
             debugLog: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
     }
 
-    /// The request, as one of the client from whom another server of the cluster has sent it on.
-    private func attributed(_ request: Request, _ exchange: Exchange) -> Request {
-        guard let origin = cluster?.origin(of: request) else { return request }
-        exchange.count(toShareOf: origin)
-        return Request(request.head, request.own, body: request.body, client: origin)
-    }
-
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
-        let name = RequestName(request, number: exchange.id, requestNumbers)
         if let fields = addedFields(of: request) { exchange.add(fields) }
         let remembered = RememberedHead.of(request, at: schedule.time())
         let authentication: Authentication
         switch remembered.map({ .known(.granted($0.access)) }) ?? authenticator.authenticate(request) {
         case .known(let known): authentication = known
-        case .unverified(let token): return verify(token, of: request, exchange, name)
+        case .unverified(let token): return verify(token, of: request, exchange)
         }
         if case .granted(let access) = authentication {
             exchange.credential = access
@@ -130,13 +128,14 @@ final class RequestHandler: Sendable {
             // The body of another method is not read.
             if request.body.count > Self.quickBytesMax, request.method == .post {
                 return receiveLong(
-                    request, exchange, Circumstances(bounds: hub.bounds, name: name, authentication: authentication))
+                    request, exchange,
+                    Circumstances(bounds: hub.bounds, name: name(of: exchange), authentication: authentication))
             }
         }
         let plan = plan(
             for: request, remembered,
-            in: Circumstances(bounds: hub.bounds, name: name, authentication: authentication))
-        return carryOut(plan, of: request, exchange, name)
+            in: Circumstances(bounds: hub.bounds, name: name(of: exchange), authentication: authentication))
+        return carryOut(plan, of: request, exchange)
     }
 
     /// The problem of a client whose access has ended since its request came, or ends within a time, or nil.
@@ -165,21 +164,20 @@ final class RequestHandler: Sendable {
     }
 
     /// Has the credential of a request verified; the request then comes again, or is refused.
-    private func verify(_ token: String, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
+    private func verify(_ token: String, of request: Request, _ exchange: Exchange) -> Reply {
         let isTaken = authenticator.verify(token, for: request.client) { [self] problem in
             guard let problem else { return exchange.resume() }
-            answer(exchange, refuse(problem, request, exchange, name))
+            answer(exchange, refuse(problem, request, exchange))
         }
-        return isTaken ? .deferred : .now(refuse(.tooManyVerifications, request, exchange, name))
+        return isTaken ? .deferred : .now(refuse(.tooManyVerifications, request, exchange))
     }
 
     /// The answer to a request whose credential the server does not know; a probe needs none.
-    private func refuse(
-        _ problem: Problem, _ request: Request, _ exchange: Exchange, _ name: RequestName
-    ) -> Response {
-        let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: .refused(problem))
+    private func refuse(_ problem: Problem, _ request: Request, _ exchange: Exchange) -> Response {
+        let circumstances = Circumstances(
+            bounds: hub.bounds, name: name(of: exchange), authentication: .refused(problem))
         let plan = plan(for: request, in: circumstances)
-        switch carryOut(plan, of: request, exchange, name) {
+        switch carryOut(plan, of: request, exchange) {
         case .now(let response): return response
         case .reusable(let response): return response
         default: preconditionFailure("the plan for a client that is refused is an answer")
@@ -192,63 +190,65 @@ final class RequestHandler: Sendable {
     /// Reads a request with a long body as slow work, because the loop thread serves other clients.
     private func receiveLong(_ request: Request, _ exchange: Exchange, _ circumstances: Circumstances) -> Reply {
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
-            return .now(respond(.tooManyReads(refusal), circumstances.name.id))
+            return .now(respond(.tooManyReads(refusal), requestID(of: exchange)))
         }
         schedule.slow(.parse, exchange.client) { [self] in
             let bytes = Self.parsingFactor * request.body.count
             guard gauges.memory.reserve(bytes) else {
                 slowReads.end(exchange)
-                return answer(exchange, respond(.memoryExhausted, circumstances.name.id))
+                return answer(exchange, respond(.memoryExhausted, requestID(of: exchange)))
             }
             defer { gauges.memory.release(bytes) }
             let plan = plan(for: request, in: circumstances)
             // The client may ask again as soon as it has the answer, and this request then counts no more.
             slowReads.end(exchange)
             if let problem = endedAccess(of: exchange) {
-                return answer(exchange, respond(problem, circumstances.name.id))
+                return answer(exchange, respond(problem, requestID(of: exchange)))
             }
-            complete(carryOut(plan, of: request, exchange, circumstances.name), exchange)
+            complete(carryOut(plan, of: request, exchange), exchange)
             store.flush()
         }
         return .workingLong
     }
 
-    private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
+    private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange) -> Reply {
         switch plan {
         case .respond(let response):
-            note(response, to: name)
+            note(response, to: exchange)
             // A problem carries the name of its request, so other requests cannot reuse it.
             return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
         case .document(let document):
             return reading(exchange, document.requestID) { [contract] in contract.response(to: document) }
         case .dispatch(let dispatch):
-            return forward(dispatch, request, exchange, name) ?? self.dispatch(dispatch, exchange, name)
+            return forward(dispatch, request, exchange) ?? self.dispatch(dispatch, exchange)
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
         case .earlier(let changes, let before): return earlier(changes, before: before, exchange)
         case .stream(let stream): return self.stream(stream, exchange)
         case .entities(let entities): return self.entities(entities, exchange)
-        case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange, name.id)
+        case .outcome(let id, let visible, let style):
+            return outcome(id, visible, style, exchange, requestID(of: exchange))
         case .schedule(let request):
             return reading(exchange, request.requestID) { [contract, hub] in
                 contract.response(to: request, in: hub.latest)
             }
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
-        case .ready(.plain): return .now(readiness(name.id))
+        case .ready(.plain): return .now(readiness(requestID(of: exchange)))
         case .ready(.verbose): return .now(verboseReadiness())
         case .metrics: return .now(metricsText())
         case .operations(let style):
-            return reading(exchange, name.id) { [self] in
+            return reading(exchange, requestID(of: exchange)) { [self] in
                 contract.response(to: operationsReport, style: style, latest: latest)
             }
-        case .forks(let request): return carryOut(request, exchange, name.id)
+        case .forks(let request): return carryOut(request, exchange, requestID(of: exchange))
         case .bisect(let request): return bisect(request, exchange)
         case .file(let file):
             return .now(
                 Page.response(to: request, file: file, in: contract.coding(of: request))
                     // Files need no credential, so the answer says nothing of the history.
-                    ?? closing(contract.response(to: Contract.noSuchRoute, latest: nil, requestID: name.id)))
-        case .backup(let access): return backup(request, access, exchange, name.id)
+                    ?? closing(
+                        contract.response(to: Contract.noSuchRoute, latest: nil, requestID: requestID(of: exchange))))
+        case .backup(let access): return backup(request, access, exchange, requestID(of: exchange))
         }
     }
 
@@ -284,15 +284,17 @@ final class RequestHandler: Sendable {
         }
     }
 
-    /// The ID of a request whose head is no longer known.
-    func requestID(of exchange: Exchange) -> RequestID {
-        RequestID(requestNumbers.text(of: exchange.id), exchange.trace)
+    func name(of exchange: Exchange) -> RequestName {
+        RequestName(exchange.own, number: exchange.id, requestNumbers)
     }
 
+    func requestID(of exchange: Exchange) -> RequestID { name(of: exchange).id }
+
     /// Logs an answer that is a problem, so that it is found by the name of its request.
-    func note(_ response: Response, to name: RequestName) {
+    func note(_ response: Response, to exchange: Exchange) {
         guard response.status.code >= 400 else { return }
-        logger.debug("refused", metadata: name.id.metadata(["status": .stringConvertible(response.status.code)]))
+        logger.debug(
+            "refused", metadata: requestID(of: exchange).metadata(["status": .stringConvertible(response.status.code)]))
     }
 
     func respond(_ problem: Problem, _ requestID: RequestID) -> Response {

@@ -13,7 +13,7 @@ final class WatchedRequest: Sendable {
         case read(ReadRequest)
         case changes(ChangesRequest)
         case stream(StreamRequest)
-        case dispatch(DispatchRequest, RequestName)
+        case dispatch(DispatchRequest)
     }
 
     /// The whole request, without its name and without what decides no byte of its answers.
@@ -51,7 +51,7 @@ final class WatchedRequest: Sendable {
         case .read(let request): request.store.access
         case .changes(let request): request.store.access
         case .stream(let request): request.store.access
-        case .dispatch(let request, _): request.store.access
+        case .dispatch(let request): request.store.access
         }
     }
 }

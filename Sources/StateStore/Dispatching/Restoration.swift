@@ -27,7 +27,9 @@ package struct Restoration: Sendable {
 extension Transaction {
     /// The restoration that the transaction is; nil for any other one.
     package var restoration: Restoration? {
-        guard items.count == 1, case .restore(let restoration) = items[0].content else { return nil }
+        guard items.count == 1, items[0].entry == nil, case .restore(let restoration) = items[0].content else {
+            return nil
+        }
         return restoration
     }
 

@@ -37,9 +37,9 @@ extension Store {
         dryRunQueue.sync {
             dryRunMark.withValue { mark in
                 // A snapshot that is published is never taken back.
-                var core = Core(dryRunOn: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
+                let core = Core(dryRunOn: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
                 // Actions of a middleware belong to a later turn, as in any turn.
-                TurnMark.with(ObjectIdentifier(self)) {
+                TurnMark(of: queue).with {
                     outcomes = core.turn(dryRuns, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes
                 }
             }

@@ -16,6 +16,8 @@ package final class Transaction: Sendable {
     /// An action with its ID and metadata.
     package struct Item: Sendable {
         package var content: Content
+        /// The entry of the action's type, where the action was read by it.
+        package var entry: ActionEntry?
         /// The ID that the client gave to the action.
         package var id: String?
         /// UTF-8 JSON object that the store records and does not interpret.
@@ -24,8 +26,12 @@ package final class Transaction: Sendable {
         /// the process.
         package var sent: [UInt8]?
 
-        package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil, sent: [UInt8]? = nil) {
+        package init(
+            _ action: any Action, of entry: ActionEntry? = nil, id: String? = nil, meta: [UInt8]? = nil,
+            sent: [UInt8]? = nil
+        ) {
             content = .action(action)
+            self.entry = entry
             self.id = id
             self.meta = meta
             self.sent = sent
@@ -101,8 +107,9 @@ package final class Transaction: Sendable {
 
     /// The type of an action; nil for a creator, whose action is not known before the turn.
     package func type(at index: Int) -> String? {
+        if let entry = items[index].entry { return entry.type }
         // A property of the item would copy the item.
-        switch items[index].content {
+        return switch items[index].content {
         case .action(let action): action.typeName
         case .creator: nil
         case .restore: Commit.restoreType

@@ -1,11 +1,14 @@
 internal import StateJSON
 
 /// The declarations of one action type, without the type of the state.
-final class ActionEntry: Sendable {
-    let type: String
+package final class ActionEntry: Sendable {
+    /// The name under which clients dispatch it.
+    package let type: String
     /// An array of just ``type``, which a commit of one action uses without making its own.
     let types: [String]
-    let actionType: ActionType
+    package let actionType: ActionType
+    /// Whether only the domain dispatches the action: see ``Action/isInternal``.
+    package let isInternal: Bool
     let number: Int
     let hasEffects: Bool
     let isCommand: Bool
@@ -25,15 +28,31 @@ final class ActionEntry: Sendable {
         let view: Int
         let pointers: [JSONPointer]
 
+        /// Whether the view reads all that the reducers can change, so that each change concerns it.
+        var isOfAll = false
+
         func overlap(_ changed: [JSONPointer]) -> Bool {
-            pointers.contains { pointer in changed.contains { pointer.overlaps($0) } }
+            if isOfAll { return !changed.isEmpty }
+            return pointers.contains { pointer in changed.contains { pointer.overlaps($0) } }
+        }
+
+        /// The same for an action that can change these parts only; nil where the view reads nothing of them.
+        fileprivate func of(_ scopes: [[String]]) -> Reads? {
+            guard overlap(scopes.map { JSONPointer($0) }) else { return nil }
+            let isOfAll = scopes.allSatisfy { scope in
+                pointers.contains { $0.tokens.count <= scope.count && $0.overlaps(JSONPointer(scope)) }
+            }
+            return Reads(view: view, pointers: pointers, isOfAll: isOfAll)
         }
     }
 
-    init<State>(_ type: String, _ draft: ActionEntryDraft<State>, number: Int, reads: [Reads]) {
+    init<State>(
+        _ type: String, _ draft: ActionEntryDraft<State>, of layout: any LayoutNode<State>, number: Int, reads: [Reads]
+    ) {
         self.type = type
         types = [type]
         actionType = draft.actionType
+        isInternal = actionType.isInternal
         self.number = number
         hasEffects = !draft.effects.isEmpty
         isCommand = !draft.commands.isEmpty
@@ -44,8 +63,8 @@ final class ActionEntry: Sendable {
         homes = draft.homes
         let scopes = OwnTypes.scheduling.contains(type) ? [] : ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
-        self.reads = reads.filter { $0.overlap(scopes.map { JSONPointer($0) }) }
-        handlers = ActionHandlers(draft)
+        self.reads = reads.compactMap { $0.of(scopes) }
+        handlers = ActionHandlers(draft, scopes.map { layout.comparison(at: $0[...]) })
     }
 
     /// It asks for the type itself, because to look for a protocol's conformance takes long.
@@ -83,10 +102,18 @@ struct ActionEntryDraft<State: Sendable> {
 
 final class ActionHandlers<State: Sendable>: Sendable {
     let reduce: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
+    /// Compares what the reducers can change.
+    let compare: Comparison<State>
     let creators: [@Sendable (State, any Action) throws(Rejection) -> (any Action)?]
     let effects: [Declaration<State>.EffectHandler]
 
-    init(_ draft: ActionEntryDraft<State>) {
+    init(_ draft: ActionEntryDraft<State>, _ comparisons: [Comparison<State>]) {
+        // As with the reducers.
+        if comparisons.count == 1 {
+            compare = comparisons[0]
+        } else {
+            compare = { old, new, patch in for compare in comparisons { try compare(old, new, &patch) } }
+        }
         let handlers = draft.handlers
         // Nearly every action has one reducer; a function that comes from a list is wrapped once more.
         if handlers.count == 1 {
@@ -99,4 +126,35 @@ final class ActionHandlers<State: Sendable>: Sendable {
         creators = draft.commands.map(\.create)
         effects = draft.effects
     }
+}
+
+/// Entries by the bytes of the names of their types: a client's text is looked up without a string of it.
+package struct ActionTable: Sendable {
+    /// A power of two, at most half of it in use.
+    private var slots: [ActionEntry?]
+
+    init(_ entries: [ActionEntry]) {
+        slots = Array(repeating: nil, count: max(4, entries.count * 2).nextPowerOfTwo)
+        for entry in entries { slots[entry.type.withBytes { place(of: $0).slot }] = entry }
+    }
+
+    /// The entry of the type with these bytes, or nil.
+    package subscript(name: UnsafeBufferPointer<UInt8>) -> ActionEntry? { place(of: name).entry }
+
+    /// The slot of a name, and the entry there; without an entry it is the slot for one.
+    private func place(of name: UnsafeBufferPointer<UInt8>) -> (slot: Int, entry: ActionEntry?) {
+        // FNV-1a.
+        var hash: UInt32 = 2_166_136_261
+        for byte in name { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
+        var slot = Int(hash) & (slots.count - 1)
+        while let entry = slots[slot] {
+            if entry.type.withBytes(name.hasBytes) { return (slot, entry) }
+            slot = (slot + 1) & (slots.count - 1)
+        }
+        return (slot, nil)
+    }
+}
+
+extension Int {
+    fileprivate var nextPowerOfTwo: Int { self <= 1 ? 1 : 1 << (Int.bitWidth - (self - 1).leadingZeroBitCount) }
 }

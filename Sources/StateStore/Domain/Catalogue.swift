@@ -36,13 +36,16 @@ package final class Scope: Sendable {
     package let pointer: JSONPointer
     /// The actions that only reducers of this store handle, by the names of their types.
     package let actions: [String: ActionType]
+    /// Their entries by the bytes of these names.
+    package let entries: ActionTable
     /// The names of the store's views in the whole store, by their names in this one.
     package let views: [String: String]
 
-    init(name: String, pointer: JSONPointer, actions: [String: ActionType], views: [String: String]) {
+    init(name: String, pointer: JSONPointer, entries: [ActionEntry], views: [String: String]) {
         self.name = name
         self.pointer = pointer
-        self.actions = actions
+        self.entries = ActionTable(entries)
+        actions = Dictionary(uniqueKeysWithValues: entries.map { ($0.type, $0.actionType) })
         self.views = views
     }
 

@@ -118,20 +118,20 @@ package final class CompiledDomain<State: StateType>: Sendable {
         initialViewVersions = Array(repeating: 0, count: memos.count)
         let ordered = drafts.sorted { $0.key < $1.key }
         let reads = memos.map { ActionEntry.Reads(view: $0.number, pointers: $0.view.reads) }
-        let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, number: $0, reads: reads) }
+        let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, of: layout, number: $0, reads: reads) }
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.type, $0) })
         entriesByType = Dictionary(uniqueKeysWithValues: entries.map { ($0.actionType.identity, $0) })
         self.initial = initial
         let open = self.entries.filter { !OwnTypes.isHidden($0.key) }
         let whole = Scope(
-            name: "", pointer: .root, actions: open.mapValues(\.actionType),
+            name: "", pointer: .root, entries: Array(open.values),
             views: Dictionary(uniqueKeysWithValues: views.keys.map { ($0, $0) }))
         let parts = declaration.slices.map { slice in
             let name = slice.joined(separator: ".")
             let own = open.filter { $0.value.homes.allSatisfy { $0.starts(with: slice) } }
             let inside = views.keys.filter { $0.hasPrefix(name + ".") }
             return Scope(
-                name: name, pointer: JSONPointer(slice), actions: own.mapValues(\.actionType),
+                name: name, pointer: JSONPointer(slice), entries: Array(own.values),
                 views: Dictionary(uniqueKeysWithValues: inside.map { (String($0.dropFirst(name.count + 1)), $0) }))
         }
         catalogue = Catalogue(
@@ -199,24 +199,23 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The cost is that of comparing the slices that the reducers of these actions can change.
     ///
     /// - Parameters:
-    ///   - patch: becomes the patch; its memory is used again.
-    ///   - encodings: the known encodings of the old state; after the call, those of the new one. Where the call throws,
-    ///     none is known.
-    func compare(
-        _ old: State, with new: State, by entries: [ActionEntry], into patch: inout JSONPatch,
-        knowing encodings: inout KnownTexts
-    ) throws {
-        patch.begin(knowing: exchange(&encodings, with: KnownTexts()))
-        let scopes = entries.count == 1 ? entries[0].scopes : ActionEntry.outermost(entries.flatMap(\.scopes))
-        for scope in scopes { try layout.compare(old, new, scope: scope[...], into: &patch) }
-        encodings = patch.takeTexts()
+    ///   - patch: becomes the patch; its memory is used again, and before the call it is one whose new value is the old
+    ///     state here. Where the call throws, the patch has to begin anew.
+    func compare(_ old: State, with new: State, by entries: [ActionEntry], into patch: inout JSONPatch) throws {
+        patch.beginNext()
+        if entries.count == 1 {
+            try entries[0].handlers(in: self).compare(old, new, &patch)
+        } else {
+            for scope in ActionEntry.outermost(entries.flatMap(\.scopes)) {
+                try layout.comparison(at: scope[...])(old, new, &patch)
+            }
+        }
     }
 
     /// The patch from a state to any other one; the cost is that of comparing all that they do not share.
     func patch(from old: State, to new: State) throws -> JSONPatch {
         var patch = JSONPatch()
-        patch.begin(knowing: KnownTexts())
-        try layout.compare(old, new, scope: [], into: &patch)
+        try layout.compare(old, new, into: &patch)
         return patch
     }
 

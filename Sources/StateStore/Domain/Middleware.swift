@@ -92,12 +92,17 @@ public final class MiddlewareContext<State: StateType> {
         self.isDryRun = isDryRun
     }
 
+    /// Begins a transaction, behind the end of the one before.
     func begin(_ before: Snapshot<State>, isDryRun: Bool, subject: String?, at time: Timestamp) {
-        self.before = before
+        (self.before, latest) = (before, before)
         item = (time, nil, 0)
-        latest = before
         self.subject = subject
         self.isDryRun = isDryRun
+    }
+
+    /// Drops what belongs to the transaction.
+    func end(at snapshot: Snapshot<State>) {
+        (before, latest) = (snapshot, snapshot)
         // Nearly every transaction has one action, and to remove the last element is the fastest way to none.
         if applied.count == 1 { applied.removeLast() } else { applied.removeAll(keepingCapacity: true) }
         if entries.count == 1 { entries.removeLast() } else { entries.removeAll(keepingCapacity: true) }
@@ -105,16 +110,6 @@ public final class MiddlewareContext<State: StateType> {
         commands = (0, false)
         restored = nil
         work.reset()
-        scheduling.keep(0)
-    }
-
-    /// Drops what belongs to the transactions so far, until the next turn begins.
-    func rest(at snapshot: Snapshot<State>) {
-        (before, latest) = (snapshot, snapshot)
-        applied.removeAll(keepingCapacity: true)
-        entries.removeAll(keepingCapacity: true)
-        followUps = []
-        restored = nil
         scheduling.keep(0)
     }
 

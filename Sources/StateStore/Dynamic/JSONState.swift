@@ -36,7 +36,7 @@ struct TreeNode: LayoutNode {
 
     func knownMemoryBytes(_ state: JSONState) -> Int? { state.tree.memoryBytes }
 
-    func compare(_ old: JSONState, _ new: JSONState, scope: ArraySlice<String>, into patch: inout JSONPatch) {
+    func compare(_ old: JSONState, _ new: JSONState, into patch: inout JSONPatch) {
         // What two states share costs nothing, so no scope makes it cheaper.
         JSONTree.compare(old.tree, new.tree, into: &patch)
     }

@@ -92,6 +92,12 @@ final class Snapshot<State: StateType>: AnySnapshot {
 
     var version: Version { cursor.version }
 
+    /// This snapshot without the type of its state.
+    ///
+    /// It is a method that no caller takes apart, for the reason that ``next(_:)`` has.
+    @inline(never)
+    var erased: any AnySnapshot { self }
+
     func longTree(at place: JSONPointer) -> JSONTree? {
         JSONTree.tree(at: place, in: state).flatMap { $0.isLong ? $0 : nil }
     }

@@ -8,7 +8,8 @@ package struct Replay<State: StateType>: HistoryFollower {
     private(set) var state: State
     /// The recorded schedule, and in a fork what its commits schedule; neither dispatches anything.
     private(set) var schedule: ActionSchedule
-    private var encodings = KnownTexts()
+    /// The patch of the last commit, with the known encodings of the state.
+    private var patch = JSONPatch()
     package private(set) var version: Version
     /// The changes that the last commit has made to the schedule.
     private(set) var changes: ScheduleChanges?
@@ -42,9 +43,8 @@ package struct Replay<State: StateType>: HistoryFollower {
         _ recorded: Commit, _ work: WorkMeter?, scheduling begin: ((ActionSchedule) -> ScheduleStep)?
     ) throws(HistoryFault) -> Commit {
         let isPatch = recorded.isOfPatchAlone
-        if isPatch { encodings = KnownTexts() }
         let scheduling = isPatch || begin == nil ? nil : Scheduling()
-        let (next, patch) = isPatch ? try apply(recorded) : try reduce(recorded, work, scheduling)
+        let next = isPatch ? try apply(recorded) : try reduce(recorded, work, scheduling)
         var changes = recorded.schedule
         if let scheduling, var step = begin?(schedule) {
             if let (name, reason) = recorded.schedule?.ended { step.remove(name, reason) }
@@ -67,7 +67,7 @@ package struct Replay<State: StateType>: HistoryFollower {
 
     private mutating func reduce(
         _ recorded: Commit, _ work: WorkMeter?, _ scheduling: Scheduling?
-    ) throws(HistoryFault) -> (State, JSONPatch) {
+    ) throws(HistoryFault) -> State {
         let actions = try actions(of: recorded)
         var next = state
         var entries: [ActionEntry] = []
@@ -93,11 +93,10 @@ package struct Replay<State: StateType>: HistoryFollower {
             entries.append(entry)
         }
         do {
-            var patch = JSONPatch()
-            try domain.compare(state, with: next, by: entries, into: &patch, knowing: &encodings)
-            return (next, patch)
+            try domain.compare(state, with: next, by: entries, into: &patch)
+            return next
         } catch {
-            encodings = KnownTexts()
+            patch.begin()
             throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
         }
     }
@@ -133,15 +132,15 @@ package struct Replay<State: StateType>: HistoryFollower {
         }
     }
 
-    private func apply(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
+    private mutating func apply(_ recorded: Commit) throws(HistoryFault) -> State {
         do {
             let before = try domain.bytes(of: state)
             var upgraded = PatchedState(try JSONValue(parsing: before, depthMax: 1000), version: version)
             _ = try upgraded.take(recorded)
             let next = try domain.state(from: upgraded.value.text)
-            var patch = JSONPatch()
+            patch.begin()
             patch.compare(before, try domain.bytes(of: next))
-            return (next, patch)
+            return next
         } catch let fault as HistoryFault {
             throw fault
         } catch let fault as JSONFault {

@@ -28,7 +28,11 @@ protocol LayoutNode<Root>: Sendable {
 
     func knownMemoryBytes(_ root: Root) -> Int?
 
-    func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws
+    func compare(_ old: Root, _ new: Root, into patch: inout JSONPatch) throws
+
+    /// The comparison of the part at a place, or of the one around it that is compared as a whole: it is made once for the
+    /// reducers that change the part, because the way to it costs as much as the comparison of a small one.
+    func comparison(at place: ArraySlice<String>) -> Comparison<Root>
 
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault)
 
@@ -37,6 +41,9 @@ protocol LayoutNode<Root>: Sendable {
     /// - Throws: ``JSONFault`` or ``PatchMismatch`` where they do not fit; the part is then undefined.
     func apply(_ operations: [PatchOperation], to root: inout Root) throws
 }
+
+/// Adds the operations to a patch that turn a part of the first state into that of the second one.
+typealias Comparison<Root> = @Sendable (Root, Root, inout JSONPatch) throws -> Void
 
 /// The result of a selection.
 package enum SelectedValue: Sendable {
@@ -61,6 +68,8 @@ extension LayoutNode {
     func declares(_ tokens: ArraySlice<String>) -> Bool { true }
 
     func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? { nil }
+
+    func comparison(at place: ArraySlice<String>) -> Comparison<Root> { { try compare($0, $1, into: &$2) } }
 
     func visitTexts(_ root: Root, _ tokens: ArraySlice<String>, _ take: ([UInt8]) throws -> Void) throws {
         if let bytes = try select(root, tokens) { try take(bytes) }
@@ -122,7 +131,7 @@ struct ValueNode<Root: Codable & Sendable>: LayoutNode {
     /// One part for each four bytes of the newest known encoding: 4 KB take about as long as 1,000 entities, 0.1 ms.
     func count(_ root: Root) -> Int { 1 + size.bytesCount / 4 }
 
-    func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
+    func compare(_ old: Root, _ new: Root, into patch: inout JSONPatch) throws {
         size.note(try patch.compare(old, to: new))
     }
 
@@ -194,11 +203,13 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
 
     func count(_ root: Root) -> Int { members.reduce(1) { $0 + $1.count(root) } }
 
-    func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
-        for index in names.indices where scope.isEmpty || scope.first == names[index] {
-            let member = field(index)
-            try patch.descend(names[index]) { patch throws in try member.compare(old, new, scope.dropFirst(), &patch) }
-        }
+    func compare(_ old: Root, _ new: Root, into patch: inout JSONPatch) throws {
+        for index in names.indices { try field(index).compare(old, new, &patch) }
+    }
+
+    func comparison(at place: ArraySlice<String>) -> Comparison<Root> {
+        guard let name = place.first, let member = member(name) else { return { try compare($0, $1, into: &$2) } }
+        return member.comparison(place.dropFirst())
     }
 
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault) {
@@ -266,7 +277,8 @@ final class LayoutField<Root: Sendable>: Sendable {
     let visitTexts: @Sendable (Root, ArraySlice<String>, ([UInt8]) throws -> Void) throws -> Void
     let count: @Sendable (Root) -> Int
     let path: any PartialKeyPath<Root> & Sendable
-    let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
+    let comparison: @Sendable (ArraySlice<String>) -> Comparison<Root>
+    let compare: Comparison<Root>
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
     let apply: @Sendable ([PatchOperation], inout Root) throws -> Void
 
@@ -283,11 +295,17 @@ final class LayoutField<Root: Sendable>: Sendable {
         write = { root, writer in try part.read(root) { try node.write($0, to: &writer) } }
         select = { root, tokens, countMax in try part.read(root) { try node.select($0, tokens, countMax: countMax) } }
         count = { root in part.read(root) { node.count($0) } }
-        compare = { old, new, scope, patch in
-            try part.read(old) { old in
-                try part.read(new) { new in try node.compare(old, new, scope: scope, into: &patch) }
+        let place = JSONPatch.path([name])
+        let comparison = { @Sendable (rest: ArraySlice<String>) -> Comparison<Root> in
+            let compare = node.comparison(at: rest)
+            return { old, new, patch in
+                patch.enter(place)
+                try part.read(old) { old in try part.read(new) { new in try compare(old, new, &patch) } }
+                patch.leave(place)
             }
         }
+        self.comparison = comparison
+        compare = comparison([])
         apply = { operations, root in try node.apply(operations, to: &root[keyPath: path]) }
         read = { (json, root) throws(JSONFault) in try node.read(json, into: &root[keyPath: path]) }
     }

@@ -39,7 +39,7 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
 
     func count(_ table: Table) -> Int { table.count }
 
-    func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
+    func compare(_ old: Table, _ new: Table, into patch: inout JSONPatch) throws {
         try PersistentMap.visitDifferences(old.entries, new.entries) { (key, before, after) throws in
             switch (before, after) {
             case (let before?, let after?) where before !== after:
@@ -110,7 +110,7 @@ struct OrderNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
 
     func count(_ table: Table) -> Int { table.count }
 
-    func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
+    func compare(_ old: Table, _ new: Table, into patch: inout JSONPatch) throws {
         var removed: [(Int, EntityKey)] = []
         var inserted: [(Int, EntityKey)] = []
         PersistentMap.visitDifferences(old.order, new.order) { rank, before, after in

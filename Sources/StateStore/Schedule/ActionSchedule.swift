@@ -4,44 +4,47 @@ package import StateJSON
 ///
 /// A copy costs nothing, and a change O(log n): a snapshot has the schedule of its version.
 package struct ActionSchedule: Sendable {
-    private var entries = PersistentMap<ScheduleKey, ScheduledAction>()
-    private var order = PersistentMap<ScheduledAction.Order, ScheduledAction>()
-    /// How many of them are places that expire.
-    private var placesCount = 0
-    /// About how many bytes of memory they take.
-    package private(set) var bytesCount = 0
-    private var shares = PersistentMap<ScheduleKey, Share>()
+    fileprivate struct Content {
+        var entries = PersistentMap<ScheduleKey, ScheduledAction>()
+        var order = PersistentMap<ScheduledAction.Order, ScheduledAction>()
+        /// How many of them are places that expire.
+        var placesCount = 0
+        /// About how many bytes of memory they take.
+        var bytesCount = 0
+        var shares = PersistentMap<ScheduleKey, Share>()
+    }
+
+    /// The content as an object, because every snapshot and every call of a reducer has a schedule.
+    private final class Shared: Sendable {
+        let content: Content
+        init(_ content: consuming Content) { self.content = content }
+        static let empty = Shared(Content())
+    }
+
+    private var shared: Shared
 
     /// The part of one client.
     struct Share: Sendable { var (count, bytesCount) = (0, 0) }
 
-    package init() {}
+    package init() { shared = .empty }
 
-    package var isEmpty: Bool { entries.isEmpty }
-    package var count: Int { entries.count }
+    package var isEmpty: Bool { shared.content.entries.isEmpty }
+    package var count: Int { shared.content.entries.count }
+    /// About how many bytes of memory they take.
+    package var bytesCount: Int { shared.content.bytesCount }
     /// The action that is due first.
-    package var first: ScheduledAction? { order.first?.value }
-    var hasPlaces: Bool { placesCount > 0 }
+    package var first: ScheduledAction? { shared.content.order.first?.value }
+    var hasPlaces: Bool { shared.content.placesCount > 0 }
 
-    package subscript(name: ScheduledName) -> ScheduledAction? { entries[name.key] }
+    package subscript(name: ScheduledName) -> ScheduledAction? { shared.content.entries[name.key] }
 
-    func share(of owner: ScheduleKey) -> Share { shares[owner] ?? Share() }
-
-    /// Counts an action that was added, or removed.
-    private mutating func addToShares(_ action: ScheduledAction, _ sign: Int) {
-        bytesCount += sign * action.weight
-        if action.name.isPlace { placesCount += sign }
-        guard let owner = action.owner else { return }
-        var share = share(of: owner)
-        (share.count, share.bytesCount) = (share.count + sign, share.bytesCount + sign * action.weight)
-        if share.count > 0 { shares.set(owner, share) } else { shares.remove(owner) }
-    }
+    func share(of owner: ScheduleKey) -> Share { shared.content.shares[owner] ?? Share() }
 
     /// The actions that are due at a time, in their order, at most as many as are asked for.
     package func due(at time: Timestamp, limit: Int) -> [ScheduledAction] {
         var found: [ScheduledAction] = []
-        while found.count < limit, found.count < order.count {
-            let next = order[at: found.count].value
+        while found.count < limit, found.count < count {
+            let next = shared.content.order[at: found.count].value
             guard next.due <= time else { break }
             found.append(next)
         }
@@ -50,15 +53,15 @@ package struct ActionSchedule: Sendable {
 
     /// Calls a function with each action, in the order of their times.
     package func visit<Failure: Error>(_ body: (ScheduledAction) throws(Failure) -> Void) throws(Failure) {
-        try order.visit { (_, action) throws(Failure) in try body(action) }
+        try shared.content.order.visit { (_, action) throws(Failure) in try body(action) }
     }
 
     /// Whether an action is there, as the commit of this version has scheduled it.
-    func has(_ action: ScheduledAction) -> Bool { entries[action.name.key]?.order == action.order }
+    func has(_ action: ScheduledAction) -> Bool { shared.content.entries[action.name.key]?.order == action.order }
 
     /// The places that expire at a place and below it.
     func places(atOrBelow pointer: String) -> [ScheduledAction] {
-        let key = ScheduleKey(place: pointer)
+        let (key, entries) = (ScheduleKey(place: pointer), shared.content.entries)
         var found: [ScheduledAction] = []
         var position = entries.position(of: key)
         while position < entries.count, entries[at: position].key.isAtOrBelow(key) {
@@ -73,30 +76,60 @@ package struct ActionSchedule: Sendable {
     /// - Returns: whether it replaces one.
     @discardableResult
     mutating func put(_ action: ScheduledAction) -> Bool {
-        let isReplaced = remove(action.name) != nil
-        entries.set(action.name.key, action)
-        order.set(action.order, action)
-        addToShares(action, 1)
-        return isReplaced
+        var content = shared.content
+        defer { shared = Shared(content) }
+        return content.put(action)
     }
 
     @discardableResult
     mutating func remove(_ name: ScheduledName) -> ScheduledAction? {
-        guard !entries.isEmpty, let action = entries[name.key] else { return nil }
-        entries.remove(name.key)
-        order.remove(action.order)
-        addToShares(action, -1)
-        return action
+        guard !isEmpty else { return nil }
+        var content = shared.content
+        guard let removed = content.remove(name) else { return nil }
+        shared = Shared(content)
+        return removed
     }
 
     /// Makes the changes of a commit.
     package mutating func apply(_ changes: ScheduleChanges?) {
-        for change in changes?.changes ?? [] {
+        guard let changes else { return }
+        var content = shared.content
+        for change in changes.changes {
             switch change {
-            case .put(let action, _): put(action)
-            case .removed(let name, _): remove(name)
+            case .put(let action, _): _ = content.put(action)
+            case .removed(let name, _): _ = content.remove(name)
             }
         }
+        shared = Shared(content)
+    }
+}
+
+extension ActionSchedule.Content {
+    /// - Returns: whether it replaces one.
+    fileprivate mutating func put(_ action: ScheduledAction) -> Bool {
+        let isReplaced = remove(action.name) != nil
+        entries.set(action.name.key, action)
+        order.set(action.order, action)
+        count(action, 1)
+        return isReplaced
+    }
+
+    fileprivate mutating func remove(_ name: ScheduledName) -> ScheduledAction? {
+        guard !entries.isEmpty, let action = entries[name.key] else { return nil }
+        entries.remove(name.key)
+        order.remove(action.order)
+        count(action, -1)
+        return action
+    }
+
+    /// Counts an action that was added, or removed.
+    fileprivate mutating func count(_ action: ScheduledAction, _ sign: Int) {
+        bytesCount += sign * action.weight
+        if action.name.isPlace { placesCount += sign }
+        guard let owner = action.owner else { return }
+        var share = shares[owner] ?? ActionSchedule.Share()
+        (share.count, share.bytesCount) = (share.count + sign, share.bytesCount + sign * action.weight)
+        if share.count > 0 { shares.set(owner, share) } else { shares.remove(owner) }
     }
 }
 
@@ -108,7 +141,7 @@ extension ActionSchedule: Equatable {
         var writer = JSONWriter()
         var isFirst = true
         writer.byte(UInt8(ascii: "["))
-        order.visit { _, action in
+        shared.content.order.visit { _, action in
             writer.separator(&isFirst)
             writer.raw(action.json)
         }
@@ -138,7 +171,9 @@ extension ActionSchedule: Equatable {
         for (key, next) in zip(named, named.dropFirst()) where !(key.0 < next.0) {
             throw JSONFault(.mismatch, at: .root, "expected one action of a name")
         }
-        (order, entries) = (PersistentMap(sorted: found), PersistentMap(sorted: named))
-        for (_, action) in found { addToShares(action, 1) }
+        var content = Content()
+        (content.order, content.entries) = (PersistentMap(sorted: found), PersistentMap(sorted: named))
+        for (_, action) in found { content.count(action, 1) }
+        shared = Shared(content)
     }
 }

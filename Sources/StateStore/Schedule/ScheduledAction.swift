@@ -210,8 +210,10 @@ extension ScheduledAction {
         var action: JSONNode?
         var isOfReducer = false
         var credential: CredentialKind?
-        node.members?.visit { key, value in
-            switch key {
+        var rest = node.members?.first
+        while let member = rest {
+            let value = member.value
+            switch member.key {
             case "name": name = value.string
             case "place": place = value.string
             case "by": by = value.string
@@ -228,6 +230,7 @@ extension ScheduledAction {
             case "action": action = value
             default: break
             }
+            rest = member.next
         }
         guard let action, let due, let version = version.flatMap(Version.init(exactly:)), let named = name ?? place,
             let type = ScheduledAction.member("type", of: action), (0...Int64(Chain.countMax)).contains(count)

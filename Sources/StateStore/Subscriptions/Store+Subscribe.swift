@@ -255,7 +255,7 @@ extension Store {
         switch TurnMark.current {
         case nil: onQueue(begin)
         // Inside a reducer, the current snapshot is not yet the one that the reducer makes.
-        case let mark? where mark.store == ObjectIdentifier(self) && mark.phase != .reducing: begin()
+        case let mark? where mark.queue === queue && mark.phase != .reducing: begin()
         case _?: onQueueLater(begin)
         }
     }

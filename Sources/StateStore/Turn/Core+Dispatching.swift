@@ -1,9 +1,11 @@
 internal import StateJSON
 
 extension Core {
-    func dispatch(_ action: any Action, _ context: MiddlewareContext<State>) throws(Rejection) {
+    func dispatch(
+        _ action: any Action, of entry: ActionEntry? = nil, _ context: MiddlewareContext<State>
+    ) throws(Rejection) {
         // Where middleware only validates, the way through them would only cost time.
-        if onlyValidates, let entry = domain.entry(of: action) {
+        if onlyValidates, let entry = entry ?? domain.entry(of: action) {
             try entry.validate?(action)
             return try reduce(action, by: entry, context)
         }
@@ -51,8 +53,8 @@ extension Core {
 }
 
 extension Core {
-    func outcome(byKeyOf pending: PendingTransaction, at historyTime: Timestamp) -> Outcome? {
-        guard let idempotency = pending.transaction.idempotency else { return nil }
+    func outcome(byKeyOf transaction: Transaction, of client: String?, at historyTime: Timestamp) -> Outcome? {
+        guard let idempotency = transaction.idempotency else { return nil }
         if let record = ledger.record(idempotency.key, at: historyTime) {
             guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key.key.text) }
             let cursor = Cursor(epoch, record.version)
@@ -62,7 +64,7 @@ extension Core {
                     isReplay: true))
         }
         guard ledger.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
-        if let client = pending.client {
+        if let client {
             // One client fills at most half of the ledger, so that there is room for another.
             guard ledger.count(of: client) < max(1, limits.idempotencyKeysMax / 2) else {
                 return .full(.idempotencyKeysOfClient)
@@ -93,8 +95,8 @@ extension Core {
     ///
     /// An action of a client is recorded as it was sent, without white space. One that a command has made, or that a middleware
     /// can have changed, is recorded as its type encodes it, as is an action of the process.
-    func recordedBytes(in context: MiddlewareContext<State>, _ pending: PendingTransaction) throws -> [UInt8] {
-        let (applied, transaction) = (context.applied, pending.transaction)
+    func recordedBytes(in context: MiddlewareContext<State>, _ transaction: Transaction) throws -> [UInt8] {
+        let applied = context.applied
         if context.isRestored { return transaction.items[0].sent ?? [] }
         let isArray = transaction.form == .batch || applied.count != 1
         // Where a command has made no action, or a middleware has changed the number, no item belongs to an action: the record

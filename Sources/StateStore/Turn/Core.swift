@@ -4,7 +4,8 @@ internal import StateJSON
 ///
 /// It does not mention the type of the state: see `Decisions/OneType.md`.
 struct Turn: Sendable {
-    fileprivate(set) var latest: any AnySnapshot
+    /// The newest computed state before the turn.
+    let before: any AnySnapshot
     let historyTime: Timestamp
     /// One for each commit, in order.
     fileprivate(set) var consequences: [Consequence] = []
@@ -15,37 +16,38 @@ struct Turn: Sendable {
     /// The dispatches of middleware and creators in transactions without a commit, by the transaction's index.
     fileprivate(set) var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
 
+    /// The newest computed state behind the turn.
+    var latest: any AnySnapshot { consequences.last?.snapshot ?? before }
     var version: Version { latest.cursor.version }
 }
 
 /// The state, its version and the idempotency keys: everything that a turn depends on.
 ///
-/// The core is a value, and what it computes depends on nothing else. The store makes it go back to an earlier snapshot
-/// where the journal has not taken the commits of a turn.
-struct Core<State: StateType>: Sendable {
+/// Its turns depend on nothing else. The store makes it go back to an earlier snapshot where the journal has not
+/// taken the commits of a turn. One thread at a time uses it: what runs on the store's queue, or for a dry run.
+///
+/// It is an object, because Swift looks up the metadata of a generic value each time that somebody lends it.
+final class Core<State: StateType> {
+    // exclusivity unchecked: one turn uses the variables, and a check takes as long as ten accesses.
+
     let domain: CompiledDomain<State>
     let epoch: Epoch
-    private(set) var steps: [MiddlewareStep]
-    private(set) var passesActionsOn: Bool
-    private(set) var onlyValidates: Bool
+    @exclusivity(unchecked) private(set) var steps: [MiddlewareStep]
+    @exclusivity(unchecked) private(set) var passesActionsOn: Bool
+    @exclusivity(unchecked) private(set) var onlyValidates: Bool
     let limits: StoreLimits
     private let mark: ReductionMark?
     /// Whether the bytes of a state are known at any time.
     private let knowsSize: Bool
-    private(set) var latest: Snapshot<State>
-    /// The known encodings of ``latest``, and the patch that made it: their memory is that of each turn.
-    private var encodings = KnownTexts()
-    private var patch = JSONPatch()
+    @exclusivity(unchecked) private(set) var latest: Snapshot<State>
+    /// The patch that made ``latest``, with the known encodings of that state; its memory is that of each turn.
+    @exclusivity(unchecked) private var patch = JSONPatch()
     /// The context of the last transaction, which the next one uses again.
-    ///
-    /// unsafe: whoever owns the core uses it, one transaction after the other.
-    nonisolated(unsafe) private var context: MiddlewareContext<State>?
+    @exclusivity(unchecked) private var context: MiddlewareContext<State>?
     /// The findings of the preconditions of ``latest``, or nil for none or many.
-    ///
-    /// unsafe: as ``context``.
-    nonisolated(unsafe) private var preconditions: Preconditions<State>?
-    private(set) var ledger: IdempotencyLedger
-    private var historyClock: HistoryClock
+    @exclusivity(unchecked) private var preconditions: Preconditions<State>?
+    @exclusivity(unchecked) private(set) var ledger: IdempotencyLedger
+    @exclusivity(unchecked) private var historyClock: HistoryClock
 
     init(
         domain: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
@@ -89,7 +91,7 @@ struct Core<State: StateType>: Sendable {
     var state: State { latest.state }
     var version: Version { latest.version }
 
-    mutating func install(_ middleware: [Middleware<State>]) {
+    func install(_ middleware: [Middleware<State>]) {
         steps = middleware.map(\.step)
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
         onlyValidates = middleware.allSatisfy(\.onlyValidates)
@@ -105,38 +107,38 @@ struct Core<State: StateType>: Sendable {
     ///   - time: the time of the commits, by the wall clock.
     ///   - monotonic: the time of a monotonic clock.
     ///   - clock: the processor time of the thread, which measures long transactions.
-    mutating func turn(
+    func turn(
         _ pending: [PendingTransaction], at time: Timestamp, monotonic: () -> Instant,
         clock: () -> Instant = { Instant(nanoseconds: 0) }
     ) -> Turn {
         let historyTime = readHistoryTime(wall: time, monotonic: monotonic)
         ledger.forget(before: historyTime)
-        var turn = Turn(latest: latest, historyTime: historyTime)
+        var turn = Turn(before: latest.erased, historyTime: historyTime)
         turn.outcomes.reserveCapacity(pending.count)
         turn.commits.reserveCapacity(pending.count)
         turn.consequences.reserveCapacity(pending.count)
-        for pending in pending {
-            turn.outcomes.append(apply(pending, in: &turn, at: time, clock))
+        // A copy of a pending transaction counts each of its references.
+        for index in pending.indices {
+            turn.outcomes.append(
+                apply(pending[index].transaction, of: pending[index].client, in: &turn, at: time, clock))
         }
         mark?.end()
         if let made = preconditions, !made.isWorthKeeping(at: latest.version) { preconditions = nil }
-        context?.rest(at: latest)
-        turn.latest = latest
         return turn
     }
 
-    mutating func readHistoryTime(wall: Timestamp, monotonic: () -> Instant) -> Timestamp {
+    func readHistoryTime(wall: Timestamp, monotonic: () -> Instant) -> Timestamp {
         historyClock.read(wall: wall, monotonic: monotonic)
     }
 
     /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.
-    mutating func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
+    func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
         latest = snapshot
         forgetEncodings()
         ledger.remove(commits.compactMap(\.idempotency))
     }
 
-    mutating func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
+    func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
         var viewVersions = latest.viewVersions
         domain.noteViewVersions(&viewVersions, changedPointers: commit.changedPointers, at: commit.version)
         var schedule = latest.schedule
@@ -149,55 +151,57 @@ struct Core<State: StateType>: Sendable {
     }
 
     /// Forgets what is known of a state that is not the newest one any more; another state can get its version.
-    private mutating func forgetEncodings() {
-        encodings = KnownTexts()
+    private func forgetEncodings() {
+        patch.begin()
         preconditions = nil
     }
 
-    /// Takes the transaction with the object that holds it: a value of so many fields would be copied at each call.
-    private mutating func apply(
-        _ pending: PendingTransaction, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant
+    private func apply(
+        _ transaction: Transaction, of client: String?, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant
     ) -> Outcome {
-        if pending.transaction.idempotency != nil, pending.transaction.purpose == .commit,
-            let outcome = outcome(byKeyOf: pending, at: turn.historyTime)
+        if transaction.idempotency != nil, transaction.purpose == .commit,
+            let outcome = outcome(byKeyOf: transaction, of: client, at: turn.historyTime)
         {
             return outcome
         }
-        if let due = pending.transaction.due,
-            let outcome = outcome(of: due, in: pending.transaction.batch, latest.schedule, at: time)
+        if let due = transaction.due,
+            let outcome = outcome(of: due, in: transaction.batch, latest.schedule, at: time)
         {
             return outcome
         }
         do {
-            if pending.transaction.isConditional {
+            if transaction.isConditional {
                 let preconditions = self.preconditions ?? Preconditions(domain.layout)
                 self.preconditions = preconditions
                 if let failure = try preconditions.failure(
-                    of: pending.transaction, in: latest.state, at: latest.version)
+                    of: transaction, in: latest.state, at: latest.version)
                 {
                     return .preconditionFailed(failure)
                 }
             }
-            if let mark, let rejection = mark.begin(pending.transaction) { return .rejected(rejection, index: 0) }
+            if let mark, let rejection = mark.begin(transaction) { return .rejected(rejection, index: 0) }
             let before = latest
-            let context = context(of: pending, at: time)
+            let context = context(of: transaction, at: time)
             let turnMark = TurnMark.current
             turnMark?.collector = context
-            defer { turnMark?.collector = nil }
-            let end = pending.transaction.items.count > 16 ? clock() + limits.transactionTime : nil
-            for index in pending.transaction.items.indices {
+            defer {
+                turnMark?.collector = nil
+                context.end(at: latest)
+            }
+            let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
+            for index in transaction.items.indices {
                 if let end, index.isMultiple(of: 16), clock() > end {
-                    return .rejected(tooLong(pending.transaction, at: index), index: index)
+                    return .rejected(tooLong(transaction, at: index), index: index)
                 }
-                context.item = (time, pending.transaction.items[index].id, index)
+                context.item = (time, transaction.items[index].id, index)
                 do throws(Rejection) {
-                    switch pending.transaction.items[index].content {
+                    switch transaction.items[index].content {
                     case .action(let action):
                         // The record of a refusal passes no middleware, which could refuse it, too.
-                        if pending.transaction.due != nil, let refused = action as? StoreRefused {
+                        if transaction.due != nil, let refused = action as? StoreRefused {
                             try reduce(refused, context)
                         } else {
-                            try dispatch(action, context)
+                            try dispatch(action, of: transaction.items[index].entry, context)
                         }
                     case .creator(let create):
                         if let action = try create(context.state) { try dispatch(action, context) }
@@ -222,33 +226,31 @@ struct Core<State: StateType>: Sendable {
                 return .nothingCommitted
             }
             if context.isRestored {
-                encodings = KnownTexts()
                 patch = try domain.patch(from: before.state, to: made.state)
             } else {
-                try domain.compare(
-                    before.state, with: made.state, by: context.entries, into: &patch, knowing: &encodings)
+                try domain.compare(before.state, with: made.state, by: context.entries, into: &patch)
             }
             if limits.stateBytesMax < .max, !knowsSize {
                 made.bytesCount = try size(of: before) + patch.growth
                 if let bytes = made.bytesCount, let tooLarge = refusal(of: bytes, before) { throw tooLarge }
             }
-            if pending.transaction.purpose == .dryRun {
+            if transaction.purpose == .dryRun {
                 // A dry run is refused for its schedule and its size as the commit would be.
-                let step = try scheduleStep(pending, context, made, at: time)
+                let step = try scheduleStep(transaction, of: client, context, made, at: time)
                 if limits.commitBytesMax < .max {
-                    let action = try recordedBytes(in: context, pending)
+                    let action = try recordedBytes(in: context, transaction)
                     try checkSize(action, patch.text, step?.recorded)
                 }
                 // The known encodings are those of a state that is dropped.
-                encodings = KnownTexts()
+                defer { patch.begin() }
                 return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text)
             }
-            return .committed(try commit(pending, context, made, in: &turn, at: time))
+            return .committed(try commit(transaction, of: client, context, made, by: &patch, in: &turn, at: time))
         } catch let rejection as Rejection {
-            encodings = KnownTexts()
+            patch.begin()
             return .rejected(rejection, index: 0)
         } catch {
-            encodings = KnownTexts()
+            patch.begin()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
     }
@@ -283,13 +285,13 @@ struct Core<State: StateType>: Sendable {
 
     /// The context of a transaction: that of the last one, where only middleware of the store's own has seen it, which keeps
     /// no context.
-    private mutating func context(of pending: PendingTransaction, at time: Timestamp) -> MiddlewareContext<State> {
-        let isDryRun = pending.transaction.purpose == .dryRun
+    private func context(of transaction: Transaction, at time: Timestamp) -> MiddlewareContext<State> {
+        let isDryRun = transaction.purpose == .dryRun
         if passesActionsOn, let context {
-            context.begin(latest, isDryRun: isDryRun, subject: pending.transaction.subject, at: time)
+            context.begin(latest, isDryRun: isDryRun, subject: transaction.subject, at: time)
             return context
         }
-        let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: pending.transaction.subject, at: time)
+        let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: transaction.subject, at: time)
         context = made
         return made
     }
@@ -301,28 +303,28 @@ struct Core<State: StateType>: Sendable {
             kind: .invalid)
     }
 
-    private mutating func commit(
-        _ pending: PendingTransaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
-        in turn: inout Turn, at time: Timestamp
+    private func commit(
+        _ transaction: Transaction, of client: String?, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
+        by patch: inout JSONPatch, in turn: inout Turn, at time: Timestamp
     ) throws -> Receipt {
         let version = next.version
         let (isChange, changedPointers) = (!patch.isEmpty, patch.changedPointers)
-        let ownID = pending.transaction.form == .single ? pending.transaction.firstID : nil
-        let record = pending.transaction.idempotency.map {
+        let ownID = transaction.form == .single ? transaction.firstID : nil
+        let record = transaction.idempotency.map {
             KeyRecord(
                 key: $0.key, fingerprint: $0.fingerprint, version: version, id: ownID ?? next.cursor.description,
                 isChange: isChange,
-                expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: pending.client)
+                expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: client)
         }
         // Nearly every commit has one action: its entry has the array ready.
         let types =
             context.isRestored
             ? [Commit.restoreType]
             : context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
-        let step = try scheduleStep(pending, context, next, at: time)
+        let step = try scheduleStep(transaction, of: client, context, next, at: time)
         let commit = Commit(
-            next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
-            action: try recordedBytes(in: context, pending), patch: patch.text,
+            next.cursor, time: time, of: transaction, ownID: ownID, types: types,
+            action: try recordedBytes(in: context, transaction), patch: patch.text,
             changedPointers: changedPointers, idempotency: record,
             schedule: step?.recorded)
         try checkSize(commit.action, commit.patch, commit.schedule)
@@ -330,7 +332,7 @@ struct Core<State: StateType>: Sendable {
         if let step { next.schedule = step.schedule }
         let followUps = context.followUps + (step?.followUps ?? [])
         let representation =
-            try pending.transaction.wantsRepresentation
+            try transaction.wantsRepresentation
             ? Self.representedPointers(changedPointers).map {
                 ($0, try domain.layout.select(next.state, $0.tokens[...]))
             } : nil
@@ -361,14 +363,14 @@ struct Core<State: StateType>: Sendable {
 
     /// The schedule behind a commit, or nil if it is as before.
     private func scheduleStep(
-        _ pending: PendingTransaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>, at time: Timestamp
+        _ transaction: Transaction, of client: String?, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
+        at time: Timestamp
     ) throws -> ScheduleStep? {
-        let transaction = pending.transaction
         guard transaction.due != nil || context.isRestored || !context.scheduling.isEmpty else { return nil }
         var step = ScheduleStep(
             next.schedule, next.cursor, at: time, root: transaction.causation?.root,
             chain: transaction.causation?.chain,
-            client: transaction.subject == nil ? pending.client ?? transaction.due?.client : nil)
+            client: transaction.subject == nil ? client ?? transaction.due?.client : nil)
         if let due = transaction.due {
             step.remove(due.name, context.applied.first is StoreRefused ? .refused : .fired)
         }

@@ -1,18 +1,15 @@
 internal import Synchronization
 
 /// A transaction with its client and the functions that take its outcome.
-package final class PendingTransaction: Sendable {
+package struct PendingTransaction: Sendable {
     package let transaction: Transaction
     /// To whose shares of the turns and of the idempotency keys the transaction counts: a subject, or else an address; nil
     /// for one of the process.
     let client: String?
     /// The store calls this once, after the turn, on its queue; on the enqueuing thread where the mailbox refuses.
     package let complete: @Sendable (Outcome) -> Void
-    /// The store calls this once after `complete` when the cascade is complete; where neither a commit nor a swallowed
-    /// action could begin one, never.
-    package let completed: (@Sendable (CascadeReport) -> Void)?
-    /// The name by which ``AnyStore/stopAwaitingCascade(of:_:)`` finds `completed`.
-    let watcherID: UInt64
+    /// The wait for the cascade; nil for nearly all.
+    let cascade: AwaitedCascade?
     let meter: TurnMeter?
 
     package init(
@@ -22,10 +19,22 @@ package final class PendingTransaction: Sendable {
     ) {
         self.transaction = transaction
         self.client = client
-        self.watcherID = watcherID
         self.meter = meter
         self.complete = complete
-        self.completed = completed
+        cascade = completed.map { AwaitedCascade(watcherID, $0) }
+    }
+}
+
+/// The wait for the cascade of a transaction, behind its outcome.
+final class AwaitedCascade: Sendable {
+    /// The store calls this once after `complete` when the cascade is complete; where neither a commit nor a swallowed
+    /// action could begin one, never.
+    let completed: @Sendable (CascadeReport) -> Void
+    /// The name by which ``AnyStore/stopAwaitingCascade(of:_:)`` finds `completed`.
+    let watcherID: UInt64
+
+    init(_ watcherID: UInt64, _ completed: @escaping @Sendable (CascadeReport) -> Void) {
+        (self.watcherID, self.completed) = (watcherID, completed)
     }
 }
 

@@ -6,9 +6,7 @@ internal import Synchronization
 ///
 /// unchecked: the flag lets one owner at a time at the value.
 package final class Owned<Value>: @unchecked Sendable {
-    // exclusivity unchecked: the flag does more.
-
-    @exclusivity(unchecked) private var value: Value
+    private var value: Value
     private let isOwned = Atomic(false)
 
     package init(_ value: consuming sending Value) { self.value = value }

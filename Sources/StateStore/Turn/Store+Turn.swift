@@ -94,7 +94,11 @@ extension Store {
         }
         for turn in turns {
             let roots = turn.result.hasConsequences || subscribers.count > 0 ? followUp(turn) : [:]
-            for index in turn.pending.indices { answer(turn.pending[index], turn.result.outcomes[index], roots) }
+            for index in turn.pending.indices {
+                let outcome = turn.result.outcomes[index]
+                turn.pending[index].complete(outcome)
+                if let cascade = turn.pending[index].cascade { answer(cascade, outcome, roots[index]) }
+            }
         }
         // The parts of a long payload, and of a large state, are freed one by one, which would take as long as a turn. A moment
         // later nobody else has them any more.
@@ -141,8 +145,8 @@ extension Store {
 
     /// Notifies the subscribers of each commit, queues its follow-ups for a later turn, and starts its effects.
     ///
-    /// - Returns: the roots of the cascades that swallowed actions have begun.
-    private func followUp(_ turn: ComputedTurn) -> [ObjectIdentifier: Version] {
+    /// - Returns: the roots of the cascades that swallowed actions have begun, by the indices of their transactions.
+    private func followUp(_ turn: ComputedTurn) -> [Int: Version] {
         let (pending, result) = (turn.pending, turn.result)
         var causations: [Version: Causation] = [:]
         for (pending, outcome) in zip(pending, result.outcomes) {
@@ -167,33 +171,31 @@ extension Store {
             }
             before = snapshot
         }
-        var roots: [ObjectIdentifier: Version] = [:]
+        var roots: [Int: Version] = [:]
         for (index, followUps) in result.uncommittedFollowUps {
             let cause = pending[index].transaction
             let causation =
                 cause.causation ?? cascades.withLock { $0.causationWithoutCommit(subject: cause.subject) }
-            if cause.causation == nil { roots[ObjectIdentifier(pending[index])] = causation.rootVersion }
+            if cause.causation == nil { roots[index] = causation.rootVersion }
             for followUp in followUps { dispatchFollowUp(followUp.items, followUp.form, causation) }
         }
         return roots
     }
 
-    /// Answers a transaction that has landed.
-    private func answer(
-        _ pending: PendingTransaction, _ outcome: Outcome, _ roots: [ObjectIdentifier: Version] = [:]
-    ) {
-        pending.complete(outcome)
-        guard let completed = pending.completed else { return }
+    /// Answers who waits for the cascade of a transaction that has landed, when it is complete.
+    ///
+    /// - Parameter swallowed: the root of the cascade that a swallowed action has begun.
+    private func answer(_ cascade: AwaitedCascade, _ outcome: Outcome, _ swallowed: Version? = nil) {
         let root: Version?
         switch outcome {
         case .committed(let receipt): root = receipt.version
-        case .nothingCommitted: root = roots[ObjectIdentifier(pending)]
+        case .nothingCommitted: root = swallowed
         case .wouldCommit, .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .failed,
             .draining:
             return
         }
-        if let root, cascades.withLock({ $0.watch(root, as: pending.watcherID, completed) }) { return }
-        completed(.complete)
+        if let root, cascades.withLock({ $0.watch(root, as: cascade.watcherID, cascade.completed) }) { return }
+        cascade.completed(.complete)
     }
 
     /// Answers the transactions of turns whose commits have not landed.
@@ -227,7 +229,8 @@ extension Store {
 
     private func end(_ pending: PendingTransaction, _ outcome: Outcome) {
         note(pending.transaction, outcome)
-        answer(pending, outcome)
+        pending.complete(outcome)
+        if let cascade = pending.cascade { answer(cascade, outcome) }
     }
 
     func note(_ transaction: Transaction, _ outcome: Outcome) {

@@ -1,3 +1,5 @@
+internal import Dispatch
+
 #if canImport(Glibc)
     internal import Glibc
 #else
@@ -19,12 +21,14 @@ final class TurnMark {
         case reducing
     }
 
-    let store: ObjectIdentifier
+    /// The queue of the store.
+    let queue: DispatchQueue
     @exclusivity(unchecked) private(set) var phase = Phase.open
     /// Takes what a creator or a middleware dispatches while a transaction is computed; nil in a notification.
     @exclusivity(unchecked) var collector: (any FollowUpCollector)?
 
-    private init(_ store: ObjectIdentifier) { self.store = store }
+    /// Makes the mark of turns that run one after the other.
+    init(of queue: DispatchQueue) { self.queue = queue }
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
@@ -38,13 +42,13 @@ final class TurnMark {
         pthread_getspecific(key).map { Unmanaged<TurnMark>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    static func with(_ store: ObjectIdentifier, _ body: () -> Void) {
-        let mark = TurnMark(store)
-        let outer = pthread_getspecific(key)
+    /// Marks the current thread while a function runs.
+    func with(_ body: () -> Void) {
+        let outer = pthread_getspecific(Self.key)
         // The thread-specific value holds no reference: this call keeps the mark alive.
-        pthread_setspecific(key, Unmanaged.passUnretained(mark).toOpaque())
-        withExtendedLifetime(mark, body)
-        pthread_setspecific(key, outer)
+        pthread_setspecific(Self.key, Unmanaged.passUnretained(self).toOpaque())
+        withExtendedLifetime(self, body)
+        pthread_setspecific(Self.key, outer)
     }
 
     /// Runs a reducer, in the phase ``Phase/reducing``.

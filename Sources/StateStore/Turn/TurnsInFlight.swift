@@ -4,15 +4,14 @@
 /// metadata of a generic element type at each access to a list.
 final class ComputedTurn: Sendable {
     let pending: [PendingTransaction]
-    let before: any AnySnapshot
     let result: Turn
 
-    init(pending: [PendingTransaction], before: any AnySnapshot, result: Turn) {
+    init(pending: [PendingTransaction], result: consuming Turn) {
         self.pending = pending
-        self.before = before
         self.result = result
     }
 
+    var before: any AnySnapshot { result.before }
     var commits: [Commit] { result.commits }
     var isLong: Bool { pending.contains { $0.transaction.isLong } || commits.contains { $0.patch.count > 65_536 } }
 

@@ -144,7 +144,7 @@ final class Stage {
     private func run() {
         repeat {
             store.queue.sync {}
-            store.queue.sync { TurnMark.with(ObjectIdentifier(store)) { store.dispatchDue() } }
+            store.queue.sync { TurnMark(of: store.queue).with { store.dispatchDue() } }
             // The record of a refusal takes a turn of its own.
             repeat { store.queue.sync {} } while store.firing.withLock { $0?.pendingCount ?? 0 } > 0
             // A bulk load comes in batches, each behind the turns that wait.

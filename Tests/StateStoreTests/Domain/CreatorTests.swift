@@ -86,7 +86,7 @@ struct CreatorTests {
     @Test("a command and the action that it makes both pass the middleware, and the action is recorded")
     func command() throws {
         let log = Log()
-        var core = Core(
+        let core = Core(
             domain: try CompiledDomain(Doubling()), epoch: Core<Sample.State>.epoch,
             middleware: [
                 Middleware { action, _, next throws(Rejection) in

@@ -41,8 +41,8 @@ struct EntityTableTests {
             #expect(table.map(\.entity.name) == reference.map(\.1), "seed \(seed)")
 
             var (entities, order) = (JSONPatch(), JSONPatch())
-            try places.0.compare(before, table, scope: [], into: &entities)
-            try places.1.compare(before, table, scope: [], into: &order)
+            try places.0.compare(before, table, into: &entities)
+            try places.1.compare(before, table, into: &order)
             var (oldEntities, oldOrder) = (
                 try JSONValue(parsing: places.0.bytes(before)), try JSONValue(parsing: places.1.bytes(before))
             )
@@ -86,7 +86,7 @@ struct EntityTableTests {
             PersistentMap.visitDifferences(before.order, table.order) { _, _, _ in changed += 1 }
             most = max(most, changed)
             var patch = JSONPatch()
-            try node.compare(before, table, scope: [], into: &patch)
+            try node.compare(before, table, into: &patch)
             var order = try JSONValue(parsing: node.bytes(before))
             try order.apply(patch: JSONValue(parsing: patch.text))
             #expect(order == (try JSONValue(parsing: node.bytes(table))), "step \(step)")
@@ -135,8 +135,8 @@ struct EntityTableTests {
         let (entities, order) = (EntitiesNode<String, Sample.Item>(), OrderNode<String, Sample.Item>())
 
         var (patch, orderPatch) = (JSONPatch(), JSONPatch())
-        try entities.compare(before, table, scope: [], into: &patch)
-        try order.compare(before, table, scope: [], into: &orderPatch)
+        try entities.compare(before, table, into: &patch)
+        try order.compare(before, table, into: &orderPatch)
         var (value, ids) = (
             try JSONValue(parsing: entities.bytes(before)), try JSONValue(parsing: order.bytes(before))
         )

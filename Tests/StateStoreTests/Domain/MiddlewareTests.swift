@@ -23,7 +23,7 @@ struct MiddlewareTests {
                 try next(action)
             }
         }
-        var core = try Core.sample(middleware: [double, increment])
+        let core = try Core.sample(middleware: [double, increment])
 
         let turn = core.run(Sample.Add(amount: 5))
 
@@ -40,7 +40,7 @@ struct MiddlewareTests {
                 throw Rejection("too-much", "\(before) became \(context.state.count.value)")
             }
         }
-        var core = try Core.sample(middleware: [check])
+        let core = try Core.sample(middleware: [check])
 
         let turn = core.run(Sample.Add(amount: 9), Sample.Add(amount: 1))
 
@@ -50,7 +50,7 @@ struct MiddlewareTests {
 
     @Test("an action that a middleware swallows commits nothing and is no failure")
     func swallow() throws {
-        var core = try Core.sample(middleware: [Middleware { _, _, _ in }])
+        let core = try Core.sample(middleware: [Middleware { _, _, _ in }])
 
         let turn = core.run(Sample.Add(amount: 1))
 
@@ -74,7 +74,7 @@ struct MiddlewareTests {
         let again = Middleware<Halves.State> { action, _, next throws(Rejection) in
             do throws(Rejection) { try next(action) } catch { try next(Halves.Both(isWhole: true)) }
         }
-        var core = Core(
+        let core = Core(
             domain: try CompiledDomain(Halves()), epoch: .random(), middleware: [again], limits: StoreLimits(),
             state: .init(),
             version: 0, keys: [])
@@ -88,7 +88,7 @@ struct MiddlewareTests {
 
     @Test("validation refuses an invalid action before any reducer")
     func validation() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         let turn = core.run(Sample.Put(id: 1, name: ""))
 
@@ -98,7 +98,7 @@ struct MiddlewareTests {
     @Test("logging records each action, never its payload")
     func logging() throws {
         let log = Log()
-        var core = try Core.sample(middleware: [
+        let core = try Core.sample(middleware: [
             .logging { log.add("\($0.actionType) \($0.version) \($0.rejection?.code ?? "-")") }
         ])
 
@@ -137,7 +137,7 @@ struct RunningMiddlewareTests {
 
     @Test("a follow-up of a middleware is dropped when the action is rejected, and in a dry run")
     func drops() throws {
-        var core = try Core.sample(middleware: [
+        let core = try Core.sample(middleware: [
             Middleware { action, context, next throws(Rejection) in
                 context.dispatch(Sample.Add(amount: 1))
                 try next(action)

@@ -24,7 +24,7 @@ struct Notes: Domain {
 
 extension Core where State == Notes.State {
     @discardableResult
-    fileprivate mutating func act(_ transactions: [Transaction]) -> Turn {
+    fileprivate func act(_ transactions: [Transaction]) -> Turn {
         turn(transactions, at: Timestamp(milliseconds: 0))
     }
 }
@@ -46,7 +46,7 @@ struct ReducerContextTests {
         let shout = Middleware<Notes.State> { action, _, next throws(Rejection) in
             try next((action as? Notes.Write).map { Notes.Write(text: $0.text + "!") } ?? action)
         }
-        var core = try core([shout])
+        let core = try core([shout])
 
         core.act([
             transaction([Notes.Write(text: "a"), Notes.Write(text: "b")], by: "anna"),
@@ -59,7 +59,7 @@ struct ReducerContextTests {
 
     @Test("a handler rejects by the subject", arguments: ["bert", nil])
     func rejects(subject: String?) throws {
-        var core = try core()
+        let core = try core()
         core.act([transaction([Notes.Write(text: "a")], by: "anna")])
 
         let refused = core.act([transaction([Notes.Clear()], by: subject)])
@@ -71,7 +71,7 @@ struct ReducerContextTests {
 
     @Test("a dry run has the subject of its client")
     func dryRun() throws {
-        var core = try core()
+        let core = try core()
         let dryRun = Transaction([.init(Notes.Write(text: "a"))], form: .batch, purpose: .dryRun, subject: "anna")
 
         let turn = core.act([dryRun])

@@ -26,7 +26,7 @@ struct EarlierChangesTests {
 
     /// Commits of which each seventh puts an item.
     private func history(_ count: Int) throws -> [Commit] {
-        var core = try Core.sample()
+        let core = try Core.sample()
         return (1...count).flatMap { number in
             let action: any Action =
                 number.isMultiple(of: 7) ? Sample.Put(id: number, name: "a") : Sample.Add(amount: 1)

@@ -95,7 +95,7 @@ struct HistoryTests {
     @Test(
         "a past state can be made exactly while the commits around it are kept", arguments: [4, 16, 100, 1000], [1, 3])
     func paths(countMax: Int, turn: Int) throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
         let snapshot = core.latest
         var history = History(beginningWith: snapshot, countMax: countMax, weightMax: 1 << 20)
         var states = [try JSONValue(parsing: snapshot.whole())]

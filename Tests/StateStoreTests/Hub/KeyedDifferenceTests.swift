@@ -16,7 +16,7 @@ struct KeyedDifferenceTests {
         for patch in patches { try difference.add(patch: Array(patch.utf8)) }
         var writer = JSONWriter()
         difference.write(
-            at: .root, of: Scope(name: "", pointer: .root, actions: [:], views: [:]), to: &writer)
+            at: .root, of: Scope(name: "", pointer: .root, entries: [], views: [:]), to: &writer)
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 

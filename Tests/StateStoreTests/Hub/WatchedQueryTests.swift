@@ -137,7 +137,7 @@ struct WatchedQueryTests {
 
     @Test("an answer that a reader has found first still wakes the watches")
     func readFirst() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
         let queue = ManualQueue()
         let watches = HubDriver(
             hub: WatchHub(

@@ -9,7 +9,7 @@ struct RecoveryTests {
     @Test("applying all patches to the initial state makes the state", arguments: 0..<30)
     func replay(seed: Int) throws {
         var generator = SplitMix(seed: UInt64(seed))
-        var core = try Core.sample()
+        let core = try Core.sample()
         var value = try JSONValue(parsing: Array(core.json()!.utf8))
         for _ in 0..<80 {
             let id = Int.random(in: 0..<12, using: &generator)

@@ -38,7 +38,7 @@ struct EarlierTally: Domain {
 /// The commits that a domain makes of some transactions, from its initial state on.
 func history<D: Domain>(_ domain: D, _ transactions: [Transaction]) throws -> (start: [UInt8], commits: [Commit]) {
     let model = try CompiledDomain(domain)
-    var core = Core(
+    let core = Core(
         domain: model, epoch: .random(), middleware: [], limits: StoreLimits(), state: D.State(), version: 0, keys: [])
     let start = try model.bytes(of: D.State())
     let turn = core.turn(transactions, at: Timestamp(milliseconds: 5))
@@ -54,7 +54,7 @@ struct ReplayTests {
     @Test("replaying the recorded actions makes the same patches and the same bytes", arguments: 0..<30)
     func same(seed: Int) throws {
         var generator = SplitMix(seed: UInt64(seed))
-        var core = try Core.sample()
+        let core = try Core.sample()
         let start = Array(try core.json()!.utf8)
         var replay = try Replay(core.domain, from: start, version: 0)
         var patched = PatchedState(try JSONValue(parsing: start), version: 0)

@@ -19,8 +19,8 @@ struct PatchOperationTests {
 
     private func patch(from old: Root, to new: Root) throws -> [UInt8] {
         var patch = JSONPatch()
-        patch.begin(knowing: KnownTexts())
-        try layout.compare(old, new, scope: [], into: &patch)
+        patch.begin()
+        try layout.compare(old, new, into: &patch)
         return patch.text
     }
 

@@ -78,7 +78,7 @@ extension Store where State == Ticker.State {
     fileprivate func turn(_ wall: Wall, to milliseconds: Int64) {
         wall.now = Timestamp(milliseconds: milliseconds)
         repeat {
-            queue.sync { TurnMark.with(ObjectIdentifier(self)) { dispatchDue() } }
+            queue.sync { TurnMark(of: queue).with { dispatchDue() } }
             while firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { queue.sync {} }
         } while latest.schedule.first.map { $0.due <= wall.now } ?? false
     }
@@ -211,7 +211,7 @@ struct ScheduleTests {
         _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1))
         isBroken.store(true, ordering: .relaxed)
         wall.now = Timestamp(milliseconds: 1000)
-        store.queue.sync { TurnMark.with(ObjectIdentifier(store)) { store.dispatchDue() } }
+        store.queue.sync { TurnMark(of: store.queue).with { store.dispatchDue() } }
         while store.firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { store.queue.sync {} }
         #expect(store.latest.schedule.count == 1)
         #expect(store.version == 1)
@@ -343,7 +343,7 @@ struct ScheduleTests {
 extension Store where State == Ticker.State {
     fileprivate func turnWithoutWaiting(_ wall: Wall, to milliseconds: Int64) {
         wall.now = Timestamp(milliseconds: milliseconds)
-        queue.sync { TurnMark.with(ObjectIdentifier(self)) { dispatchDue() } }
+        queue.sync { TurnMark(of: queue).with { dispatchDue() } }
         queue.sync {}
     }
 }

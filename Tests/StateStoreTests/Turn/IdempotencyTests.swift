@@ -8,7 +8,7 @@ import Testing
 struct IdempotencyTests {
     @Test("the same key in one turn and in later ones is one commit")
     func once() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         let first = core.run(Array(repeating: .of(Sample.Add(amount: 1), key: "k"), count: 20))
         let later = core.run([.of(Sample.Add(amount: 1), key: "k")])
@@ -21,7 +21,7 @@ struct IdempotencyTests {
 
     @Test("the same key with another body is an error")
     func reused() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         let turn = core.run([
             .of(Sample.Add(amount: 1), key: "k", body: "1"), .of(Sample.Add(amount: 2), key: "k", body: "2"),
@@ -32,7 +32,7 @@ struct IdempotencyTests {
 
     @Test("a rejected action does not use its key")
     func rejected() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         core.run([.of(Sample.Add(amount: -1), key: "k")])
         let turn = core.run([.of(Sample.Add(amount: 1), key: "k")])
@@ -42,7 +42,7 @@ struct IdempotencyTests {
 
     @Test("a key is kept until it expires and not longer", arguments: [(999, true), (1000, false)])
     func expiry(later: Int64, isReplay: Bool) throws {
-        var core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(1)))
+        let core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(1)))
 
         core.run([.of(Sample.Add(amount: 1), key: "k")], at: 0)
         let turn = core.run([.of(Sample.Add(amount: 1), key: "k")], at: later)
@@ -52,7 +52,7 @@ struct IdempotencyTests {
 
     @Test("at the limit of keys a new key is refused, and a known one is answered")
     func full() throws {
-        var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1))
+        let core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1))
         core.run([.of(Sample.Add(amount: 1), key: "a")])
 
         let turn = core.run([.of(Sample.Add(amount: 1), key: "b"), .of(Sample.Add(amount: 1), key: "a")])
@@ -63,7 +63,7 @@ struct IdempotencyTests {
 
     @Test("expired keys make room also where no commit comes in between")
     func expiredKeysLeaveRoom() throws {
-        var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1, idempotencyLifetime: .seconds(1)))
+        let core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1, idempotencyLifetime: .seconds(1)))
         core.run([.of(Sample.Add(amount: 1), key: "a")], at: 0)
 
         let early = core.run([.of(Sample.Add(amount: 1), key: "b")], at: 999)
@@ -75,7 +75,7 @@ struct IdempotencyTests {
 
     @Test("a client has half of the keys, and leaves room for another; keys that expire or do not land make room")
     func shares() throws {
-        var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 6, idempotencyLifetime: .seconds(1)))
+        let core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 6, idempotencyLifetime: .seconds(1)))
         func transaction(_ key: String, _ client: String?) -> PendingTransaction {
             PendingTransaction(.of(Sample.Add(amount: 1), key: key), client: client) { _ in }
         }
@@ -101,7 +101,7 @@ struct IdempotencyTests {
 
     @Test("a wall clock that jumps forward and back makes no key expire early")
     func jumpingClock() throws {
-        var core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(60)))
+        let core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(60)))
         func isReplay(_ key: String, wall: Int64, seconds: Int64) -> Bool? {
             core.turn(
                 [.of(Sample.Add(amount: 1), key: key)], at: Timestamp(milliseconds: wall * 1000),
@@ -120,7 +120,7 @@ struct IdempotencyTests {
 
     @Test("a monotonic clock that jumps makes no key expire early")
     func jumpingMonotonicClock() throws {
-        var core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(60)))
+        let core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(60)))
         for (wall, seconds) in [(0, 0), (10, 1_000_000), (59, 2_000_000)] as [(Int64, Int64)] {
             let turn = core.turn(
                 [.of(Sample.Add(amount: 1), key: "a")], at: Timestamp(milliseconds: wall * 1000),
@@ -135,7 +135,7 @@ struct IdempotencyTests {
         let ahead = KeyRecord(
             key: "ahead", fingerprint: "", version: 1, id: "1", isChange: true,
             expiry: Timestamp(milliseconds: 31_536_000_000))
-        var core = try Core.sample(limits: limits, keys: [ahead], historyTime: Timestamp(milliseconds: 0))
+        let core = try Core.sample(limits: limits, keys: [ahead], historyTime: Timestamp(milliseconds: 0))
 
         let first = core.run([.of(Sample.Add(amount: 1), key: "a"), .of(Sample.Add(amount: 1), key: "b")], at: 0)
         let second = core.run(

@@ -283,7 +283,7 @@ struct PipelineTests {
                 append: { if $0 == failing { throw DiskFull() } })
             let kept = journal.withLock { $0?.commits(after: 0, through: .max, limit: .max) ?? [] }
 
-            var model = try Core<Sample.State>.sample()
+            let model = try Core<Sample.State>.sample()
             for (number, transaction) in run.transactions.enumerated() {
                 let outcome = run.outcomes[number]
                 if case .notRecorded? = outcome { continue }

@@ -51,7 +51,7 @@ struct PreconditionTests {
 
     @Test("for many preconditions on one pointer, each version of its value is encoded once")
     func encodedOnce() throws {
-        var core = try Self.core(entries: 1000)
+        let core = try Self.core(entries: 1000)
         let transaction = try Self.append(expecting: "{}")
         let before = Archive.State.encodingsCount.load(ordering: .relaxed)
 
@@ -63,7 +63,7 @@ struct PreconditionTests {
 
     @Test("a value that a precondition has found is encoded once for all turns of a version, and not for another state")
     func encodedOnceForTurns() throws {
-        var core = try Self.core(entries: 1000)
+        let core = try Self.core(entries: 1000)
         let before = core.latest
         let failing = try Self.append(expecting: "{}")
         let guarded = Transaction.of(Archive.Append(entry: "new"), tagGuard: .init(.root, .tags(["another"])))
@@ -85,7 +85,7 @@ struct PreconditionTests {
 
     @Test("If-Match of anything encodes nothing, and fails where there is nothing")
     func anything() throws {
-        var core = try Self.core(entries: 1000)
+        let core = try Self.core(entries: 1000)
         /// The outcome of a dry run, and how often it has encoded the state.
         func dryRun(guarding pointer: JSONPointer?) -> (Outcome?, Int) {
             let transaction = Transaction.of(
@@ -112,7 +112,7 @@ struct PreconditionTests {
 
     @Test("a failure has a value of 4096 bytes, and only the size and tag of one of 4097 bytes", arguments: [0, 1])
     func cut(surplus: Int) throws {
-        var core = try Self.core(entries: 0)
+        let core = try Self.core(entries: 0)
         let entry = String(repeating: "x", count: 4096 - 2 + surplus)
         _ = core.turn([.of(Archive.Append(entry: entry))], at: Timestamp(milliseconds: 0))
 
@@ -144,7 +144,7 @@ struct PreconditionTests {
 
     @Test("a long text has a tag that no turn makes")
     func text() throws {
-        var (core, _) = try Self.tree()
+        let (core, _) = try Self.tree()
         _ = core.turn(
             [.of(Put(place: "long", value: JSONTree(.string(String(repeating: "x", count: 70_000)))))],
             at: Timestamp(milliseconds: 0))
@@ -169,7 +169,7 @@ struct PreconditionTests {
 
     @Test("no turn makes the tag of a long value, and a tag stays until a commit touches the value")
     func long() throws {
-        var (core, part) = try Self.tree()
+        let (core, part) = try Self.tree()
         let tag = Encoded(part.text).tag
         func outcome(_ place: String, _ value: JSONValue, _ tags: TagSet) -> Outcome {
             core.turn(
@@ -198,7 +198,7 @@ struct PreconditionTests {
         "a long value is compared as a tree: in any spelling of numbers, and without an encoding",
         arguments: [("0.0", true), ("0", true), ("1", false), ("\"0\"", false), ("", false)])
     func expected(first: String, holds: Bool) throws {
-        var (core, part) = try Self.tree()
+        let (core, part) = try Self.tree()
         let texts = (first.isEmpty ? [] : [first]) + (1..<20_000).map(String.init)
         let value = try JSONValue(parsing: Array("[\(texts.joined(separator: ","))]".utf8))
 
@@ -216,7 +216,7 @@ struct PreconditionTests {
 
     @Test("the preconditions of a later transaction are checked against the state of the earlier ones")
     func eachVersion() throws {
-        var core = try Self.core(entries: 0)
+        let core = try Self.core(entries: 0)
 
         let turn = core.turn(
             [

@@ -46,7 +46,7 @@ struct ReductionMarkTests {
     @Test("the page names each transaction while it is reduced, and none after the turn")
     func names() throws {
         let seen = Mutex<[MarkPage.Record?]>([])
-        var core = try core { record in seen.withLock { $0.append(record) } }
+        let core = try core { record in seen.withLock { $0.append(record) } }
 
         _ = core.turn(
             [transaction(id: "mine", key: "ci\0key\n3"), transaction(id: "other")], at: Timestamp(milliseconds: 0))
@@ -108,7 +108,7 @@ struct ReductionMarkTests {
             memory.page.addSuspected(.init(identity: identity, type: "count/add", name: id))
             #expect(memory.page.suspected.count == place + 1)
         }
-        var core = try core()
+        let core = try core()
         let conditional = Transaction(
             [.init(Sample.Add(amount: 1), id: "a")], expectations: [.init("/count/value", .value(.string("never")))])
 

@@ -10,7 +10,7 @@ struct StateSizeTests {
     func limit() throws {
         var limits = StoreLimits()
         limits.stateBytesMax = 300
-        var core = try Core<Sample.State>.sample(limits: limits)
+        let core = try Core<Sample.State>.sample(limits: limits)
         var refused: Rejection?
         for id in 0..<20 where refused == nil {
             refused = core.rejection(of: Sample.Put(id: id, name: String(repeating: "n", count: 20)))
@@ -30,7 +30,7 @@ struct StateSizeTests {
         for id in 0..<20 { state.items.table[id] = Sample.Item(name: "n") }
         var limits = StoreLimits()
         limits.stateBytesMax = 100
-        var core = Core(
+        let core = Core(
             domain: try CompiledDomain(Sample()), epoch: Core<Sample.State>.epoch, middleware: [.validation],
             limits: limits, state: state, version: 7, keys: [])
 
@@ -44,7 +44,7 @@ struct StateSizeTests {
         var generator = SplitMix(seed: UInt64(seed))
         var limits = StoreLimits()
         limits.stateBytesMax = 1 << 20
-        var core = try Core<Sample.State>.sample(limits: limits)
+        let core = try Core<Sample.State>.sample(limits: limits)
         for _ in 0..<200 { _ = core.rejection(of: Sample.anything(using: &generator)) }
 
         let counted = try #require(core.latest.bytesCount)
@@ -80,7 +80,7 @@ struct StateMemoryTests {
 
     @Test("it has a bound, above which only what makes it smaller is committed")
     func limit() throws {
-        var core = try Self.core(beginning: 500, most: 1000)
+        let core = try Self.core(beginning: 500, most: 1000)
         let rejections = [1000, 1001, 900, 1002].map { count in
             core.turn([.of(Put(value: Self.numbers(count)))], at: Timestamp(milliseconds: 0)).outcomes[0].rejection
         }
@@ -92,7 +92,7 @@ struct StateMemoryTests {
 
     @Test("a state above it begins, and gets smaller step by step")
     func beginning() throws {
-        var core = try Self.core(beginning: 3000, most: 1000)
+        let core = try Self.core(beginning: 3000, most: 1000)
         let codes = [3001, 3000, 2000, 2500, 400, 1000].map { count in
             core.turn([.of(Put(value: Self.numbers(count)))], at: Timestamp(milliseconds: 0)).outcomes[0].rejection?
                 .code
@@ -103,7 +103,7 @@ struct StateMemoryTests {
 }
 
 extension Core where State == Sample.State {
-    fileprivate mutating func rejection(of action: any Action) -> Rejection? {
+    fileprivate func rejection(of action: any Action) -> Rejection? {
         guard case .rejected(let rejection, _)? = turn([.of(action)], at: Timestamp(milliseconds: 0)).outcomes.first
         else { return nil }
         return rejection

@@ -7,7 +7,7 @@ import Testing
 struct TurnTests {
     @Test("each action is one version, and its commit has the patch")
     func versions() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         let turn = core.run(Sample.Add(amount: 2), Sample.Put(id: 7, name: "a"), Sample.Add(amount: 0))
 
@@ -27,7 +27,7 @@ struct TurnTests {
 
     @Test("a rejected action commits nothing and takes no version")
     func rejection() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         let turn = core.run(Sample.Add(amount: -1), Sample.Add(amount: 1))
 
@@ -37,7 +37,7 @@ struct TurnTests {
 
     @Test("a batch is all or nothing, and one version")
     func batch() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         let bad = core.run([.of(Sample.Add(amount: 5), Sample.Add(amount: -9), form: .batch)])
         let good = core.run([.of(Sample.Add(amount: 5), Sample.Put(id: 1, name: "x"), form: .batch)])
@@ -51,7 +51,7 @@ struct TurnTests {
 
     @Test("an action that several slices handle changes all of them in one commit")
     func shared() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         let turn = core.run(Sample.Both(id: 3))
 
@@ -60,7 +60,7 @@ struct TurnTests {
 
     @Test("a state that cannot be encoded as JSON is not committed")
     func unencodable() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
 
         let turn = core.run(Sample.Break(id: 1), Sample.Add(amount: 1))
 
@@ -71,7 +71,7 @@ struct TurnTests {
 
     @Test("a dry run returns the patch and keeps nothing")
     func dryRun() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
         let transaction = Transaction.of(Sample.Add(amount: 4), purpose: .dryRun, key: "k")
 
         let turn = core.run([transaction])
@@ -84,7 +84,7 @@ struct TurnTests {
 
     @Test("the failure of an expectation has the pointer, the expected value and the actual value")
     func expectation() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
         core.run(Sample.Add(amount: 4))
         let transaction = Transaction.of(
             Sample.Add(amount: 1),
@@ -100,7 +100,7 @@ struct TurnTests {
 
     @Test("a tag guard checks one pointer only")
     func tagGuard() throws {
-        var core = try Core.sample()
+        let core = try Core.sample()
         let tag = Encoded(Array(#"{"value":0}"#.utf8)).tag
         core.run(Sample.Put(id: 1, name: "elsewhere"))
         let transaction = Transaction.of(Sample.Add(amount: 1), tagGuard: .init("/count", .tags([tag])))
@@ -122,7 +122,7 @@ struct TurnTests {
             ([.validation], .single, true), ([.validation, .logging { _ in }], .single, true), ([], .single, true),
             ([.validation, own], .single, false), ([.validation], .batch, true),
         ] as [([Middleware<Sample.State>], Transaction.Form, Bool)] {
-            var core = try Core.sample(middleware: middleware)
+            let core = try Core.sample(middleware: middleware)
             let turn = core.run([Transaction([item], form: form)])
             let expected = isVerbatim ? marked : sent
             #expect(
