@@ -206,7 +206,7 @@ public final class Store<State: StateType>: Sendable {
     package func enqueue(_ pending: PendingTransaction) {
         guard let refusal = mailbox.withLock({ $0.enqueue(pending) }) else { return }
         note(pending.transaction, refusal)
-        pending.complete(refusal)
+        pending.taker.take(refusal)
     }
 
     /// Schedules a turn for the enqueued transactions, if there are any.
@@ -327,7 +327,7 @@ public final class Store<State: StateType>: Sendable {
         var outcomes: [Outcome?] = []
         onQueue {
             let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
-            outcomes = pending.map { core.outcome(byKeyOf: $0.transaction, of: $0.client, at: historyTime) }
+            outcomes = pending.map { core.outcome(byKeyOf: $0.transaction, of: $0.taker.client, at: historyTime) }
         }
         return outcomes
     }

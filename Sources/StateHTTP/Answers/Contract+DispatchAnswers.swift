@@ -50,7 +50,7 @@ extension Contract {
     ///   - latest: the latest cursor, which few answers need.
     package func response(
         to request: DispatchRequest, outcome: Outcome, cascade: CascadeReport? = nil, latest: @autoclosure () -> Cursor,
-        name: RequestName
+        name: @autoclosure () -> RequestName
     ) -> Response {
         let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
         // Nearly all answers are this one, and a response that can still change would be copied.
@@ -67,7 +67,7 @@ extension Contract {
         switch result(of: outcome, form, request.options, cascade, epoch: latest.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
-            return response(to: problem, latest: latest, requestID: name.id, style: request.style)
+            return response(to: problem, latest: latest, requestID: name().id, style: request.style)
         }
         var response = Response.receipt(
             body, style: request.style, cursor: ShortText(receipt?.commitCursor ?? latest),
@@ -159,7 +159,7 @@ extension Contract {
         _ receipt: Receipt, _ cursor: ShortText, _ options: DispatchOptions,
         _ cascade: (report: CascadeReport, epoch: Epoch)? = nil
     ) -> [UInt8] {
-        var writer = JSONWriter(behind: beginning(of: receipt, cursor))
+        var writer = beginning(of: receipt, cursor)
         var isFirst = false
         if !receipt.scheduled.isEmpty { write(receipt, to: &writer, &isFirst) }
         if let representation = receipt.representation {
@@ -184,12 +184,12 @@ extension Contract {
     }
 
     /// The members that each receipt has, without the brace behind them: they are written in one piece.
-    private static func beginning(of receipt: Receipt, _ cursor: ShortText) -> [UInt8] {
+    private static func beginning(of receipt: Receipt, _ cursor: ShortText) -> JSONWriter {
         var own = JSONWriter(capacity: 0)
         if let id = receipt.ownID { own.string(id) }
-        // The texts have 56 bytes, and each of the cursors 39 at most. Swift looks up metadata for memory without zeros.
-        var bytes = [UInt8](repeating: 0, count: 192 + own.bytes.count)
-        let count = bytes.withUnsafeMutableBufferPointer { memory in
+        var writer = JSONWriter(capacity: 160 + own.bytes.count)
+        // The texts have 56 bytes, and each of the cursors 39 at most.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 192 + own.bytes.count) { memory in
             let start = memory.baseAddress.unsafelyUnwrapped
             var end = start
             func put(_ text: StaticString) {
@@ -213,10 +213,9 @@ extension Contract {
                 end += own.bytes.count
             }
             put(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
-            return end - start
+            writer.raw(UnsafeBufferPointer(start: start, count: end - start))
         }
-        bytes.removeLast(bytes.count - count)
-        return bytes
+        return writer
     }
 
     /// The names and the times of what the client has scheduled.

@@ -32,7 +32,7 @@ package struct JSONText {
     /// A text without the byte order mark that tools on Windows write before it, and that a reader may skip (RFC 8259,
     /// section 8.1).
     package static func withoutByteOrderMark(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.starts(with: "\u{FEFF}".utf8) ? Array(bytes.dropFirst(3)) : bytes
+        bytes.first == 0xEF && bytes.starts(with: "\u{FEFF}".utf8) ? Array(bytes.dropFirst(3)) : bytes
     }
 
     /// Whether two encodings can be of equal values, judged by their kinds and lengths; it parses neither.

@@ -11,9 +11,6 @@ package struct JSONWriter {
         bytes.reserveCapacity(capacity)
     }
 
-    /// Makes a writer that goes on behind some bytes.
-    package init(behind bytes: consuming [UInt8]) { self.bytes = bytes }
-
     /// Appends JSON text that is already well formed, such as a cached encoding.
     @inline(__always)
     package mutating func raw(_ text: StaticString) {

@@ -1,7 +1,7 @@
 /// A JSON Patch (RFC 6902) under construction: the encoded operations, and the pointers that they change.
 package struct JSONPatch: Sendable {
-    /// The encoded operations with commas between them, without the brackets of the array.
-    private var operations: [UInt8] = []
+    /// The encoded operations with commas between them, as an array without the bracket at its end.
+    private var operations = [UInt8(ascii: "[")]
     /// The changed places, and behind them those of the patch before, which the next patch often changes again: to make a
     /// pointer takes as long as a tenth of a POST.
     private var places: [(spelling: [UInt8], pointer: JSONPointer)] = []
@@ -40,7 +40,7 @@ package struct JSONPatch: Sendable {
 
     /// Makes this patch one that changes nothing, of the new value of the patch before, whose encodings it knows.
     package mutating func beginNext() {
-        operations.removeAll(keepingCapacity: true)
+        operations.removeLast(operations.count - 1)
         if places.count > changesCount {
             places.removeLast(places.count - changesCount)
             if pointers.count > changesCount { pointers.removeLast(pointers.count - changesCount) }
@@ -59,13 +59,12 @@ package struct JSONPatch: Sendable {
     }
 
     /// Whether there is no operation.
-    package var isEmpty: Bool { operations.isEmpty }
+    package var isEmpty: Bool { operations.count == 1 }
 
     /// The operations as a JSON array, UTF-8.
     package var text: [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(operations.count + 2)
-        bytes.append(UInt8(ascii: "["))
+        bytes.reserveCapacity(operations.count + 1)
         bytes.append(contentsOf: operations)
         bytes.append(UInt8(ascii: "]"))
         return bytes
@@ -194,7 +193,7 @@ package struct JSONPatch: Sendable {
     }
 
     private mutating func begin(_ head: StaticString) {
-        if !operations.isEmpty { operations.append(UInt8(ascii: ",")) }
+        if operations.count > 1 { operations.append(UInt8(ascii: ",")) }
         operations.append(contentsOf: UnsafeBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))
         operations.append(contentsOf: place)
         operations.append(UInt8(ascii: "\""))

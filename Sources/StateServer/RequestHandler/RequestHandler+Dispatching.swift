@@ -47,13 +47,14 @@ extension RequestHandler {
         if let wait = request.wait, let reply = dispatch(request, transaction, awaitingCascade: wait, exchange) {
             return reply
         }
-        store.enqueue(
-            PendingTransaction(transaction, client: exchange.client) { [self] outcome in
-                note(outcome, exchange)
-                quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
-                answer(exchange, request, outcome)
-            })
+        store.enqueue(PendingTransaction(transaction, PostedTransaction(self, request, exchange)))
         return .working()
+    }
+
+    fileprivate func take(_ outcome: Outcome, of request: DispatchRequest, _ exchange: Exchange) {
+        note(outcome, exchange)
+        quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
+        answer(exchange, request, outcome)
     }
 
     private func load(
@@ -278,4 +279,19 @@ extension Outcome {
     }
 
     var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
+}
+
+/// A POST whose transaction waits for its outcome.
+private final class PostedTransaction: OutcomeTaker {
+    private let handler: RequestHandler
+    private let request: DispatchRequest
+    private let exchange: Exchange
+
+    init(_ handler: RequestHandler, _ request: DispatchRequest, _ exchange: Exchange) {
+        (self.handler, self.request, self.exchange) = (handler, request, exchange)
+    }
+
+    var client: String? { exchange.client }
+
+    func take(_ outcome: Outcome) { handler.take(outcome, of: request, exchange) }
 }

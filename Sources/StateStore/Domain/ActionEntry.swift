@@ -130,12 +130,13 @@ final class ActionHandlers<State: Sendable>: Sendable {
 
 /// Entries by the bytes of the names of their types: a client's text is looked up without a string of it.
 package struct ActionTable: Sendable {
-    /// A power of two, at most half of it in use.
+    /// A power of two, at most a quarter of it in use.
     private var slots: [ActionEntry?]
 
     init(_ entries: [ActionEntry]) {
-        slots = Array(repeating: nil, count: max(4, entries.count * 2).nextPowerOfTwo)
-        for entry in entries { slots[entry.type.withBytes { place(of: $0).slot }] = entry }
+        slots = Array(repeating: nil, count: max(4, entries.count * 4).nextPowerOfTwo)
+        // In one order, so that every process has the same table.
+        for entry in entries.sorted(by: { $0.type < $1.type }) { slots[entry.type.withBytes { place(of: $0).slot }] = entry }
     }
 
     /// The entry of the type with these bytes, or nil.

@@ -56,7 +56,7 @@ public final class MiddlewareContext<State: StateType> {
     // exclusivity unchecked: one turn uses the variables, and a check takes as long as ten accesses.
 
     /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
-    public var state: State { latest.state }
+    public var state: State { (made ?? before).state }
     var version: Version { before.version + 1 }
     /// Whether this is a dry run, of which the store keeps nothing.
     @exclusivity(unchecked) public private(set) var isDryRun: Bool
@@ -68,7 +68,8 @@ public final class MiddlewareContext<State: StateType> {
     @exclusivity(unchecked) private var before: Snapshot<State>
     /// The time of the commit, the ID that the client gave to the action that is on its way, and its position.
     @exclusivity(unchecked) var item: (time: Timestamp, id: String?, index: Int)
-    @exclusivity(unchecked) private var latest: Snapshot<State>
+    /// The snapshot that the actions have made; nil before an action reaches the reducers.
+    @exclusivity(unchecked) private(set) var made: Snapshot<State>?
     /// The actions that have reached the reducers; `entries` has the entry of each.
     @exclusivity(unchecked) private(set) var applied: [any Action] = []
     @exclusivity(unchecked) private(set) var entries: [ActionEntry] = []
@@ -78,23 +79,26 @@ public final class MiddlewareContext<State: StateType> {
     /// the transaction.
     @exclusivity(unchecked) var commands = (depth: 0, haveMade: false)
     private let work = WorkMeter()
+    /// The mark of the thread; nil outside a turn.
+    @exclusivity(unchecked) private var mark: TurnMark?
     /// The snapshot whose state was restored, which no action has made; nil for none.
     @exclusivity(unchecked) private(set) var restored: Snapshot<State>?
     var isRestored: Bool { restored != nil }
     /// The requests of the reducers for later.
     let scheduling = Scheduling()
 
-    init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil, at time: Timestamp) {
-        self.before = before
+    init(
+        _ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil, at time: Timestamp, mark: TurnMark? = nil
+    ) {
+        (self.before, self.mark) = (before, mark)
         item = (time, nil, 0)
-        latest = before
         self.subject = subject
         self.isDryRun = isDryRun
     }
 
     /// Begins a transaction, behind the end of the one before.
-    func begin(_ before: Snapshot<State>, isDryRun: Bool, subject: String?, at time: Timestamp) {
-        (self.before, latest) = (before, before)
+    func begin(_ before: Snapshot<State>, isDryRun: Bool, subject: String?, at time: Timestamp, mark: TurnMark?) {
+        (self.before, self.mark) = (before, mark)
         item = (time, nil, 0)
         self.subject = subject
         self.isDryRun = isDryRun
@@ -102,7 +106,7 @@ public final class MiddlewareContext<State: StateType> {
 
     /// Drops what belongs to the transaction.
     func end(at snapshot: Snapshot<State>) {
-        (before, latest) = (snapshot, snapshot)
+        (before, made) = (snapshot, nil)
         // Nearly every transaction has one action, and to remove the last element is the fastest way to none.
         if applied.count == 1 { applied.removeLast() } else { applied.removeAll(keepingCapacity: true) }
         if entries.count == 1 { entries.removeLast() } else { entries.removeAll(keepingCapacity: true) }
@@ -119,15 +123,17 @@ public final class MiddlewareContext<State: StateType> {
     func reduce(
         _ action: any Action, _ entry: ActionEntry, _ reduce: (inout State) throws(Rejection) -> Void
     ) throws(Rejection) {
-        var state = latest.state
+        var state = state
         let requestsCount = scheduling.count
         do throws(Rejection) {
-            try TurnMark.reducing { () throws(Rejection) in try reduce(&state) }
+            mark?.phase = .reducing
+            defer { mark?.phase = .open }
+            try reduce(&state)
         } catch {
             scheduling.keep(requestsCount)
             throw error
         }
-        latest = before.next(consume state)
+        made = before.next(consume state)
         applied.append(action)
         entries.append(entry)
     }
@@ -139,11 +145,8 @@ public final class MiddlewareContext<State: StateType> {
             schedule: before.schedule, scheduling: scheduling)
     }
 
-    /// The snapshot that the actions have made, or nil before an action reaches the reducers.
-    var made: Snapshot<State>? { applied.isEmpty && !isRestored ? nil : latest }
-
     func restore(_ snapshot: Snapshot<State>) {
-        latest = before.next(snapshot.state)
+        made = before.next(snapshot.state)
         restored = snapshot
     }
 

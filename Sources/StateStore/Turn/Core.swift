@@ -120,7 +120,7 @@ final class Core<State: StateType> {
         // A copy of a pending transaction counts each of its references.
         for index in pending.indices {
             turn.outcomes.append(
-                apply(pending[index].transaction, of: pending[index].client, in: &turn, at: time, clock))
+                apply(pending[index].transaction, of: pending[index].taker.client, in: &turn, at: time, clock))
         }
         mark?.end()
         if let made = preconditions, !made.isWorthKeeping(at: latest.version) { preconditions = nil }
@@ -181,8 +181,8 @@ final class Core<State: StateType> {
             }
             if let mark, let rejection = mark.begin(transaction) { return .rejected(rejection, index: 0) }
             let before = latest
-            let context = context(of: transaction, at: time)
             let turnMark = TurnMark.current
+            let context = context(of: transaction, at: time, turnMark)
             turnMark?.collector = context
             defer {
                 turnMark?.collector = nil
@@ -285,13 +285,14 @@ final class Core<State: StateType> {
 
     /// The context of a transaction: that of the last one, where only middleware of the store's own has seen it, which keeps
     /// no context.
-    private func context(of transaction: Transaction, at time: Timestamp) -> MiddlewareContext<State> {
+    private func context(of transaction: Transaction, at time: Timestamp, _ mark: TurnMark?) -> MiddlewareContext<State>
+    {
         let isDryRun = transaction.purpose == .dryRun
         if passesActionsOn, let context {
-            context.begin(latest, isDryRun: isDryRun, subject: transaction.subject, at: time)
+            context.begin(latest, isDryRun: isDryRun, subject: transaction.subject, at: time, mark: mark)
             return context
         }
-        let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: transaction.subject, at: time)
+        let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: transaction.subject, at: time, mark: mark)
         context = made
         return made
     }

@@ -1,33 +1,61 @@
 internal import Synchronization
 
-/// A transaction with its client and the functions that take its outcome.
+/// A transaction that waits for its turn, with whoever takes its outcome.
 package struct PendingTransaction: Sendable {
     package let transaction: Transaction
-    /// To whose shares of the turns and of the idempotency keys the transaction counts: a subject, or else an address; nil
-    /// for one of the process.
-    let client: String?
-    /// The store calls this once, after the turn, on its queue; on the enqueuing thread where the mailbox refuses.
-    package let complete: @Sendable (Outcome) -> Void
-    /// The wait for the cascade; nil for nearly all.
-    let cascade: AwaitedCascade?
+    let taker: any OutcomeTaker
     let meter: TurnMeter?
 
+    package init(_ transaction: Transaction, _ taker: any OutcomeTaker) {
+        (self.transaction, self.taker, meter) = (transaction, taker, nil)
+    }
+
+    /// - Parameters:
+    ///   - complete: see ``OutcomeTaker/take(_:)``.
+    ///   - completed: see ``AwaitedCascade/completed``.
     package init(
         _ transaction: Transaction, client: String? = nil, watcherID: UInt64 = 0, meter: TurnMeter? = nil,
         complete: @escaping @Sendable (Outcome) -> Void,
         completed: (@Sendable (CascadeReport) -> Void)? = nil
     ) {
         self.transaction = transaction
-        self.client = client
         self.meter = meter
-        self.complete = complete
-        cascade = completed.map { AwaitedCascade(watcherID, $0) }
+        taker = OutcomeFunction(client, complete, completed.map { AwaitedCascade(watcherID, $0) })
     }
 }
 
+/// A taker of the outcome of a transaction.
+package protocol OutcomeTaker: AnyObject, Sendable {
+    /// To whose shares of the turns and of the idempotency keys the transaction counts: a subject, or else an address; nil
+    /// for one of the process.
+    var client: String? { get }
+
+    /// The wait for the cascade; nil for nearly all.
+    var cascade: AwaitedCascade? { get }
+
+    /// Takes the outcome: once, after the turn, on the store's queue; on the enqueuing thread where the mailbox refuses.
+    func take(_ outcome: Outcome)
+}
+
+extension OutcomeTaker {
+    package var cascade: AwaitedCascade? { nil }
+}
+
+private final class OutcomeFunction: OutcomeTaker {
+    let client: String?
+    let cascade: AwaitedCascade?
+    private let complete: @Sendable (Outcome) -> Void
+
+    init(_ client: String?, _ complete: @escaping @Sendable (Outcome) -> Void, _ cascade: AwaitedCascade?) {
+        (self.client, self.complete, self.cascade) = (client, complete, cascade)
+    }
+
+    func take(_ outcome: Outcome) { complete(outcome) }
+}
+
 /// The wait for the cascade of a transaction, behind its outcome.
-final class AwaitedCascade: Sendable {
-    /// The store calls this once after `complete` when the cascade is complete; where neither a commit nor a swallowed
+package final class AwaitedCascade: Sendable {
+    /// The store calls this once behind the outcome, when the cascade is complete; where neither a commit nor a swallowed
     /// action could begin one, never.
     let completed: @Sendable (CascadeReport) -> Void
     /// The name by which ``AnyStore/stopAwaitingCascade(of:_:)`` finds `completed`.
@@ -140,8 +168,8 @@ struct TakenTransactions {
         guard transactions.count > rule.countMax else { return [] }
         var counts: [String?: Int] = [:]
         let ranks = transactions.map { pending in
-            counts[pending.client, default: 0] += 1
-            return counts[pending.client, default: 0]
+            counts[pending.taker.client, default: 0] += 1
+            return counts[pending.taker.client, default: 0]
         }
         let order = transactions.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
         var (kept, rest, slowCount): ([PendingTransaction], [PendingTransaction], Int) = ([], [], 0)
@@ -149,8 +177,8 @@ struct TakenTransactions {
         for index in order {
             let pending = transactions[index]
             let isSlow = rule.isSlow(pending.transaction)
-            if waiting.contains(pending.client) || isSlow && slowCount >= rule.countMax {
-                waiting.insert(pending.client)
+            if waiting.contains(pending.taker.client) || isSlow && slowCount >= rule.countMax {
+                waiting.insert(pending.taker.client)
                 rest.append(pending)
             } else {
                 if isSlow { slowCount += 1 }

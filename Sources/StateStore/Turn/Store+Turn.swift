@@ -77,7 +77,7 @@ extension Store {
         if !commits.isEmpty {
             let snapshot = turns[turns.count - 1].result.latest
             dropped = hub.publish(
-                snapshot, commits, by: Set(turns.lazy.flatMap { $0.pending.lazy.compactMap(\.client) }))
+                snapshot, commits, by: Set(turns.lazy.flatMap { $0.pending.lazy.compactMap(\.taker.client) }))
             journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
             observer?.landed(commits.count)
             if !snapshot.schedule.isEmpty { armTimer() }
@@ -95,9 +95,9 @@ extension Store {
         for turn in turns {
             let roots = turn.result.hasConsequences || subscribers.count > 0 ? followUp(turn) : [:]
             for index in turn.pending.indices {
-                let outcome = turn.result.outcomes[index]
-                turn.pending[index].complete(outcome)
-                if let cascade = turn.pending[index].cascade { answer(cascade, outcome, roots[index]) }
+                let (taker, outcome) = (turn.pending[index].taker, turn.result.outcomes[index])
+                taker.take(outcome)
+                if let cascade = taker.cascade { answer(cascade, outcome, roots[index]) }
             }
         }
         // The parts of a long payload, and of a large state, are freed one by one, which would take as long as a turn. A moment
@@ -229,8 +229,8 @@ extension Store {
 
     private func end(_ pending: PendingTransaction, _ outcome: Outcome) {
         note(pending.transaction, outcome)
-        pending.complete(outcome)
-        if let cascade = pending.cascade { answer(cascade, outcome) }
+        pending.taker.take(outcome)
+        if let cascade = pending.taker.cascade { answer(cascade, outcome) }
     }
 
     func note(_ transaction: Transaction, _ outcome: Outcome) {

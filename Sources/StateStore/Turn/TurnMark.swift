@@ -23,7 +23,7 @@ final class TurnMark {
 
     /// The queue of the store.
     let queue: DispatchQueue
-    @exclusivity(unchecked) private(set) var phase = Phase.open
+    @exclusivity(unchecked) var phase = Phase.open
     /// Takes what a creator or a middleware dispatches while a transaction is computed; nil in a notification.
     @exclusivity(unchecked) var collector: (any FollowUpCollector)?
 
@@ -49,13 +49,5 @@ final class TurnMark {
         pthread_setspecific(Self.key, Unmanaged.passUnretained(self).toOpaque())
         withExtendedLifetime(self, body)
         pthread_setspecific(Self.key, outer)
-    }
-
-    /// Runs a reducer, in the phase ``Phase/reducing``.
-    static func reducing(_ body: () throws(Rejection) -> Void) throws(Rejection) {
-        guard let mark = current else { return try body() }
-        mark.phase = .reducing
-        defer { mark.phase = .open }
-        try body()
     }
 }
