@@ -156,7 +156,7 @@ struct DocumentTests {
         ]
         let half: any Action = try patch(moves(allowed / 2 + 2, by: "/p"))
         for batch in actions.map({ [$0] }) + [[half, half]] {
-            let error = #expect(throws: DispatchError.self) { _ = try store.dispatch(batch: batch) }
+            let error = #expect(throws: DispatchError.self) { _ = try store.dispatch(.batch(batch)) }
             #expect(error?.code == "document.too-large")
         }
 

@@ -13,7 +13,8 @@ struct FilmsTests {
     func loaded() async throws {
         let store = try Store(Films { [Self.hope] })
 
-        let (dispatched, report) = try await store.dispatch(Films.Load(), awaiting: .cascade)
+        let dispatched = try await store.dispatch(Films.Load(), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
 
         #expect(report.isComplete)
         #expect(report.caused.map(\.types) == [["films/set"]])
@@ -28,7 +29,7 @@ struct FilmsTests {
             let store = try Store(Films { throw error })
             try await store.dispatch(Films.Set(films: [Self.hope]))
 
-            let (_, report) = try await store.dispatch(Films.Load(), awaiting: .cascade)
+            let report = try #require(try await store.dispatch(Films.Load(), awaiting: .cascade).cascade)
 
             #expect(report.caused.map(\.types) == [["films/fail"]])
             #expect(store.state.phase == .failed && store.state.films == [Self.hope])
@@ -41,7 +42,7 @@ struct FilmsTests {
     func rubbish() async throws {
         let store = try Store(Films { [Film(title: "")] })
 
-        let (_, report) = try await store.dispatch(Films.Load(), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Films.Load(), awaiting: .cascade).cascade)
 
         #expect(report.refused.map(\.code) == ["films.bounds"])
         #expect(report.caused.map(\.types) == [["films/fail"]])
@@ -67,7 +68,7 @@ struct FilmsTests {
 
         try await store.dispatch(Films.Cancel())
         gate.continuation.yield()
-        let (_, report) = try await settled
+        let report = try #require(try await settled.cascade)
 
         #expect(report.causedCount == 0)
         #expect(store.state.phase == .idle && store.state.films.isEmpty)
@@ -85,8 +86,8 @@ struct FilmsTests {
         async let first = store.dispatch(Films.Load(), awaiting: .cascade)
         while starts.values.isEmpty { await Task.yield() }
 
-        let (_, second) = try await store.dispatch(Films.Load(), awaiting: .cascade)
-        let (_, firstReport) = try await first
+        let second = try #require(try await store.dispatch(Films.Load(), awaiting: .cascade).cascade)
+        let firstReport = try #require(try await first.cascade)
 
         #expect(second.causedCount == 1 && firstReport.causedCount == 0)
         #expect(store.state.phase == .finished)

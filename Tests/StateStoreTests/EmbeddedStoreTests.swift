@@ -47,7 +47,8 @@ struct EmbeddedStoreTests {
         let noting = Calling { threads.add(ObjectIdentifier(Thread.current) == caller) }
         let store = try Store(noting)
 
-        let (dispatched, report) = try store.dispatch(Calling.Call(), awaiting: .cascade)
+        let dispatched = try store.dispatch(Calling.Call(), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
 
         #expect(dispatched.receipt?.version == 1)
         #expect(report.isComplete && report.caused.isEmpty && report.refused.isEmpty)

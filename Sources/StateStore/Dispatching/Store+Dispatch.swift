@@ -3,24 +3,37 @@ internal import StateJSON
 internal import Synchronization
 
 /// The result of a dispatch that did not fail.
-public enum Dispatched: Sendable {
-    /// The action is committed.
-    case committed(Receipt)
-    /// There is nothing to commit: a middleware swallowed the action, or the creator made none.
-    case nothing
-    /// A subscriber, a middleware or a creator dispatched the action inside a turn of this store or of another; the store
-    /// has queued it for a later turn.
-    ///
-    /// Where that turn refuses the action, the store calls its `report`.
-    case queued
+public struct Dispatched: Sendable {
+    /// Whether there is a commit.
+    public enum Result: Sendable {
+        /// The action is committed.
+        case committed(Receipt)
+        /// There is nothing to commit: a middleware swallowed the action, or the creator made none.
+        case nothing
+        /// A subscriber, a middleware or a creator dispatched the action inside a turn of this store or of another; the
+        /// store has queued it for a later turn.
+        ///
+        /// Where that turn refuses the action, the store calls its `report`.
+        case queued
+    }
+
+    /// Whether there is a commit.
+    public let result: Result
+    /// The report of the cascade, which lists the refused follow-ups; nil where the dispatch has not awaited it.
+    public let cascade: CascadeReport?
 
     /// The receipt of the commit, once there is a commit.
-    public var receipt: Receipt? { if case .committed(let receipt) = self { receipt } else { nil } }
+    public var receipt: Receipt? { if case .committed(let receipt) = result { receipt } else { nil } }
 }
 
-/// The event besides its own turn that a dispatch waits for.
+/// The event that a dispatch waits for.
 public enum Awaiting: Sendable {
-    /// The completion of the cascade: no follow-up of the commit waits and no effect of it runs.
+    /// The end of the action's own turn, when the subscribers have been notified.
+    case turn
+    /// The completion of the cascade: what middleware, subscribers and effects have dispatched because of the action is
+    /// applied, too.
+    ///
+    /// Subscribers on queues of their own may come later.
     case cascade
 }
 
@@ -80,10 +93,11 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
 }
 
 extension Dispatched {
-    init(_ outcome: Outcome) throws(DispatchError) {
+    init(_ outcome: Outcome, _ cascade: CascadeReport? = nil) throws(DispatchError) {
+        self.cascade = cascade
         switch outcome {
-        case .committed(let receipt): self = .committed(receipt)
-        case .nothingCommitted, .wouldCommit: self = .nothing
+        case .committed(let receipt): result = .committed(receipt)
+        case .nothingCommitted, .wouldCommit: result = .nothing
         case .rejected(let rejection, let index): throw .rejected(rejection, index: index)
         case .preconditionFailed(let failure): throw .preconditionFailed(pointer: failure.pointer.description)
         case .keyReused(let key): throw .failed(detail: "the idempotency key \(key) was used for something else")
@@ -104,127 +118,60 @@ extension Store {
     /// makes; the store drops it in a dry run, and where it refuses what the creator makes.
     public typealias ActionCreator = @Sendable (State, Store<State>) throws(Rejection) -> (any Action)?
 
-    /// Dispatches an action and returns after its turn, when the subscribers have been notified.
+    /// The actions that a dispatch makes one transaction of.
+    public enum Actions: Sendable {
+        /// Several actions: all or none, one version, one notification.
+        case batch([any Action])
+        /// The action that a creator makes of the state in its turn, if it makes one.
+        case creator(ActionCreator)
+    }
+
+    /// Dispatches an action and returns after its turn, when the subscribers have been notified, or after its cascade.
     ///
     /// Inside a turn of any store (in a notification, a middleware or a creator, also in a `sync` on another queue) the
-    /// call only queues the action for a later turn: in a middleware or a creator of this store as a follow-up, as
-    /// ``MiddlewareContext/dispatch(_:)`` does. A reducer must not dispatch: the store refuses the action and calls
-    /// its `report`. In an asynchronous function Swift chooses the asynchronous form, which does not block the thread.
+    /// call only queues the action for a later turn, and awaits nothing: in a middleware or a creator of this store as a
+    /// follow-up, as ``MiddlewareContext/dispatch(_:)`` does. A reducer must not dispatch: the store refuses the action and
+    /// calls its `report`. In an asynchronous function Swift chooses the asynchronous form, which does not block the thread.
     ///
     /// The store does not see that a block on another thread belongs to the turn: a notification that waits until another
     /// thread has dispatched, also by `DispatchQueue.main.sync`, waits without end. Actions that two stores dispatch to
     /// each other have no common budget.
     ///
-    /// - Parameter id: the caller's own ID for the commit.
-    /// - Throws: ``DispatchError``; the state is then unchanged.
-    @discardableResult
-    public func dispatch(_ action: any Action, id: String? = nil) throws(DispatchError) -> Dispatched {
-        try dispatch(Transaction([.init(action, id: id)]))
-    }
-
-    /// Dispatches an action and returns after its turn, without blocking a thread.
-    ///
-    /// - Throws: ``DispatchError``; the state is then unchanged.
-    @discardableResult
-    public func dispatch(_ action: any Action, id: String? = nil) async throws(DispatchError) -> Dispatched {
-        try await dispatch(Transaction([.init(action, id: id)]))
-    }
-
-    /// Dispatches several actions as one transaction: all or none, one version, one notification.
-    ///
-    /// - Throws: ``DispatchError``; the state is then unchanged.
-    @discardableResult
-    public func dispatch(batch actions: [any Action]) throws(DispatchError) -> Dispatched {
-        try dispatch(Transaction(actions.map { .init($0) }, form: .batch))
-    }
-
-    /// Dispatches several actions as one transaction: all or none, one version, one notification.
-    ///
-    /// - Throws: ``DispatchError``; the state is then unchanged.
-    @discardableResult
-    public func dispatch(batch actions: [any Action]) async throws(DispatchError) -> Dispatched {
-        try await dispatch(Transaction(actions.map { .init($0) }, form: .batch))
-    }
-
-    /// Dispatches the action that a creator makes of the state in its turn.
-    ///
-    /// - Throws: ``DispatchError``; the state is then unchanged.
-    @discardableResult
-    public func dispatch(_ creator: @escaping ActionCreator) throws(DispatchError) -> Dispatched {
-        try dispatch(Transaction([item(creator)]))
-    }
-
-    /// Dispatches the action that a creator makes of the state in its turn.
-    ///
-    /// - Throws: ``DispatchError``; the state is then unchanged.
-    @discardableResult
-    public func dispatch(_ creator: @escaping ActionCreator) async throws(DispatchError) -> Dispatched {
-        try await dispatch(Transaction([item(creator)]))
-    }
-
-    /// Dispatches an action and returns when its cascade is complete: what middleware, subscribers and effects have dispatched
-    /// because of it is applied, too.
-    ///
-    /// It does not wait for subscribers on queues of their own. Inside a turn the call only queues the action.
-    ///
-    /// - Returns: the result of the action and the report of its cascade, which lists the refused follow-ups.
-    /// - Throws: ``DispatchError`` when the action itself was not committed.
+    /// - Parameters:
+    ///   - id: the caller's own ID for the commit.
+    ///   - awaiting: the event after which the call returns.
+    /// - Throws: ``DispatchError`` when the action itself was not committed; the state is then unchanged.
     @discardableResult
     public func dispatch(
-        _ action: any Action, id: String? = nil, awaiting: Awaiting
-    ) throws(DispatchError) -> (Dispatched, CascadeReport) {
-        try dispatchAwaiting(Transaction([.init(action, id: id)]))
+        _ action: any Action, id: String? = nil, awaiting: Awaiting = .turn
+    ) throws(DispatchError) -> Dispatched {
+        try dispatch(Transaction([.init(action, id: id)]), awaiting)
     }
 
-    /// Dispatches an action and returns when its cascade is complete, without blocking a thread.
+    /// Dispatches an action and returns after its turn or its cascade, without blocking a thread.
     ///
-    /// - Returns: the result of the action and the report of its cascade, which lists the refused follow-ups.
-    /// - Throws: ``DispatchError`` when the action itself was not committed.
+    /// - Throws: ``DispatchError`` when the action itself was not committed; the state is then unchanged.
     @discardableResult
     public func dispatch(
-        _ action: any Action, id: String? = nil, awaiting: Awaiting
-    ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
-        try await dispatchAwaiting(Transaction([.init(action, id: id)]))
+        _ action: any Action, id: String? = nil, awaiting: Awaiting = .turn
+    ) async throws(DispatchError) -> Dispatched {
+        try await dispatch(Transaction([.init(action, id: id)]), awaiting)
     }
 
-    /// Dispatches several actions as one transaction and returns when its cascade is complete.
+    /// Dispatches a batch, or what a creator makes, as one transaction and returns after its turn or its cascade.
     ///
-    /// - Throws: ``DispatchError`` when the transaction itself was not committed.
+    /// - Throws: ``DispatchError`` when the transaction itself was not committed; the state is then unchanged.
     @discardableResult
-    public func dispatch(
-        batch actions: [any Action], awaiting: Awaiting
-    ) throws(DispatchError) -> (Dispatched, CascadeReport) {
-        try dispatchAwaiting(Transaction(actions.map { .init($0) }, form: .batch))
+    public func dispatch(_ actions: Actions, awaiting: Awaiting = .turn) throws(DispatchError) -> Dispatched {
+        try dispatch(transaction(of: actions), awaiting)
     }
 
-    /// Dispatches several actions as one transaction and returns when its cascade is complete, without blocking a thread.
+    /// Dispatches a batch, or what a creator makes, as one transaction, without blocking a thread.
     ///
-    /// - Throws: ``DispatchError`` when the transaction itself was not committed.
+    /// - Throws: ``DispatchError`` when the transaction itself was not committed; the state is then unchanged.
     @discardableResult
-    public func dispatch(
-        batch actions: [any Action], awaiting: Awaiting
-    ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
-        try await dispatchAwaiting(Transaction(actions.map { .init($0) }, form: .batch))
-    }
-
-    /// Dispatches the action that a creator makes and returns when its cascade is complete.
-    ///
-    /// - Throws: ``DispatchError`` when the action itself was not committed.
-    @discardableResult
-    public func dispatch(
-        _ creator: @escaping ActionCreator, awaiting: Awaiting
-    ) throws(DispatchError) -> (Dispatched, CascadeReport) {
-        try dispatchAwaiting(Transaction([item(creator)]))
-    }
-
-    /// Dispatches the action that a creator makes and returns when its cascade is complete, without blocking a thread.
-    ///
-    /// - Throws: ``DispatchError`` when the action itself was not committed.
-    @discardableResult
-    public func dispatch(
-        _ creator: @escaping ActionCreator, awaiting: Awaiting
-    ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
-        try await dispatchAwaiting(Transaction([item(creator)]))
+    public func dispatch(_ actions: Actions, awaiting: Awaiting = .turn) async throws(DispatchError) -> Dispatched {
+        try await dispatch(transaction(of: actions), awaiting)
     }
 
     /// Adds an action to the batch that the store dispatches after every subscriber has been notified of the commit.
@@ -243,61 +190,59 @@ extension Store {
         if !isBatched { try dispatch(action) }
     }
 
-    private func item(_ creator: @escaping ActionCreator) -> Transaction.Item {
-        .init(creator: { [self] (state) throws(Rejection) in
-            guard let state = state as? State else { return nil }
-            return try creator(state, self)
-        })
+    private func transaction(of actions: Actions) -> Transaction {
+        switch actions {
+        case .batch(let actions): Transaction(actions.map { .init($0) }, form: .batch)
+        case .creator(let creator):
+            Transaction([
+                .init(creator: { [self] (state) throws(Rejection) in
+                    guard let state = state as? State else { return nil }
+                    return try creator(state, self)
+                })
+            ])
+        }
     }
 
-    private func dispatch(_ transaction: Transaction) throws(DispatchError) -> Dispatched {
-        guard let mark = TurnMark.current else { return try Dispatched(submitNow(transaction)) }
+    private func dispatch(_ transaction: Transaction, _ awaiting: Awaiting) throws(DispatchError) -> Dispatched {
+        guard let mark = TurnMark.current else {
+            guard awaiting == .cascade else { return try Dispatched(submitNow(transaction)) }
+            let isComplete = DispatchSemaphore(value: 0)
+            let ended = Mutex((outcome: Outcome.draining, report: CascadeReport()))
+            enqueue(
+                awaitingCascade(transaction) { outcome, report in
+                    ended.withLock { $0 = (outcome, report) }
+                    isComplete.signal()
+                })
+            flushNow()
+            isComplete.wait()
+            let (outcome, report) = ended.withLock { $0 }
+            return try Dispatched(outcome, report)
+        }
         guard mark.phase != .reducing else {
             refuse(transaction, .inReducer, nil)
             throw .inReducer
         }
         if isInOwnTurn, let collector = mark.collector {
             collector.collect(FollowUp(items: transaction.items, form: transaction.form))
-            return .queued
+        } else {
+            // Inside another store's turn, this store may be notifying of a commit that has nothing to do with the action.
+            dispatchLater(transaction, isInOwnTurn ? currentCausation : nil)
         }
-        // Inside another store's turn, this store may be notifying of a commit that has nothing to do with the action.
-        dispatchLater(transaction, isInOwnTurn ? currentCausation : nil)
-        return .queued
+        return Dispatched(result: .queued, cascade: nil)
     }
 
-    private func dispatch(_ transaction: Transaction) async throws(DispatchError) -> Dispatched {
-        let outcome = await withCheckedContinuation { continuation in
-            submit(PendingTransaction(transaction) { continuation.resume(returning: $0) })
+    private func dispatch(_ transaction: Transaction, _ awaiting: Awaiting) async throws(DispatchError) -> Dispatched {
+        let (outcome, report): (Outcome, CascadeReport?) = await withCheckedContinuation { continuation in
+            submit(
+                awaiting == .cascade
+                    ? awaitingCascade(transaction) { continuation.resume(returning: ($0, $1)) }
+                    : PendingTransaction(transaction) { continuation.resume(returning: ($0, nil)) })
         }
-        return try Dispatched(outcome)
-    }
-
-    private func dispatchAwaiting(_ transaction: Transaction) throws(DispatchError) -> (Dispatched, CascadeReport) {
-        guard TurnMark.current == nil else { return (try dispatch(transaction), CascadeReport()) }
-        let isComplete = DispatchSemaphore(value: 0)
-        let result = Mutex((outcome: Outcome.draining, report: CascadeReport()))
-        enqueue(
-            awaiting(transaction) { outcome, report in
-                result.withLock { $0 = (outcome, report) }
-                isComplete.signal()
-            })
-        flushNow()
-        isComplete.wait()
-        let (outcome, report) = result.withLock { $0 }
-        return (try Dispatched(outcome), report)
-    }
-
-    private func dispatchAwaiting(
-        _ transaction: Transaction
-    ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
-        let (outcome, report) = await withCheckedContinuation { continuation in
-            submit(awaiting(transaction) { continuation.resume(returning: ($0, $1)) })
-        }
-        return (try Dispatched(outcome), report)
+        return try Dispatched(outcome, report)
     }
 
     /// A transaction whose end is that of its cascade.
-    private func awaiting(
+    private func awaitingCascade(
         _ transaction: Transaction, _ completed: @escaping @Sendable (Outcome, CascadeReport) -> Void
     ) -> PendingTransaction {
         let ended = Mutex(Outcome.draining)

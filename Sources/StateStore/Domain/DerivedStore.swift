@@ -13,7 +13,7 @@ public struct DerivedStore<Root: StateType, State: Sendable, LocalAction: Sendab
     /// The version of the whole store.
     public var version: Version { root.version }
 
-    /// Dispatches an action of this part and returns after its turn, as ``Store/dispatch(_:id:)`` does.
+    /// Dispatches an action of this part and returns after its turn, as ``Store/dispatch(_:id:awaiting:)`` does.
     ///
     /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult

@@ -26,7 +26,7 @@ struct CreatorTests {
     @Test("a creator sees the state and makes an action of it, or none")
     func synchronous() throws {
         let store = try Store(Doubling())
-        let double: Store<Doubling.State>.ActionCreator = { state, _ in
+        let double = Store<Doubling.State>.Actions.creator { state, _ in
             state.value < 5 ? Doubling.Set(value: state.value * 2) : nil
         }
 
@@ -43,7 +43,9 @@ struct CreatorTests {
 
         await withTaskGroup { group in
             for _ in 0..<500 {
-                group.addTask { _ = try? await store.dispatch { state, _ in Doubling.Set(value: state.value + 100) } }
+                group.addTask {
+                    _ = try? await store.dispatch(.creator { state, _ in Doubling.Set(value: state.value + 100) })
+                }
             }
         }
 
@@ -61,8 +63,8 @@ struct CreatorTests {
             return nil
         }
 
-        let result = try await store.dispatch(thunk)
-        guard case .nothing = result else { Issue.record("\(result)"); return }
+        let dispatched = try await store.dispatch(.creator(thunk))
+        guard case .nothing = dispatched.result else { Issue.record("\(dispatched)"); return }
         for await value in store.values({ $0.select(\.value) }) where value == 42 { break }
 
         #expect(store.version == 1)
@@ -72,10 +74,11 @@ struct CreatorTests {
     func later() throws {
         let store = try Store(Doubling())
 
-        let result = try store.dispatch { _, store in
-            _ = try? store.dispatch(Doubling.Set(value: 7))
-            return Doubling.Set(value: 6)
-        }
+        let result = try store.dispatch(
+            .creator { _, store in
+                _ = try? store.dispatch(Doubling.Set(value: 7))
+                return Doubling.Set(value: 6)
+            })
         store.drain()
 
         #expect(result.receipt?.version == 1)

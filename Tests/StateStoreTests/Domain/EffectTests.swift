@@ -56,7 +56,8 @@ struct EffectTests {
                 if let commit = $0.commit { commits.add(commit) }
             })
 
-        let (dispatched, report) = try await store.dispatch(Loading.Load(what: "films"), awaiting: .cascade)
+        let dispatched = try await store.dispatch(Loading.Load(what: "films"), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
 
         #expect(phases.values == ["idle", "loading", "fetched films"])
         #expect(commits.values.map(\.cause) == [nil, dispatched.receipt?.id])
@@ -70,7 +71,7 @@ struct EffectTests {
         let events = Collection<StoreEvent>()
         let store = try Store(Loading { _ in throw Down() }, report: { events.add($0) })
 
-        let (_, report) = try await store.dispatch(Loading.Load(what: "films"), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Loading.Load(what: "films"), awaiting: .cascade).cascade)
 
         #expect(report.isComplete && report.caused.isEmpty)
         #expect(store.state.phase == "loading")
@@ -82,7 +83,7 @@ struct EffectTests {
     func rejected() async throws {
         let store = try Store(Loading { $0 })
 
-        let (_, report) = try await store.dispatch(Loading.Load(what: "rubbish"), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Loading.Load(what: "rubbish"), awaiting: .cascade).cascade)
 
         #expect(report.refused.map(\.code) == ["rubbish"])
         #expect(report.isComplete)
@@ -101,7 +102,7 @@ struct EffectTests {
         for await phase in store.values({ $0.select(\.phase) }) where phase == "loading" { break }
 
         try await store.dispatch(Loading.Abort())
-        let (_, report) = try await settled
+        let report = try #require(try await settled.cascade)
 
         #expect(store.state.phase == "aborted")
         #expect(report.causedCount == 0)
@@ -120,8 +121,8 @@ struct EffectTests {
         async let first = store.dispatch(Loading.Load(what: "first"), awaiting: .cascade)
         for await runs in store.values({ $0.select(\.runs) }) where runs == 1 { break }
 
-        let (_, second) = try await store.dispatch(Loading.Load(what: "second"), awaiting: .cascade)
-        let firstReport = try await first.1
+        let second = try #require(try await store.dispatch(Loading.Load(what: "second"), awaiting: .cascade).cascade)
+        let firstReport = try #require(try await first.cascade)
 
         #expect(second.causedCount == 1)
         #expect(firstReport.causedCount == 0)
@@ -140,7 +141,8 @@ struct EffectTests {
     func only() async throws {
         let store = try Store(Loading { $0 })
 
-        let (dispatched, report) = try await store.dispatch(Loading.Ping(), awaiting: .cascade)
+        let dispatched = try await store.dispatch(Loading.Ping(), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
 
         #expect(dispatched.receipt?.isChange == false)
         #expect(report.causedCount == 1)
@@ -154,7 +156,8 @@ struct EffectTests {
         let events = Collection<StoreEvent>()
         let store = try Store(Loading { $0 }, limits: limits, report: { events.add($0) })
 
-        let (dispatched, report) = try await store.dispatch(Loading.Load(what: "a"), awaiting: .cascade)
+        let dispatched = try await store.dispatch(Loading.Load(what: "a"), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
 
         #expect(dispatched.receipt != nil)
         #expect(report.isComplete && report.causedCount == 0)
@@ -192,7 +195,7 @@ struct EffectTests {
         for await phase in store.values({ $0.select(\.phase) }) where phase == "loading" { break }
 
         store.drain()
-        let (_, report) = try await settled
+        let report = try #require(try await settled.cascade)
 
         #expect(report.isComplete)
         #expect(store.state.phase == "loading")

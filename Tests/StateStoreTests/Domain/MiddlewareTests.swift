@@ -127,7 +127,7 @@ struct RunningMiddlewareTests {
                 if let commit = change.commit { commits.add(commit) }
             })
 
-        let (_, report) = try await store.dispatch(Sample.Put(id: 1, name: "a"), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Sample.Put(id: 1, name: "a"), awaiting: .cascade).cascade)
 
         #expect(report.caused.map(\.types) == [["count/add"]])
         #expect(commits.values.map(\.cause) == [nil, commits.values.first?.id])
@@ -162,10 +162,10 @@ struct RunningMiddlewareTests {
                 }
             ])
 
-        let result = try store.dispatch(Sample.Put(id: 1, name: "a"))
+        let dispatched = try store.dispatch(Sample.Put(id: 1, name: "a"))
         store.drain()
 
-        guard case .nothing = result else { Issue.record("\(result)"); return }
+        guard case .nothing = dispatched.result else { Issue.record("\(dispatched)"); return }
         #expect(store.state.count.value == 5)
         #expect(store.state.items.table.isEmpty)
     }

@@ -28,7 +28,8 @@ struct EmbeddingTests {
     func awaiting() throws {
         let store = try Self.cascading()
 
-        let (result, report) = try store.dispatch(Plain.SetText(text: "a"), awaiting: .cascade)
+        let result = try store.dispatch(Plain.SetText(text: "a"), awaiting: .cascade)
+        let report = try #require(result.cascade)
 
         #expect(result.receipt?.version == 1)
         #expect(store.state.number == 3)
@@ -40,11 +41,13 @@ struct EmbeddingTests {
     func awaitingOthers() throws {
         let store = try Self.cascading()
 
-        let batch = try store.dispatch(batch: [Plain.SetOther(other: 1), Plain.SetText(text: "b")], awaiting: .cascade)
-        #expect((store.state.number, batch.1.causedCount) == (3, 3))
+        let batch = try store.dispatch(
+            .batch([Plain.SetOther(other: 1), Plain.SetText(text: "b")]), awaiting: .cascade)
+        #expect((store.state.number, batch.cascade?.causedCount) == (3, 3))
 
-        let created = try store.dispatch({ state, _ in Plain.SetNumber(number: state.other) }, awaiting: .cascade)
-        #expect((store.state.number, created.1.causedCount) == (3, 2))
+        let created = try store.dispatch(
+            .creator { state, _ in Plain.SetNumber(number: state.other) }, awaiting: .cascade)
+        #expect((store.state.number, created.cascade?.causedCount) == (3, 2))
     }
 
     @Test("a refused action awaits nothing")
@@ -52,7 +55,7 @@ struct EmbeddingTests {
         let store = try Self.cascading()
 
         #expect(throws: DispatchError.self) { try store.dispatch(Plain.SetNumber(number: 13), awaiting: .cascade) }
-        #expect(try store.dispatch({ _, _ in nil }, awaiting: .cascade).1.causedCount == 0)
+        #expect(try store.dispatch(.creator { _, _ in nil }, awaiting: .cascade).cascade?.causedCount == 0)
     }
 
     @Test("inside a turn it only queues the action")
@@ -63,8 +66,9 @@ struct EmbeddingTests {
             guard text == "go" else { return }
             #expect(Store<Plain.State>.isInTurn)
             do {
-                let (result, _) = try store.dispatch(Plain.SetOther(other: 7), awaiting: .cascade)
-                results.add("\(result)")
+                let dispatched = try store.dispatch(Plain.SetOther(other: 7), awaiting: .cascade)
+                #expect(dispatched.cascade == nil)
+                results.add("\(dispatched.result)")
             } catch { Issue.record(error) }
         }
 

@@ -295,7 +295,7 @@ struct SubscriptionTests {
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             for round in 0..<100 {
                 if thread < 4 {
-                    _ = try? store.dispatch { state, _ in Plain.SetOther(other: state.other + 1) }
+                    _ = try? store.dispatch(.creator { state, _ in Plain.SetOther(other: state.other + 1) })
                 } else {
                     let last = Mutex<Int?>(nil)
                     let token = store.subscribe(

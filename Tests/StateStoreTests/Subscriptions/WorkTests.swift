@@ -120,7 +120,8 @@ struct WorkTests {
                 try await dispatch(Plain.SetOther(other: 9))
             })
 
-        let (result, report) = try await store.dispatch(Plain.SetText(text: "go"), awaiting: .cascade)
+        let result = try await store.dispatch(Plain.SetText(text: "go"), awaiting: .cascade)
+        let report = try #require(result.cascade)
 
         #expect(store.state.other == 9)
         #expect(report.caused.map(\.cause) == [result.receipt?.id])
@@ -137,7 +138,7 @@ struct WorkTests {
                 store.start { state, dispatch in try await dispatch(Plain.SetOther(other: state.text.count)) })
         }
 
-        let (_, report) = try await store.dispatch(Plain.SetText(text: "go"), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Plain.SetText(text: "go"), awaiting: .cascade).cascade)
 
         #expect(store.state.other == 2)
         #expect(report.causedCount == 1)
@@ -172,9 +173,10 @@ struct SwallowedActionTests {
     func awaited() throws {
         let store = try Self.swallowing()
 
-        let (result, report) = try store.dispatch(Plain.SetText(text: "a"), awaiting: .cascade)
+        let dispatched = try store.dispatch(Plain.SetText(text: "a"), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
 
-        guard case .nothing = result else { Issue.record("\(result)"); return }
+        guard case .nothing = dispatched.result else { Issue.record("\(dispatched)"); return }
         #expect(store.state.number == 2)
         #expect(report.isComplete)
         #expect(report.caused.map(\.types) == [[Plain.SetNumber.type], [Plain.SetNumber.type]])
@@ -185,7 +187,7 @@ struct SwallowedActionTests {
     func awaitedWithoutBlocking() async throws {
         let store = try Self.swallowing()
 
-        let (_, report) = try await store.dispatch(Plain.SetText(text: "a"), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Plain.SetText(text: "a"), awaiting: .cascade).cascade)
 
         #expect(store.state.number == 2)
         #expect(report.causedCount == 2)
@@ -193,9 +195,10 @@ struct SwallowedActionTests {
 
     @Test("a swallowed action that leaves nothing is complete at once")
     func nothing() throws {
-        let (result, report) = try Self.swallowing().dispatch(Plain.SetText(text: "nothing"), awaiting: .cascade)
+        let dispatched = try Self.swallowing().dispatch(Plain.SetText(text: "nothing"), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
 
-        guard case .nothing = result else { Issue.record("\(result)"); return }
+        guard case .nothing = dispatched.result else { Issue.record("\(dispatched)"); return }
         #expect(report.isComplete && report.causedCount == 0)
     }
 
@@ -221,7 +224,7 @@ struct SwallowedActionTests {
         limits.cascadeActionsMax = 10
         let store = try Self.swallowing(limits, isEndless: true)
 
-        let (_, report) = try store.dispatch(Plain.SetText(text: "a"), awaiting: .cascade)
+        let report = try #require(try store.dispatch(Plain.SetText(text: "a"), awaiting: .cascade).cascade)
 
         #expect(report.refused.map(\.code) == ["cascade-over-budget"])
         #expect(report.refused.first?.detail.contains("an action that a middleware swallowed") == true)

@@ -25,7 +25,8 @@ struct DispatchInTurnTests {
     func middleware() throws {
         let store = try dispatching()
 
-        let (result, report) = try store.dispatch(Sample.Add(amount: 1), awaiting: .cascade)
+        let result = try store.dispatch(Sample.Add(amount: 1), awaiting: .cascade)
+        let report = try #require(result.cascade)
 
         #expect(count(store) == 101)
         #expect(report.isComplete)
@@ -50,14 +51,15 @@ struct DispatchInTurnTests {
     func creator(makesAction: Bool) throws {
         let store = Store(domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) })
 
-        let (result, report) = try store.dispatch(
-            { _, store throws(Rejection) in
+        let result = try store.dispatch(
+            .creator { _, store throws(Rejection) in
                 #expect(throws: Never.self) {
-                    try store.dispatch(batch: [Sample.Add(amount: 10), Sample.Add(amount: 20)])
+                    try store.dispatch(.batch([Sample.Add(amount: 10), Sample.Add(amount: 20)]))
                     try store.dispatch(Sample.Add(amount: 70), id: "mine")
                 }
                 return makesAction ? Sample.Add(amount: 1) : nil
             }, awaiting: .cascade)
+        let report = try #require(result.cascade)
 
         #expect(count(store) == (makesAction ? 101 : 100))
         #expect((result.receipt != nil) == makesAction)

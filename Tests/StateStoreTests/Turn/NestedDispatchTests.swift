@@ -45,10 +45,11 @@ struct NestedDispatchTests {
                 if let result = try? store.dispatch(Plain.SetOther(other: change.new + 1)) { results.add(result) }
             })
 
-        let (dispatched, report) = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
+        let dispatched = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
 
         let ids = commits.values.map(\.id)
-        #expect(results.values.allSatisfy { if case .queued = $0 { true } else { false } })
+        #expect(results.values.allSatisfy { if case .queued = $0.result { true } else { false } })
         #expect(commits.values.map(\.cause) == [nil, ids[0], ids[1], ids[2]])
         #expect(commits.values.map(\.root) == [nil, ids[0], ids[0], ids[0]])
         #expect(dispatched.receipt?.version == 1)
@@ -85,7 +86,7 @@ struct NestedDispatchTests {
 
         async let settled = store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
         for _ in 0..<4 { post(after: nil) }
-        let (_, report) = try await settled
+        let report = try #require(try await settled.cascade)
 
         #expect(store.state.other == length)
         #expect(report.causedCount == length - 1)
@@ -107,7 +108,8 @@ struct NestedDispatchTests {
             if other > 0 { _ = try? store?.dispatch(Plain.SetOther(other: other + 1)) }
         }
 
-        let (dispatched, report) = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
+        let dispatched = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
+        let report = try #require(dispatched.cascade)
         let later = try await store.dispatch(Plain.SetText(text: "still alive"))
 
         #expect(store.state.other == 6)
@@ -130,10 +132,12 @@ struct NestedDispatchTests {
             changesOf: { $0.select(\.other) },
             notify: { [weak store] change in
                 guard change.old != nil else { return }
-                for _ in 0..<2 { _ = try? store?.dispatch { state, _ in Plain.SetOther(other: state.other + 1) } }
+                for _ in 0..<2 {
+                    _ = try? store?.dispatch(.creator { state, _ in Plain.SetOther(other: state.other + 1) })
+                }
             })
 
-        let (_, report) = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade).cascade)
 
         #expect(report.causedCount == 100)
         #expect(store.state.other == 101)
@@ -164,7 +168,7 @@ struct NestedDispatchTests {
             if other == 1 { _ = try? store?.dispatch(Plain.SetNumber(number: 13)) }
         }
 
-        let (_, report) = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade).cascade)
 
         #expect(report.refused.map(\.code) == ["unlucky"])
         #expect(report.causedCount == 0)
@@ -184,7 +188,7 @@ struct NestedDispatchTests {
         }
         let watcher = store.subscribe { notifications.add($0.items.table.count) }
 
-        let (_, report) = try await store.dispatch(Sample.Add(amount: 1), awaiting: .cascade)
+        let report = try #require(try await store.dispatch(Sample.Add(amount: 1), awaiting: .cascade).cascade)
 
         #expect(store.version == 2)
         #expect(report.caused.map(\.types.count) == [100])
@@ -200,9 +204,9 @@ struct NestedDispatchTests {
         let token = store.subscribe(
             changesOf: { $0.select(\.count.value) }, notify: { commits.add($0.commit?.types ?? []) })
 
-        try store.dispatch(batch: [Sample.Add(amount: 1), Sample.Put(id: 1, name: "a"), Sample.Add(amount: 1)])
+        try store.dispatch(.batch([Sample.Add(amount: 1), Sample.Put(id: 1, name: "a"), Sample.Add(amount: 1)]))
         #expect(throws: DispatchError.self) {
-            try store.dispatch(batch: [Sample.Add(amount: 1), Sample.Add(amount: -9)])
+            try store.dispatch(.batch([Sample.Add(amount: 1), Sample.Add(amount: -9)]))
         }
 
         #expect(store.version == 2)

@@ -85,9 +85,9 @@ struct ObserverTests {
         let record = Record()
         let store = try store(record)
 
-        try store.dispatch(batch: [Sample.Add(amount: 1), Sample.Add(amount: 1)])
+        try store.dispatch(.batch([Sample.Add(amount: 1), Sample.Add(amount: 1)]))
         #expect(throws: DispatchError.self) {
-            try store.dispatch(batch: [Sample.Add(amount: 1), Sample.Add(amount: -99)])
+            try store.dispatch(.batch([Sample.Add(amount: 1), Sample.Add(amount: -99)]))
         }
 
         let add = Sample.Add.type

@@ -71,7 +71,9 @@ struct ReentrancyTests {
         store.drain()
 
         #expect(store.state.other == 2)
-        #expect(results.values.allSatisfy { if case .queued = $0 { true } else { false } } && results.values.count == 1)
+        #expect(
+            results.values.allSatisfy { if case .queued = $0.result { true } else { false } }
+                && results.values.count == 1)
         #expect(commits.values.map(\.cause) == [nil, commits.values.first?.id])
         withExtendedLifetime(token) {}
     }
@@ -115,7 +117,7 @@ struct ReentrancyTests {
         #expect(left.state.other == 100 || right.state.other == 100)
 
         #expect(!results.values.isEmpty)
-        #expect(results.values.allSatisfy { if case .queued = $0 { true } else { false } })
+        #expect(results.values.allSatisfy { if case .queued = $0.result { true } else { false } })
         withExtendedLifetime(tokens) {}
     }
 
@@ -211,10 +213,11 @@ struct ReentrancyTests {
         let store = try Store(Rebel(dispatch: look), middleware: [looking])
         later.set(store)
 
-        try store.dispatch { _, _ in
-            look()
-            return Rebel.Go()
-        }
+        try store.dispatch(
+            .creator { _, _ in
+                look()
+                return Rebel.Go()
+            })
         store.middleware = []
         try store.dispatch(Rebel.Go())
 
@@ -243,10 +246,11 @@ struct ReentrancyTests {
             ])
         later.set(store)
 
-        try store.dispatch { _, _ in
-            look()
-            return Rebel.Go()
-        }
+        try store.dispatch(
+            .creator { _, _ in
+                look()
+                return Rebel.Go()
+            })
 
         // The action itself waits for its landing.
         #expect(seen.values == [1, 1, 1, 1])

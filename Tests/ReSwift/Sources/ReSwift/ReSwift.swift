@@ -89,7 +89,7 @@ package class Store<State>: StoreType {
     }
 
     package func dispatch(_ action: Action) {
-        _ = attempt { try inner.dispatch(Carried(action), awaiting: .cascade).0 }
+        _ = attempt { try inner.dispatch(Carried(action), awaiting: .cascade) }
     }
 
     package func dispatch(_ creator: @escaping ActionCreator) { _ = attempt(creator) }
@@ -100,8 +100,8 @@ package class Store<State>: StoreType {
 
     private func attempt(_ creator: @escaping ActionCreator) -> Dispatched? {
         attempt {
-            try inner.dispatch({ held, _ in creator(Self.state(in: held), self).map(Carried.init) }, awaiting: .cascade)
-                .0
+            try inner.dispatch(
+                .creator { held, _ in creator(Self.state(in: held), self).map(Carried.init) }, awaiting: .cascade)
         }
     }
 
