@@ -294,24 +294,11 @@ public final class Store<State: StateType>: Sendable {
     func compute(_ pending: [PendingTransaction]) -> ComputedTurn {
         let time = now()
         let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
-        let begun = pending.contains { $0.meter != nil } ? processorTime() : nil
         if isMiddlewareNew { core.install(middleware) }
         let turn = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime)
         ledgerCount.store(core.ledger.count, ordering: .relaxed)
         note(turn.historyTime)
-        if let begun { Self.note(processorTime() - begun, to: pending) }
         return ComputedTurn(pending: pending, result: turn)
-    }
-
-    private static func note(_ cost: Duration, to pending: [PendingTransaction]) {
-        var meters: [TurnMeter] = []
-        for pending in pending {
-            guard let meter = pending.meter, meter !== meters.last, !meters.contains(where: { $0 === meter }) else {
-                continue
-            }
-            meters.append(meter)
-        }
-        for meter in meters { meter.add(cost) }
     }
 
     /// Tells the journal the time of the history, at most once a second.

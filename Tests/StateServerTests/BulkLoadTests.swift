@@ -6,64 +6,23 @@ import Testing
 @testable import StateServer
 @testable import StateStore
 
-@Suite("Batches of a bulk load")
-struct BatchSizeTests {
-    /// The sizes of twelve batchs where a turn costs some microseconds, and each transaction some more.
-    private func sizes(turn: Int, transaction: Int, loads: Int = 1) -> [Int] {
-        var size = BatchSize()
-        return (0..<12).map { _ in
-            let count = size.count
-            size.adapt(to: .microseconds(turn + transaction * count), of: count, among: loads)
-            return count
-        }
-    }
-
-    @Test(
-        "a batch becomes as large as costs two milliseconds, down to a single transaction",
-        arguments: [(0, 1024), (1, 1024), (10, 200), (90, 22), (1000, 2), (3000, 1), (100_000, 1)])
-    func fitting(cost: Int, count: Int) {
-        let sizes = sizes(turn: 0, transaction: cost)
-        #expect(sizes.first == 8)
-        #expect(sizes.last == count, "\(sizes)")
-    }
-
-    @Test("several loads share the time")
-    func shared() { #expect(sizes(turn: 0, transaction: 10, loads: 4).last == 50) }
-
-    @Test("a turn that is dear by itself takes as many transactions as cost as much again")
-    func fixed() {
-        #expect(sizes(turn: 13_000, transaction: 0).suffix(3).allSatisfy { $0 >= 512 })
-        #expect(sizes(turn: 13_000, transaction: 100).contains(130))
-        #expect(sizes(turn: 500, transaction: 100).last == 15)
-    }
-
-    @Test("a batch grows fourfold at most, and dear transactions behind cheap ones make it small at once")
-    func changes() {
-        #expect(sizes(turn: 0, transaction: 0).prefix(4) == [8, 32, 128, 512])
-        var size = BatchSize()
-        size.adapt(to: .microseconds(8), of: 8, among: 1)
-        size.adapt(to: .microseconds(32), of: 32, among: 1)
-        size.adapt(to: .milliseconds(128), of: 128, among: 1)
-        #expect(size.count == 2)
-    }
-}
-
 @Suite("Bulk loads", .timeLimit(.minutes(5)))
 struct BulkLoadTests {
     private let memory = MemoryBudget(bytesMax: 256 << 20)
 
-    private func store(mailboxMax: Int = 65_536) throws -> Store<Number.State> {
+    private func store(mailboxMax: Int = 65_536, observer: StoreObserver? = nil) throws -> Store<Number.State> {
         Store(
             domain: try CompiledDomain(Number()), limits: StoreLimits(mailboxMax: mailboxMax),
-            now: { Timestamp(milliseconds: 0) })
+            now: { Timestamp(milliseconds: 0) }, observer: observer)
     }
 
     /// The outcomes of a load of additions of 1.
     private func outcomes(
         of count: Int, in store: Store<Number.State>, valuesBytesMax: Int = LoadOutcomes.valuesBytesMax,
-        isRepresented: Bool = false, standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
+        isRepresented: Bool = false, sent: [UInt8]? = nil,
+        standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
     ) throws -> LoadOutcomes {
-        let transaction = Transaction([.init(Number.Add(amount: 1))], wantsRepresentation: isRepresented)
+        let transaction = Transaction([.init(Number.Add(amount: 1), sent: sent)], wantsRepresentation: isRepresented)
         let load = BulkLoad(
             Array(repeating: transaction, count: count), of: "a",
             into: try #require(LoadOutcomes(of: count, valuesBytesMax: valuesBytesMax, in: memory)), store: store,
@@ -101,6 +60,25 @@ struct BulkLoadTests {
 
         #expect(outcomes.count(where: \.isCommitted) == 500)
         #expect(store.version == 500)
+    }
+
+    @Test(
+        "a batch has 64 lines at most, ends behind 256 KiB, and leaves half of the mailbox; a turn has eight of them",
+        arguments: [
+            (0, 65_536, [8, 8, 8, 8, 8, 8, 8, 8, 6]), (0, 126, [8, 8, 8, 8, 8, 8, 8, 7, 7]),
+            (4096, 65_536, [8, 8, 8, 8, 8, 8, 8, 8, 6]), (4200, 65_536, [8, 8, 8, 8, 8, 8, 8, 7, 7]),
+            (65_537, 65_536, Array(repeating: 4, count: 17) + [2]), (262_144, 65_536, Array(repeating: 1, count: 70)),
+        ])
+    func batches(sentBytesCount: Int, mailboxMax: Int, sizes: [Int]) throws {
+        let turns = Mutex<[Int]>([])
+        let observer = StoreObserver(
+            clock: { Instant(nanoseconds: 0) }, computed: { count, _ in turns.withLock { $0.append(count) } },
+            decided: { _, _, _ in }, landed: { _ in }, appended: { _, _, _ in }, woken: { _ in })
+        let store = try store(mailboxMax: mailboxMax, observer: observer)
+
+        _ = try outcomes(of: 70, in: store, sent: Array(repeating: 32, count: sentBytesCount))
+
+        #expect(turns.withLock { $0 } == sizes)
     }
 
     @Test("a load whose client has gone ends behind a batch, and the other lines have no outcome")

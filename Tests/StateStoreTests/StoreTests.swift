@@ -312,26 +312,4 @@ struct StoreTests {
         let name = try snapshot.encoded(.pointer("/items/entities/1/name"))
         #expect(text(name?.bytes) == #""a""#)
     }
-
-    @Test("a turn is measured for the transactions that have a meter, and otherwise not")
-    func cost() throws {
-        let looks = Mutex<Int64>(0)
-        let store = try Store.sample(processorTime: {
-            looks.withLock {
-                $0 += 1
-                return Instant(nanoseconds: $0 * 1_000_000)
-            }
-        })
-        let meter = TurnMeter()
-
-        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in })
-        store.flushNow()
-        let before = looks.withLock { $0 }
-        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in })
-        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1)), meter: meter) { _ in })
-        store.flushNow()
-
-        #expect(before == 0)
-        #expect(meter.cost == .milliseconds(1))
-    }
 }

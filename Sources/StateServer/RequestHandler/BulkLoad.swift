@@ -4,15 +4,19 @@ internal import Synchronization
 
 /// The transactions of a bulk load, which reach the store in batches.
 ///
-/// All loads together have batches as large as the store can take in about two milliseconds of processor time, each at
-/// most 1024 and at most half of the mailbox: the actions of other clients wait no longer for their turn, and the mailbox
-/// keeps room for them. A load whose client has gone ends behind the batch in hand.
+/// A batch has 64 transactions at most, ends behind 256 KiB of actions, and follows the landing of the one before. A turn
+/// has eight of them, and the turns that wait come between: another client's action waits for eight, and not for the
+/// batch. All loads together have half of the mailbox, which keeps room for others. A load whose client has gone ends
+/// behind the batch in hand.
 final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
         var outcomes: LoadOutcomes
-        var batch: BatchSize
     }
+
+    private static let batchTransactionsMax = 64
+    private static let batchBytesMax = 256 << 10
+    private static let turnTransactionsMax = 8
 
     private let progress: Mutex<Progress>
     private let client: String
@@ -24,17 +28,14 @@ final class BulkLoad: Sendable {
         _ transactions: [Transaction], of client: String, into outcomes: LoadOutcomes, store: any AnyStore,
         among loads: BulkLoads, standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
     ) {
-        // A value that is compared or sent with each line may be large.
-        let hasValues = transactions.contains { $0.isConditional || $0.wantsRepresentation }
-        progress = Mutex(
-            Progress(rest: transactions[...], outcomes: outcomes, batch: BatchSize(first: hasValues ? 1 : 8)))
+        progress = Mutex(Progress(rest: transactions[...], outcomes: outcomes))
         self.client = client
         self.store = store
         self.loads = loads
         self.standing = standing
     }
 
-    /// Enqueues the first batch, and each further one after the turn of the one before.
+    /// Enqueues the first batch, and each further one after the landing of the one before.
     ///
     /// - Parameter done: takes the outcomes in order, on the thread of the last turn; fewer where the client has gone.
     func run(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
@@ -50,13 +51,10 @@ final class BulkLoad: Sendable {
     /// A mailbox that is closed or full refuses a batch before this thread goes on, so this is a loop.
     private func proceed(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
         while let batch = nextBatch() {
-            let (collector, meter) = (OutcomeCollector(count: batch.count), TurnMeter())
-            for (index, transaction) in batch.enumerated() {
-                store.enqueue(
-                    PendingTransaction(transaction, client: client, meter: meter) { collector.set(index, $0) })
-            }
+            let collector = OutcomeCollector(count: batch.count)
+            enqueue(batch[...], collector)
             let outcomes = collector.outcomes { [self] outcomes in
-                take(outcomes, costing: meter.cost)
+                take(outcomes)
                 if progress.withLock({ $0.rest.isEmpty }) { return proceed(done) }
                 // A turn that already waits comes first, without the next batch.
                 store.afterWaitingTurns { [self] in
@@ -65,9 +63,26 @@ final class BulkLoad: Sendable {
                 }
             }
             guard let outcomes else { return }
-            take(outcomes, costing: .zero)
+            take(outcomes)
         }
         done(progress.withLock { $0.outcomes })
+    }
+
+    /// Enqueues the transactions of the next turn, and the others behind that turn and those that wait by then.
+    private func enqueue(_ batch: ArraySlice<Transaction>, _ collector: OutcomeCollector) {
+        for (index, transaction) in zip(batch.indices, batch).prefix(Self.turnTransactionsMax) {
+            store.enqueue(PendingTransaction(transaction, client: client) { collector.set(index, $0) })
+        }
+        let rest = batch.dropFirst(Self.turnTransactionsMax)
+        guard !rest.isEmpty else { return }
+        store.flush()
+        // First behind the turn of these, and then behind the turns that wait by then.
+        store.afterWaitingTurns { [self] in
+            store.afterWaitingTurns { [self] in
+                enqueue(rest, collector)
+                store.flush()
+            }
+        }
     }
 
     private func nextBatch() -> [Transaction]? {
@@ -78,21 +93,23 @@ final class BulkLoad: Sendable {
             }
             return nil
         }
-        // Half of the mailbox is for all loads together.
-        let room = max(1, store.mailboxMax / 2 / max(1, loads.count))
+        let room = max(1, min(Self.batchTransactionsMax, store.mailboxMax / 2 / max(1, loads.count)))
         return progress.withLock { progress in
             guard !progress.rest.isEmpty else { return nil }
-            let batch = progress.rest.prefix(min(progress.batch.count, room))
+            var bytesLeft = Self.batchBytesMax
+            let batch = progress.rest.prefix(room).prefix(while: { transaction in
+                defer { bytesLeft -= transaction.sentBytesCount }
+                return bytesLeft > 0
+            })
             progress.rest = progress.rest.dropFirst(batch.count)
             return progress.outcomes.isFull ? batch.map(\.withoutRepresentation) : Array(batch)
         }
     }
 
-    private func take(_ outcomes: [Outcome], costing cost: Duration) {
+    private func take(_ outcomes: [Outcome]) {
         // The rest ends outside the lock: it is as long as the client has made it.
         _ = progress.withLock { progress -> ArraySlice<Transaction> in
             for outcome in outcomes { progress.outcomes.append(outcome) }
-            progress.batch.adapt(to: cost, of: outcomes.count, among: loads.count)
             // A store that stops takes nothing more.
             guard case .draining? = outcomes.last else { return [] }
             progress.outcomes.append(.draining, count: progress.rest.count)
@@ -139,51 +156,6 @@ private final class OutcomeCollector: Sendable {
             state.done = done
             return nil
         }
-    }
-}
-
-/// How many transactions of a bulk load reach the store at once, by what the turns of its batches have cost.
-///
-/// A turn has a cost of its own, such as that of finding a value which all lines expect, and a cost for each transaction.
-/// Two batches of different sizes tell them apart.
-struct BatchSize {
-    private(set) var count: Int
-    private var last: (count: Int, nanoseconds: Double)?
-    /// The cost of a further transaction, from the second batch on.
-    private var transactionNanoseconds: Double?
-    /// The cost that the batches of all loads may have together.
-    static let time = Duration.milliseconds(2)
-    /// The mailbox keeps room for other clients.
-    static let countMax = 1024
-
-    init(first count: Int = 8) { self.count = count }
-
-    /// Takes the cost of the turn of a batch.
-    ///
-    /// The next one is as large as costs the stated time, divided by the number of loads that are under way. Where the turn
-    /// itself costs more than that, a batch may cost as much again: a smaller one would hardly be quicker, and the load
-    /// would have more turns. It grows twofold to fourfold at most, because a few transactions say little.
-    mutating func adapt(to cost: Duration, of measuredCount: Int, among loadsCount: Int) {
-        let taken = cost / .nanoseconds(1)
-        let allowed = Self.time / .nanoseconds(1) / Double(max(1, loadsCount))
-        let before = last
-        last = (measuredCount, taken)
-        if let before, 2 * abs(measuredCount - before.count) >= max(measuredCount, before.count) {
-            transactionNanoseconds = max(0, (taken - before.nanoseconds) / Double(measuredCount - before.count))
-        } else if taken > 2 * allowed {
-            // Two batches of nearly equal size do not separate the two costs; half of the size does.
-            transactionNanoseconds = nil
-        }
-        let most = min(Self.countMax, (taken <= allowed ? 4 : 2) * measuredCount)
-        guard let each = transactionNanoseconds else {
-            count = taken <= allowed ? most : max(1, measuredCount / 2)
-            return
-        }
-        // No transaction costs more than the whole turn.
-        let further = min(each, taken / Double(measuredCount))
-        let fixed = max(0, taken - further * Double(measuredCount))
-        let fitting = further > 0 ? max(allowed - fixed, fixed) / further : Double(most)
-        count = max(1, Int(min(fitting, Double(most))))
     }
 }
 

@@ -1,14 +1,13 @@
 internal import StateStore
 internal import Synchronization
 
-/// The dry runs of a request, which are computed beside the turns, as slow work in batches.
+/// The dry runs of a request, which are computed beside the turns, one by one as slow work.
 ///
-/// Between two batches other clients have their turn, and the rest ends where the client has gone or the server stops.
+/// Between two of them other clients have their turn, and the rest ends where the client has gone or the server stops.
 final class DryRuns: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
         var outcomes: LoadOutcomes
-        var batch = BatchSize(first: 1)
     }
 
     enum Standing {
@@ -34,38 +33,35 @@ final class DryRuns: Sendable {
         self.standing = standing
     }
 
-    /// Computes the first batch, and each further one when the client has its turn again.
+    /// Computes the first one, and each further one when the client has its turn again.
     ///
     /// - Parameter done: takes the outcomes in order, on a thread for slow work; fewer where the client has gone.
     func run(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
         schedule.slow(.dryRun, client) { [self] in
-            computeBatch()
+            computeNext()
             let outcomes = progress.withLock { $0.rest.isEmpty ? $0.outcomes : nil }
             if let outcomes { done(outcomes) } else { run(done) }
         }
     }
 
-    private func computeBatch() {
+    private func computeNext() {
         let standing = standing()
         // The rest of the run ends outside the lock: it is as long as the client has made it.
-        let batch = progress.withLock { progress in
+        let next = progress.withLock { progress in
             guard case .wanted = standing else {
                 if case .refused(let outcome) = standing {
                     progress.outcomes.append(outcome, count: progress.rest.count)
                 }
                 return exchange(&progress.rest, with: [])
             }
-            let batch = progress.rest.prefix(progress.batch.count)
-            progress.rest = progress.rest.dropFirst(batch.count)
-            return batch
+            let next = progress.rest.prefix(1)
+            progress.rest = progress.rest.dropFirst()
+            return next
         }
-        guard case .wanted = standing, !batch.isEmpty else { return }
-        let begun = schedule.now()
-        let outcomes = store.dryRun(batch, of: client)
-        let cost = schedule.now() - begun
+        guard case .wanted = standing else { return }
+        let outcomes = store.dryRun(next, of: client)
         progress.withLock { progress in
             for outcome in outcomes { progress.outcomes.append(outcome) }
-            progress.batch.adapt(to: cost, of: outcomes.count, among: 1)
         }
     }
 }

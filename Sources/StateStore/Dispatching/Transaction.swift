@@ -117,14 +117,17 @@ package final class Transaction: Sendable {
     }
 
     /// Whether the actions have more than 64 KiB.
-    var isLong: Bool {
+    var isLong: Bool { sentBytesCount > 65_536 }
+
+    /// How many bytes the actions have as the client has sent them.
+    package var sentBytesCount: Int {
         // Nearly every transaction has one action, and a subscript reads one field of it.
-        if items.count == 1 { return items[0].sent?.count ?? 0 > 65_536 }
-        return items.indices.reduce(0) { $0 + (items[$1].sent?.count ?? 0) } > 65_536
+        if items.count == 1 { return items[0].sent?.count ?? 0 }
+        return items.indices.reduce(0) { $0 + (items[$1].sent?.count ?? 0) }
     }
 
     /// Whether the transaction has preconditions.
-    package var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
+    var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
 
     /// The ID that the client gave to the first action.
     package var firstID: String? {

@@ -1,25 +1,21 @@
-internal import Synchronization
-
 /// A transaction that waits for its turn, with whoever takes its outcome.
 package struct PendingTransaction: Sendable {
     package let transaction: Transaction
     let taker: any OutcomeTaker
-    let meter: TurnMeter?
 
     package init(_ transaction: Transaction, _ taker: any OutcomeTaker) {
-        (self.transaction, self.taker, meter) = (transaction, taker, nil)
+        (self.transaction, self.taker) = (transaction, taker)
     }
 
     /// - Parameters:
     ///   - complete: see ``OutcomeTaker/take(_:)``.
     ///   - completed: see ``AwaitedCascade/completed``.
     package init(
-        _ transaction: Transaction, client: String? = nil, watcherID: UInt64 = 0, meter: TurnMeter? = nil,
+        _ transaction: Transaction, client: String? = nil, watcherID: UInt64 = 0,
         complete: @escaping @Sendable (Outcome) -> Void,
         completed: (@Sendable (CascadeReport) -> Void)? = nil
     ) {
         self.transaction = transaction
-        self.meter = meter
         taker = OutcomeFunction(client, complete, completed.map { AwaitedCascade(watcherID, $0) })
     }
 }
@@ -301,18 +297,4 @@ struct TurnRule: Sendable {
     private static func types(of transaction: Transaction) -> some Sequence<String> {
         transaction.items.indices.lazy.map { transaction.type(at: $0) ?? "" }
     }
-}
-
-/// Measures the turns of pending transactions.
-///
-/// Only turns with a meter are measured: to ask for the processor time costs as much as a small transaction.
-package final class TurnMeter: Sendable {
-    private let nanoseconds = Atomic(0)
-
-    package init() {}
-
-    /// How much processor time the whole turns have taken together; zero before the first has ended.
-    package var cost: Duration { .nanoseconds(nanoseconds.load(ordering: .relaxed)) }
-
-    func add(_ cost: Duration) { nanoseconds.add(Int(cost / .nanoseconds(1)), ordering: .relaxed) }
 }

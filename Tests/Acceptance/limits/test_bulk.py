@@ -161,7 +161,7 @@ def test_a_client_that_has_finished_sending_learns_which_lines_had_their_turn(wo
 
 
 def test_a_stop_in_a_long_bulk_load_ends_it(workspace):
-    """The lines are costly, so that batches are small and nearly as many as lines."""
+    """The lines are costly, and 1,800 batches."""
     count = 115_000
     server = workspace.server()
     with server.client() as client, server.client() as loading:
