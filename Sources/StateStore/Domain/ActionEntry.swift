@@ -136,7 +136,9 @@ package struct ActionTable: Sendable {
     init(_ entries: [ActionEntry]) {
         slots = Array(repeating: nil, count: max(4, entries.count * 4).nextPowerOfTwo)
         // In one order, so that every process has the same table.
-        for entry in entries.sorted(by: { $0.type < $1.type }) { slots[entry.type.withBytes { place(of: $0).slot }] = entry }
+        for entry in entries.sorted(by: { $0.type < $1.type }) {
+            slots[entry.type.withBytes { place(of: $0).slot }] = entry
+        }
     }
 
     /// The entry of the type with these bytes, or nil.
