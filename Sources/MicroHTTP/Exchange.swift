@@ -27,16 +27,21 @@ package final class Exchange: Sendable {
         get { ownFields }
         set { ownFields = newValue }
     }
-    /// It is unsafe by declaration only, as the share is.
-    ///
-    /// Another module would check each access to a stored property.
+    /// It is unsafe by declaration only, as the share is; another module would check each access to a stored property.
     @exclusivity(unchecked) nonisolated(unsafe) private var ownFields: OwnFields?
 
     /// The trace that the request belongs to, which its answer names, or nil.
     package var trace: TraceContext? { own?.trace }
 
-    /// The object by which the handler has admitted the request, or nil; it is unsafe by declaration only, as the share is.
-    @exclusivity(unchecked) package nonisolated(unsafe) var credential: (any AnyObject & Sendable)?
+    /// The object by which the handler has admitted the request, or nil.
+    ///
+    /// As ``own``.
+    package var credential: (any AnyObject & Sendable)? {
+        get { ownCredential }
+        set { ownCredential = newValue }
+    }
+    /// It is unsafe by declaration only, as the share is.
+    @exclusivity(unchecked) nonisolated(unsafe) private var ownCredential: (any AnyObject & Sendable)?
 
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 

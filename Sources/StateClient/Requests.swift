@@ -33,6 +33,8 @@ struct Requests: Sendable {
     let base: String
     let tokens: @Sendable () async throws -> String?
     let report: @Sendable (StateClient.Problem) -> Void
+    /// A token that is refused within this time has not ended during the request.
+    var atOnce = Duration.seconds(1)
     let exchange: Exchange
 
     /// Sends a request until it has an answer that is not to be asked for again.
@@ -47,7 +49,7 @@ struct Requests: Sendable {
             let (answer, problem) = try await attempt(call, token)
             guard let problem else { return answer }
             // A token can have ended while the request was waiting, and a new one counts after a moment.
-            let hasEnded = token != refused && ContinuousClock.now - sent > .seconds(1)
+            let hasEnded = token != refused && ContinuousClock.now - sent > atOnce
             if problem.status == 401, token != nil, hasEnded || refused == nil {
                 refused = token
                 continue

@@ -199,6 +199,8 @@ private final class ClosingServer: Sendable {
                 }
                 if !staysThere { close(listener) }
                 close(connection)
+                // Its number may be that of another server's listener from now on.
+                if !staysThere { return }
             }
         }
     }

@@ -78,6 +78,29 @@ struct BudgetTests {
         await server.stop(grace: .seconds(1))
     }
 
+    @Test("a refusal for want of memory is not the reusable answer of later requests")
+    func refusedAnswer() async throws {
+        let body = String(repeating: "x", count: MemoryBudget.smallBytesMax + 1)
+        let gauges = ServerGauges(loops: 1, memoryBytesMax: 1)
+        let server = HTTPServer(
+            configuration: .small(), handlers: Handlers(receive: { _, _ in .reusable(.text(body)) }), gauges: gauges)
+        let port = try server.start()[0].port
+        func status() throws -> Int? {
+            let client = try RawClient(port: port)
+            client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+            return client.response()?.status
+        }
+        do {
+            let held = gauges.memory.hold(Array(body.utf8), for: "another")
+            // A head is in the cache from the second time on.
+            for _ in 0..<3 { #expect(try status() == 503) }
+            withExtendedLifetime(held) {}
+        }
+
+        #expect(try status() == 200)
+        await server.stop(grace: .seconds(1))
+    }
+
     @Test("bytes that change after they were counted count beside those that were")
     func changed() {
         let memory = MemoryBudget(bytesMax: 1)

@@ -54,8 +54,8 @@ struct Alarms {
     /// Removes the alarms whose subject has ended, when there are more than twice as many alarms as subjects.
     ///
     /// O(n), after at least n / 2 insertions: constant per alarm.
-    mutating func sweep(subjectsCount: Int, exists: (Subject) -> Bool) {
-        guard heap.count > Self.sweepCount, heap.count > 2 * subjectsCount else { return }
+    mutating func sweep(subjectsCount: () -> Int, exists: (Subject) -> Bool) {
+        guard heap.count > Self.sweepCount, heap.count > 2 * subjectsCount() else { return }
         heap = Heap(heap.unordered.filter { exists($0.subject) })
     }
 }

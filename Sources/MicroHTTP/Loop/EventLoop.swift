@@ -153,17 +153,18 @@ final class EventLoop {
                 limit = 1
             }
         }
-        for instant in [context.nextAlarm, context.stage.deadline] {
-            guard let instant else { continue }
-            let left = LoopInstant.now.duration(to: instant) / .milliseconds(1)
+        var next = context.nextAlarm
+        if let deadline = context.stage.deadline { next = min(next ?? deadline, deadline) }
+        if let next {
+            let left = LoopInstant.now.duration(to: next) / .milliseconds(1)
             limit = min(limit, left <= 0 ? 0 : Int32(clamping: Int64(left.rounded(.up))))
         }
         return limit == Int32.max ? -1 : limit
     }
 
     private func handleDueAlarms() {
-        guard context.nextAlarm != nil else { return }
-        for subject in context.takeDueAlarms(now: LoopInstant.now) {
+        guard let next = context.nextAlarm, next <= context.time() else { return }
+        for subject in context.takeDueAlarms(now: context.time()) {
             switch subject {
             case .exchange(let number):
                 if let connection = pending.timed(number) { pending.expire(connection, .deadline) }

@@ -17,7 +17,7 @@ final class LoopContext {
     @exclusivity(unchecked) var statistics = Statistics()
     @exclusivity(unchecked) var stage = Stage.serving
     @exclusivity(unchecked) private var alarms = Alarms()
-    private var startedDaemon: Daemon?
+    @exclusivity(unchecked) private var startedDaemon: Daemon?
     @exclusivity(unchecked) private var iterationTime: LoopInstant?
     /// The date of answers.
     @exclusivity(unchecked) var date = HTTPDate()
@@ -80,7 +80,7 @@ final class LoopContext {
 
     func takeDueAlarms(now: LoopInstant) -> [Alarms.Subject] { alarms.takeDue(now: now) }
 
-    func sweepAlarms(subjectsCount: Int, exists: (Alarms.Subject) -> Bool) {
+    func sweepAlarms(subjectsCount: @autoclosure () -> Int, exists: (Alarms.Subject) -> Bool) {
         alarms.sweep(subjectsCount: subjectsCount, exists: exists)
     }
 

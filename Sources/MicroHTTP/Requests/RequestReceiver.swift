@@ -188,9 +188,9 @@ final class RequestReceiver {
         case .reusable(var response):
             exchange.complete(&response)
             guard exchange.fire() else { return false }
-            let answer = context.admitted(WireResponse(consume response))
+            let answer = WireResponse(consume response)
             connection.head?.keep(answer, of: generation, to: request.own)
-            return queue(answer, on: connection)
+            return queue(context.admitted(answer), on: connection)
         case .now(var response):
             // A handler that has also answered through the exchange has its answer in the mailbox.
             guard exchange.fire() else { return hold(connection, exchange, atMost: nil) }

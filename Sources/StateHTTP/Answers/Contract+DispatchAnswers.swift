@@ -188,7 +188,7 @@ extension Contract {
         var own = JSONWriter(capacity: 0)
         if let id = receipt.ownID { own.string(id) }
         var writer = JSONWriter(capacity: 160 + own.bytes.count)
-        // The texts have 56 bytes, and each of the cursors 39 at most.
+        // The texts have 47 bytes, and each of the cursors 39 at most.
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 192 + own.bytes.count) { memory in
             let start = memory.baseAddress.unsafelyUnwrapped
             var end = start

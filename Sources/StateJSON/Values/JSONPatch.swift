@@ -84,10 +84,10 @@ package struct JSONPatch: Sendable {
         place.removeLast(path.count)
     }
 
-    /// The tokens of a pointer as ``enter(_:)`` takes them.
-    package static func path(_ tokens: [String]) -> [UInt8] {
+    /// A token as ``enter(_:)`` takes it.
+    package static func path(_ token: String) -> [UInt8] {
         var patch = JSONPatch()
-        for token in tokens { patch.push(token) }
+        patch.push(token)
         return patch.place
     }
 

@@ -70,13 +70,14 @@ final class BulkLoad: Sendable {
 
     /// Enqueues the transactions of the next turn, and the others behind that turn and those that wait by then.
     private func enqueue(_ batch: ArraySlice<Transaction>, _ collector: OutcomeCollector) {
-        for (index, transaction) in zip(batch.indices, batch).prefix(Self.turnTransactionsMax) {
+        // A store that stops waits for two further turns at most, and refuses all the same.
+        let count = collector.isDraining ? batch.count : Self.turnTransactionsMax
+        for (index, transaction) in zip(batch.indices, batch).prefix(count) {
             store.enqueue(PendingTransaction(transaction, client: client) { collector.set(index, $0) })
         }
-        let rest = batch.dropFirst(Self.turnTransactionsMax)
+        let rest = batch.dropFirst(count)
         guard !rest.isEmpty else { return }
         store.flush()
-        // First behind the turn of these, and then behind the turns that wait by then.
         store.afterWaitingTurns { [self] in
             store.afterWaitingTurns { [self] in
                 enqueue(rest, collector)
@@ -131,6 +132,7 @@ final class BulkLoads: Sendable {
 private final class OutcomeCollector: Sendable {
     private struct State {
         var missingCount: Int
+        var isDraining = false
         var values: [Outcome?]
         var done: (@Sendable ([Outcome]) -> Void)?
     }
@@ -142,12 +144,16 @@ private final class OutcomeCollector: Sendable {
     func set(_ index: Int, _ outcome: Outcome) {
         let (done, outcomes) = state.withLock { state -> ((@Sendable ([Outcome]) -> Void)?, [Outcome]) in
             state.values[index] = outcome
+            if case .draining = outcome { state.isDraining = true }
             state.missingCount -= 1
             guard state.missingCount == 0, let done = state.done.take() else { return (nil, []) }
             return (done, state.values.compactMap(\.self))
         }
         done?(outcomes)
     }
+
+    /// Whether the store has refused one because it is stopping.
+    var isDraining: Bool { state.withLock { $0.isDraining } }
 
     /// Returns the outcomes if all are there, and otherwise calls a function with them later.
     func outcomes(orLater done: @escaping @Sendable ([Outcome]) -> Void) -> [Outcome]? {

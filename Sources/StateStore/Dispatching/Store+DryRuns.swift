@@ -9,7 +9,7 @@ extension Store {
     ///
     /// - Parameters:
     ///   - transactions: dry runs, each of which applies to the same state.
-    ///   - client: see ``PendingTransaction/client``.
+    ///   - client: see ``OutcomeTaker/client``.
     /// - Returns: an outcome for each, never ``Outcome/committed(_:)``.
     package func dryRun(_ transactions: ArraySlice<Transaction>, of client: String? = nil) -> [Outcome] {
         let pending = transactions.map { PendingTransaction($0, client: client) { _ in } }

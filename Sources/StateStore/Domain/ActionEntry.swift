@@ -28,11 +28,12 @@ package final class ActionEntry: Sendable {
         let view: Int
         let pointers: [JSONPointer]
 
-        /// Whether the view reads all that the reducers can change, so that each change concerns it.
+        /// Whether the view reads all that the reducers can change, so that each of their changes concerns it.
         var isOfAll = false
 
-        func overlap(_ changed: [JSONPointer]) -> Bool {
-            if isOfAll { return !changed.isEmpty }
+        /// - Parameter isAlone: whether nothing else has changed something.
+        func overlap(_ changed: [JSONPointer], isAlone: Bool = false) -> Bool {
+            if isOfAll, isAlone { return !changed.isEmpty }
             return pointers.contains { pointer in changed.contains { pointer.overlaps($0) } }
         }
 
@@ -134,7 +135,7 @@ package struct ActionTable: Sendable {
     private var slots: [ActionEntry?]
 
     init(_ entries: [ActionEntry]) {
-        slots = Array(repeating: nil, count: max(4, entries.count * 4).nextPowerOfTwo)
+        slots = Array(repeating: nil, count: 1 << (Int.bitWidth - (4 * entries.count + 3).leadingZeroBitCount))
         // In one order, so that every process has the same table.
         for entry in entries.sorted(by: { $0.type < $1.type }) {
             slots[entry.type.withBytes { place(of: $0).slot }] = entry
@@ -156,8 +157,4 @@ package struct ActionTable: Sendable {
         }
         return (slot, nil)
     }
-}
-
-extension Int {
-    fileprivate var nextPowerOfTwo: Int { self <= 1 ? 1 : 1 << (Int.bitWidth - (self - 1).leadingZeroBitCount) }
 }

@@ -274,7 +274,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
         // A batch has many actions of few types; nearly every commit has one action.
         var seen: Set<Int> = []
         for entry in entries where entries.count == 1 || seen.insert(entry.number).inserted {
-            for reads in entry.reads where reads.overlap(changedPointers) { viewVersions[reads.view] = version }
+            for reads in entry.reads where reads.overlap(changedPointers, isAlone: entries.count == 1) {
+                viewVersions[reads.view] = version
+            }
         }
     }
 

@@ -102,6 +102,9 @@ public final class MiddlewareContext<State: StateType> {
         item = (time, nil, 0)
         self.subject = subject
         self.isDryRun = isDryRun
+        // A reducer may have kept its context, which is that of another action now.
+        scheduling.keep(0)
+        work.reset()
     }
 
     /// Drops what belongs to the transaction.
@@ -113,7 +116,6 @@ public final class MiddlewareContext<State: StateType> {
         if !followUps.isEmpty { followUps = [] }
         commands = (0, false)
         restored = nil
-        work.reset()
         scheduling.keep(0)
     }
 

@@ -50,7 +50,11 @@ package struct Replay<State: StateType>: HistoryFollower {
             if let (name, reason) = recorded.schedule?.ended { step.remove(name, reason) }
             do throws(Rejection) {
                 for request in scheduling.all { try step.make(request, domain.action(of:)) }
-            } catch { throw HistoryFault(recorded, rejectionCode: error.code, error.detail) }
+            } catch {
+                // The patch knows the encodings of a state that is dropped.
+                patch.begin()
+                throw HistoryFault(recorded, rejectionCode: error.code, error.detail)
+            }
             changes = step.changes.isEmpty ? nil : ScheduleChanges(step.changes)
         }
         state = next

@@ -295,7 +295,7 @@ final class LayoutField<Root: Sendable>: Sendable {
         write = { root, writer in try part.read(root) { try node.write($0, to: &writer) } }
         select = { root, tokens, countMax in try part.read(root) { try node.select($0, tokens, countMax: countMax) } }
         count = { root in part.read(root) { node.count($0) } }
-        let place = JSONPatch.path([name])
+        let place = JSONPatch.path(name)
         let comparison = { @Sendable (rest: ArraySlice<String>) -> Comparison<Root> in
             let compare = node.comparison(at: rest)
             return { old, new, patch in

@@ -83,7 +83,6 @@ package struct ActionSchedule: Sendable {
 
     @discardableResult
     mutating func remove(_ name: ScheduledName) -> ScheduledAction? {
-        guard !isEmpty else { return nil }
         var content = shared.content
         guard let removed = content.remove(name) else { return nil }
         shared = Shared(content)

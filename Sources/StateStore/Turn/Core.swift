@@ -153,7 +153,7 @@ final class Core<State: StateType> {
     /// Forgets what is known of a state that is not the newest one any more; another state can get its version.
     private func forgetEncodings() {
         patch.begin()
-        preconditions = nil
+        (preconditions, context) = (nil, nil)
     }
 
     private func apply(
@@ -293,7 +293,7 @@ final class Core<State: StateType> {
             return context
         }
         let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: transaction.subject, at: time, mark: mark)
-        context = made
+        if passesActionsOn { context = made }
         return made
     }
 

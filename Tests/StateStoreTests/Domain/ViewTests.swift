@@ -51,6 +51,9 @@ struct ViewTests {
             _ = store.view("count", as: Int.self)
             _ = try store.latest.encoded(.view("count"))
         }
+        // An action that could change the counter, and does not, stands beside one that changes something else.
+        try store.dispatch(.batch([Plain.SetOther(other: 0), Sample.Put(id: 1, name: "other")]))
+        _ = store.view("count", as: Int.self)
         let between = evaluations.values.count
         try store.dispatch(Plain.SetOther(other: 7))
 

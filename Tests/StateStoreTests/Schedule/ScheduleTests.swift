@@ -607,6 +607,31 @@ struct RestoredScheduleTests {
         #expect(entries(store) == ["early 60000 ada", "kept 100000 ada"])
     }
 
+    @Test("a commit behind one that a fork refuses for what it schedules has a patch of its own changes only")
+    func patchBehindRefusal() throws {
+        let domain = try CompiledDomain(Ticker())
+        let saved = SavedState(try domain.bytes(of: Ticker.State()), ActionSchedule()).bytes
+        var replay = try Replay(domain, from: saved, version: 0)
+        let commit = { (type: String, payload: String) in
+            Commit(
+                version: 1, time: Timestamp(milliseconds: 5), id: "a", types: [type],
+                action: Array(#"{"type":"\#(type)","payload":\#(payload)}"#.utf8), patch: Array("[]".utf8))
+        }
+        let step = { (schedule: ActionSchedule) in
+            ScheduleStep(
+                schedule, Cursor(Core<Sample.State>.epoch, 1), at: Timestamp(milliseconds: 5), root: nil, chain: nil)
+        }
+        let name = String(repeating: "n", count: 300)
+
+        let fault = #expect(throws: HistoryFault.self) {
+            try replay.take(commit("tick", #"{"milliseconds":1,"name":"\#(name)"}"#), nil, scheduling: step)
+        }
+        let next = try replay.take(commit("note", #"{"text":"x"}"#), nil, scheduling: step)
+
+        #expect(fault?.rejectionCode == "bad-schedule")
+        #expect(String(decoding: next.patch, as: UTF8.self) == #"[{"op":"add","path":"/notes/0","value":"x"}]"#)
+    }
+
     @Test("random commits, times and restores: what belongs to the state is that of its version", arguments: 1...6)
     func model(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
