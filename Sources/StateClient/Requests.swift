@@ -33,28 +33,27 @@ struct Requests: Sendable {
     let base: String
     let tokens: @Sendable () async throws -> String?
     let report: @Sendable (StateClient.Problem) -> Void
-    /// A token that is refused within this time has not ended during the request.
-    var atOnce = Duration.seconds(1)
+    var now: @Sendable () -> ContinuousClock.Instant = { .now }
     let exchange: Exchange
 
     /// Sends a request until it has an answer that is not to be asked for again.
     func send(_ call: Call, within limit: Duration?) async throws -> Answer {
         var patience = Patience(limit: limit)
-        let start = ContinuousClock.now
+        let start = now()
         var refused: String?
         while true {
             let token = try await tokens()
             if let refused, refused == token { try await Task.sleep(for: .seconds(1)) }
-            let sent = ContinuousClock.now
+            let sent = now()
             let (answer, problem) = try await attempt(call, token)
             guard let problem else { return answer }
             // A token can have ended while the request was waiting, and a new one counts after a moment.
-            let hasEnded = token != refused && ContinuousClock.now - sent > atOnce
+            let hasEnded = token != refused && now() - sent > .seconds(1)
             if problem.status == 401, token != nil, hasEnded || refused == nil {
                 refused = token
                 continue
             }
-            let passed = ContinuousClock.now - start
+            let passed = now() - start
             guard let pause = patience.pause(after: problem, passed, random: .random(in: 0..<1)) else { throw problem }
             report(problem)
             try await Task.sleep(for: pause)

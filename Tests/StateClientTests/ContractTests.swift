@@ -334,10 +334,11 @@ struct ContractTests {
 
     @Test(
         "a call goes on where one token after the other ends during a wait, and ends where one is refused at once",
-        arguments: [(0.3, 0.2, true), (0.0, 60.0, false)])
-    func endedTokens(pause: Double, atOnce: Double, goesOn: Bool) async throws {
+        arguments: [([1.1, 1.1], true), ([1.1, 0.0], false), ([0.0, 0.0], false)])
+    func endedTokens(seconds: [Double], goesOn: Bool) async throws {
         let made = Mutex(0)
-        let left = Mutex(2)
+        let left = Mutex(seconds)
+        let time = Mutex(ContinuousClock.now)
         let client = StateClient(
             Requests(
                 base: "",
@@ -346,14 +347,11 @@ struct ContractTests {
                         made += 1
                         return "\(made)"
                     }
-                }, report: { _ in }, atOnce: .seconds(atOnce)
+                }, report: { _ in }, now: { time.withLock(\.self) }
             ) { _, _, _ in
-                let isRefused = left.withLock { left in
-                    left -= 1
-                    return left >= 0
-                }
-                guard isRefused else { return Answer(status: 200, body: Array("1".utf8)) }
-                try await Task.sleep(for: .seconds(pause))
+                let pause = left.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                guard let pause else { return Answer(status: 200, body: Array("1".utf8)) }
+                time.withLock { $0 += .seconds(pause) }
                 return Answer(status: 401, body: Array(#"{"code":"unauthorized","detail":"no"}"#.utf8))
             })
 

@@ -5,9 +5,6 @@ struct KnownTexts: Sendable {
     /// The pointer of each part as the content of a JSON string, and its encoding.
     private var parts: [(place: [UInt8], text: [UInt8])] = []
 
-    /// Makes an empty collection.
-    init() {}
-
     func index(of place: [UInt8]) -> Int? { parts.firstIndex { $0.place == place } }
 
     subscript(index: Int) -> [UInt8] {

@@ -32,9 +32,9 @@ final class Core<State: StateType> {
 
     let domain: CompiledDomain<State>
     let epoch: Epoch
-    @exclusivity(unchecked) private(set) var steps: [MiddlewareStep]
-    @exclusivity(unchecked) private(set) var passesActionsOn: Bool
-    @exclusivity(unchecked) private(set) var onlyValidates: Bool
+    @exclusivity(unchecked) private(set) var steps: [MiddlewareStep] = []
+    @exclusivity(unchecked) private(set) var passesActionsOn = true
+    @exclusivity(unchecked) private(set) var onlyValidates = true
     let limits: StoreLimits
     private let mark: ReductionMark?
     /// Whether the bytes of a state are known at any time.
@@ -57,15 +57,13 @@ final class Core<State: StateType> {
         self.mark = mark
         self.domain = domain
         self.epoch = epoch
-        steps = middleware.map(\.step)
-        passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
-        onlyValidates = middleware.allSatisfy(\.onlyValidates)
         self.limits = limits
         latest = Snapshot(
             state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions, schedule: schedule)
         knowsSize = domain.layout.knownBytesCount(latest.state) != nil
         historyClock = HistoryClock(historyTime)
         ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
+        install(middleware)
         // Losing the error is right: a state that begins a store can be encoded, and a turn would find it otherwise.
         if limits.stateBytesMax < .max { latest.bytesCount = try? size(of: latest) }
     }
@@ -78,14 +76,12 @@ final class Core<State: StateType> {
         self.mark = mark
         self.domain = domain
         epoch = snapshot.cursor.epoch
-        steps = middleware.map(\.step)
-        passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
-        onlyValidates = middleware.allSatisfy(\.onlyValidates)
         self.limits = limits
         latest = snapshot
         knowsSize = domain.layout.knownBytesCount(snapshot.state) != nil
         historyClock = HistoryClock(nil)
         ledger = IdempotencyLedger([])
+        install(middleware)
     }
 
     var state: State { latest.state }
