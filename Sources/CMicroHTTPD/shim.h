@@ -190,7 +190,7 @@ static inline enum MHD_Result microhttpd_append_field(
 // Versions below 1.0 end lines at a bare line feed, cut values at a NUL, and add a folded line to the *name* of the
 // field before. Each of these leaves a gap between two parts of the head, so `is_contiguous` has the addresses compared.
 static inline bool microhttpd_head(
-    struct MHD_Connection *connection, const char *method, const char *target, size_t target_count,
+    struct MHD_Connection *connection, const char *method, const void *target, size_t target_count,
     const char *version, bool is_contiguous, struct MicroHTTPDHead *head) {
     size_t version_count = strlen(version);
     head->count = head->fields_count = head->own_count = 0;
@@ -198,7 +198,7 @@ static inline bool microhttpd_head(
     head->next = is_contiguous ? version + version_count + 2 : NULL;
     head->is_refused = false;
     if (!microhttpd_append(head, method, strlen(method)) || !microhttpd_append(head, " ", 1)
-        || !microhttpd_append(head, target, target_count) || !microhttpd_append(head, " ", 1)
+        || !microhttpd_append(head, (const char *)target, target_count) || !microhttpd_append(head, " ", 1)
         || !microhttpd_append(head, version, version_count) || !microhttpd_append(head, "\r\n", 2)) return false;
     head->size = head->count + 2;
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, &microhttpd_append_field, head);

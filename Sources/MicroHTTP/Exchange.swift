@@ -90,8 +90,7 @@ package final class Exchange: Sendable {
 
     /// Gives a response the added fields.
     package func complete(_ response: inout Response) {
-        guard let added else { return }
-        response.fields.append(contentsOf: added.fields)
+        if let added { response.fields.append(contentsOf: added.fields) }
     }
 
     /// Sends the answer, unless this exchange has already been answered or has ended.

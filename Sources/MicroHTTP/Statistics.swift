@@ -1,3 +1,4 @@
+import HTTPTypes
 import Synchronization
 
 /// The figures of a server; each number is that of the end of a recent iteration of each loop.
@@ -70,4 +71,106 @@ final class LoopGauges: Sendable {
         requests.store(statistics.requests, ordering: .relaxed)
         refused.store(statistics.refused, ordering: .relaxed)
     }
+}
+
+/// How a loop has answered requests: how many by method and status, and within what time.
+///
+/// The loop thread counts, which takes no lock, no memory and no atomic addition; any thread reads.
+final class AnswerCounts: Sendable {
+    private final class Number: Sendable {
+        private let value = Atomic(0)
+
+        var count: Int { value.load(ordering: .relaxed) }
+
+        // Only the loop thread writes, so nothing comes between the two.
+        func add(_ number: Int) { value.store(count &+ number, ordering: .relaxed) }
+    }
+
+    private let answers = (0..<Answers.methods.count * Answers.statuses.count).map { _ in Number() }
+    private let times = (0...Answers.boundsNanoseconds.count).map { _ in (count: Number(), nanoseconds: Number()) }
+
+    /// Counts an answer.
+    ///
+    /// - Parameter isTimed: whether the server answers such a request as soon as it can, unlike one that waits, and a stream.
+    func count(_ request: CountedRequest, _ status: Int, isTimed: Bool = true) {
+        let kind = min(max(status / 100, 1), Answers.statuses.count) - 1
+        answers[Int(request.method) * Answers.statuses.count + kind].add(1)
+        guard isTimed else { return }
+        let time = request.since.nanoseconds(to: .now)
+        var index = 0
+        while index < Answers.boundsNanoseconds.count, time > Answers.boundsNanoseconds[index] { index += 1 }
+        times[index].count.add(1)
+        times[index].nanoseconds.add(time)
+    }
+
+    var total: Answers {
+        var total = Answers()
+        total.counts = answers.map(\.count)
+        total.times = times.map { .init(count: $0.count.count, nanoseconds: $0.nanoseconds.count) }
+        return total
+    }
+}
+
+/// The answers of all loops since the start.
+package struct Answers: Sendable, Equatable {
+    /// The methods that are counted, and one name for all others.
+    package static let methods = ["GET", "HEAD", "POST", "OPTIONS", "other"]
+    /// The classes of status codes.
+    package static let statuses = ["1xx", "2xx", "3xx", "4xx", "5xx"]
+    /// The upper bounds of the buckets of ``times``, before the last one.
+    package static let boundsNanoseconds = [
+        10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000, 300_000_000,
+        1_000_000_000, 3_000_000_000,
+    ]
+
+    /// How many answers there were, for each method one number for each class of status.
+    package var counts = [Int](repeating: 0, count: methods.count * statuses.count)
+    /// The answers that were not to wait, by the bound below which they stayed; the last count is of the longer ones.
+    package var times = [Times](repeating: Times(), count: boundsNanoseconds.count + 1)
+    /// How long these took together.
+    package var nanoseconds: Int { times.reduce(0) { $0 + $1.nanoseconds } }
+
+    /// Some answers: how many, and how long they took together.
+    package struct Times: Sendable, Equatable {
+        package var count = 0
+        package var nanoseconds = 0
+    }
+
+    /// Makes a count of no answer.
+    package init() {}
+
+    /// The index of a method among ``methods``.
+    static func index(of method: HTTPRequest.Method) -> UInt8 {
+        switch method {
+        case .get: 0
+        case .head: 1
+        case .post: 2
+        case .options: 3
+        default: 4
+        }
+    }
+
+    mutating func add(_ other: Answers) { combine(other, &+) }
+
+    /// The difference to the counts of an earlier time.
+    package func risen(since other: Answers) -> Answers {
+        var risen = self
+        risen.combine(other, &-)
+        return risen
+    }
+
+    private mutating func combine(_ other: Answers, _ sum: (Int, Int) -> Int) {
+        for index in counts.indices { counts[index] = sum(counts[index], other.counts[index]) }
+        for index in times.indices {
+            times[index].count = sum(times[index].count, other.times[index].count)
+            times[index].nanoseconds = sum(times[index].nanoseconds, other.times[index].nanoseconds)
+        }
+    }
+}
+
+/// A request that is to be counted when it is answered.
+struct CountedRequest {
+    let method: UInt8
+    /// When it was complete.
+    let since: LoopInstant
 }

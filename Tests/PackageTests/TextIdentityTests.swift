@@ -9,9 +9,9 @@ struct TextIdentityTests {
     static let keyed: [(file: String, because: String)] = [
         ("HTTPMessages/Response.swift", "codes of the server's problems"),
         ("MicroHTTP/Exchange.swift", "addresses of objects"),
-        ("MicroHTTP/Loop/ClientCounts.swift", "addresses, and shares, which are ASCII"),
-        ("MicroHTTP/Loop/IterationShares.swift", "addresses, and shares, which are ASCII"),
+        ("MicroHTTP/Loop/LoopContext.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/Loop/MemoryBudget.swift", "addresses, and shares, which are ASCII"),
+        ("MicroHTTP/Requests/PostponedRequests.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/ServerConfiguration.swift", "paths of small letters, which equal no other text"),
         ("StateHTTP/Access/VisibleStore.swift", "declared names, found by value(named:)"),
         ("StateHTTP/Answers/Contract+DispatchAnswers.swift", "codes of the server's problems"),

@@ -1,4 +1,46 @@
+import Glibc
 import HeapModule
+
+/// A moment on the clock of the loops, which also runs while the machine sleeps.
+///
+/// It is a number where `ContinuousClock.Instant` has a layout that is known only at run time: whatever holds one of those is
+/// copied and destroyed by calls of the runtime, several times for each request.
+struct LoopInstant: Comparable, Sendable {
+    private let nanoseconds: Int64
+
+    private init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    static var now: LoopInstant {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return LoopInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+
+    /// The time from this instant to a later one.
+    func duration(to later: LoopInstant) -> Duration { .nanoseconds(later.nanoseconds - nanoseconds) }
+
+    /// The nanoseconds from this instant to a later one.
+    func nanoseconds(to later: LoopInstant) -> Int { Int(later.nanoseconds - nanoseconds) }
+
+    static func < (left: LoopInstant, right: LoopInstant) -> Bool { left.nanoseconds < right.nanoseconds }
+
+    /// The instant that is later by a duration.
+    static func + (left: LoopInstant, right: Duration) -> LoopInstant { left + Span(right) }
+
+    static func + (left: LoopInstant, right: Span) -> LoopInstant {
+        LoopInstant(nanoseconds: left.nanoseconds + right.nanoseconds)
+    }
+
+    /// A duration as it is added to many instants; more than a hundred years count as a hundred years.
+    struct Span: Sendable {
+        fileprivate let nanoseconds: Int64
+
+        init(_ duration: Duration) {
+            let (seconds, attoseconds) = duration.components
+            nanoseconds = min(seconds, 3_155_760_000) * 1_000_000_000 + attoseconds / 1_000_000_000
+        }
+    }
+}
 
 /// The instants at which the loop has to check an exchange or a connection, the earliest first.
 ///
@@ -51,11 +93,14 @@ struct Alarms {
         return due
     }
 
+    /// Whether there are so many alarms that it is worth a look how many subjects there are.
+    var mayBeOver: Bool { heap.count > Self.sweepCount }
+
     /// Removes the alarms whose subject has ended, when there are more than twice as many alarms as subjects.
     ///
     /// O(n), after at least n / 2 insertions: constant per alarm.
-    mutating func sweep(subjectsCount: () -> Int, exists: (Subject) -> Bool) {
-        guard heap.count > Self.sweepCount, heap.count > 2 * subjectsCount() else { return }
+    mutating func sweep(subjectsCount: Int, exists: (Subject) -> Bool) {
+        guard mayBeOver, heap.count > 2 * subjectsCount else { return }
         heap = Heap(heap.unordered.filter { exists($0.subject) })
     }
 }

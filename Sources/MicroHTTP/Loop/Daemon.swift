@@ -85,17 +85,8 @@ private func receiver(_ context: UnsafeMutableRawPointer?) -> RequestReceiver {
     return Unmanaged<RequestReceiver>.fromOpaque(context).takeUnretainedValue()
 }
 
-/// Calls a function with the receiver and a connection, without counting references: the event loop has the receiver as
-/// long as the daemon runs, and the daemon has the connection until it notifies of its end.
-private func with<Result>(
-    _ context: UnsafeMutableRawPointer?, _ connection: UnsafeMutableRawPointer,
-    _ body: (RequestReceiver, ClientConnection) -> Result
-) -> Result {
-    guard let context else { preconditionFailure("libmicrohttpd passes the pointer it was started with") }
-    return Unmanaged<RequestReceiver>.fromOpaque(context)._withUnsafeGuaranteedRef { receiver in
-        Unmanaged<ClientConnection>.fromOpaque(connection)._withUnsafeGuaranteedRef { body(receiver, $0) }
-    }
-}
+/// The connection of a pointer, which libmicrohttpd has until it notifies of the connection's end.
+private func connection(_ pointer: UnsafeMutableRawPointer) -> Unmanaged<ClientConnection> { .fromOpaque(pointer) }
 
 /// MHD_OPTION_NOTIFY_CONNECTION: libmicrohttpd calls it when a connection starts and when it has closed.
 private func connectionChanged(
@@ -120,7 +111,7 @@ private func requestLine(
     _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
     guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
-    with(context, pointer) { $0.lineReceived(uri, on: $1) }
+    connection(pointer)._withUnsafeGuaranteedRef { $0.receiver.lineReceived(uri, on: $0) }
     return pointer
 }
 
@@ -132,11 +123,10 @@ private func handleRequest(
 ) -> MHD_Result {
     guard let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
     let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
-    // A piece is taken whole, or stays in the buffer of its connection, for which nothing more is read then (Libmicrohttpd
-    // page, 21).
-    if !piece.isEmpty, with(context, pointer, { $0.postpones(piece.count, of: $1) }) { return .YES }
-    uploadCount.pointee = 0
-    return with(context, pointer) { $0.advance($1, method: method, version: version, piece: piece) } ? .YES : .NO
+    let goesOn = connection(pointer)._withUnsafeGuaranteedRef {
+        $0.receiver.advance($0, method: method, version: version, piece: piece, left: &uploadCount.pointee)
+    }
+    return goesOn ? .YES : .NO
 }
 
 /// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request whose line was received, however it ended.
@@ -145,5 +135,5 @@ private func requestCompleted(
     _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _: MHD_RequestTerminationCode
 ) {
     guard let pointer = request?.pointee else { return }
-    with(context, pointer) { $0.requestCompleted($1) }
+    connection(pointer)._withUnsafeGuaranteedRef { $0.receiver.requestCompleted($0) }
 }

@@ -80,10 +80,15 @@ final class EventLoop {
             takeMail()
             handleDueAlarms()
             parked.resumePaused()
-            runIteration()
+            runDaemon()
+            if context.statistics != published {
+                published = context.statistics
+                gauges.publish(published)
+            }
+            if context.alarms.mayBeOver { sweepAlarms() }
             // Streams that wait for a chunk come before those that have one and could get the next. A stream gets one chunk
             // between two reports, so the chunks end.
-            if !mailbox.hasChunks { parked.reportStreams() }
+            if parked.hasReports, !mailbox.hasChunks { parked.reportStreams() }
         } while !hasStopped()
 
         precondition(pending.isEmpty, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
@@ -91,31 +96,18 @@ final class EventLoop {
         parked.closeAll()
         context.daemon.stop()
         for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
-        publish()
+        gauges.publish(context.statistics)
         for done in whenStopped { done() }
     }
 
-    private func runIteration() {
-        context.beginRun()
+    /// Lets libmicrohttpd run, which reads requests and sends answers.
+    private func runDaemon() {
+        (context.hasProgressed, context.hasReceived) = (false, false)
         acceptor.addWaiting()
         postponed.beginIteration()
         context.daemon.run()
         if context.hasReceived { context.handlers.iterationEnded() }
         acceptor.listenIfPossible()
-        if context.statistics != published { publish() }
-        context.sweepAlarms(subjectsCount: pending.count + acceptor.overCapacityCount + parked.count) { subject in
-            switch subject {
-            case .exchange(let number): pending.timed(number) != nil || parked[number] != nil
-            case .parked(let number), .silence(let number): parked[number] != nil
-            case .overCapacity(let number): acceptor.isOverCapacity(number)
-            case .listening, .idleConnections, .receiving: true
-            }
-        }
-    }
-
-    private func publish() {
-        published = context.statistics
-        gauges.publish(published)
     }
 
     // MARK: Waiting
@@ -153,7 +145,7 @@ final class EventLoop {
                 limit = 1
             }
         }
-        var next = context.nextAlarm
+        var next = context.alarms.next
         if let deadline = context.stage.deadline { next = min(next ?? deadline, deadline) }
         if let next {
             let left = LoopInstant.now.duration(to: next) / .milliseconds(1)
@@ -163,8 +155,8 @@ final class EventLoop {
     }
 
     private func handleDueAlarms() {
-        guard let next = context.nextAlarm, next <= context.time() else { return }
-        for subject in context.takeDueAlarms(now: context.time()) {
+        guard let next = context.alarms.next, next <= context.time() else { return }
+        for subject in context.alarms.takeDue(now: context.time()) {
             switch subject {
             case .exchange(let number):
                 if let connection = pending.timed(number) { pending.expire(connection, .deadline) }
@@ -174,6 +166,18 @@ final class EventLoop {
             case .idleConnections: idle.check()
             case .receiving: open.check()
             case .overCapacity(let number): acceptor.endOverCapacity(number)
+            }
+        }
+    }
+
+    /// Removes the alarms of what has ended, where they are many.
+    private func sweepAlarms() {
+        context.alarms.sweep(subjectsCount: pending.count + acceptor.overCapacityCount + parked.count) { subject in
+            switch subject {
+            case .exchange(let number): pending.timed(number) != nil || parked[number] != nil
+            case .parked(let number), .silence(let number): parked[number] != nil
+            case .overCapacity(let number): acceptor.isOverCapacity(number)
+            case .listening, .idleConnections, .receiving: true
             }
         }
     }

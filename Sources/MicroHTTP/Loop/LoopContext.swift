@@ -16,15 +16,15 @@ final class LoopContext {
     @exclusivity(unchecked) var inFlightCount = 0
     @exclusivity(unchecked) var statistics = Statistics()
     @exclusivity(unchecked) var stage = Stage.serving
-    @exclusivity(unchecked) private var alarms = Alarms()
+    @exclusivity(unchecked) var alarms = Alarms()
     @exclusivity(unchecked) private var startedDaemon: Daemon?
     @exclusivity(unchecked) private var iterationTime: LoopInstant?
     /// The date of answers.
     @exclusivity(unchecked) var date = HTTPDate()
     /// Whether the current iteration has done more than to look at held connections.
-    @exclusivity(unchecked) private(set) var hasProgressed = false
+    @exclusivity(unchecked) var hasProgressed = false
     /// Whether the current iteration has received a request.
-    @exclusivity(unchecked) private(set) var hasReceived = false
+    @exclusivity(unchecked) var hasReceived = false
 
     init(
         configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget, answers: AnswerCounts
@@ -59,30 +59,12 @@ final class LoopContext {
     /// Drops the time of the last iteration, before the loop waits.
     func forgetTime() { iterationTime = nil }
 
-    /// Resets what is noted of an iteration, before libmicrohttpd runs.
-    func beginRun() {
-        hasProgressed = false
-        hasReceived = false
-    }
-
-    func noteProgress() { hasProgressed = true }
-    func noteRequest() { hasReceived = true }
-
     // MARK: Alarms
-
-    /// The instant of the earliest alarm.
-    var nextAlarm: LoopInstant? { alarms.next }
 
     /// Sets an alarm after a duration from the time of the iteration.
     func setAlarm(_ subject: Alarms.Subject, after duration: Duration) { alarms.set(subject, at: time() + duration) }
 
     func setAlarm(_ subject: Alarms.Subject, at instant: LoopInstant) { alarms.set(subject, at: instant) }
-
-    func takeDueAlarms(now: LoopInstant) -> [Alarms.Subject] { alarms.takeDue(now: now) }
-
-    func sweepAlarms(subjectsCount: @autoclosure () -> Int, exists: (Alarms.Subject) -> Bool) {
-        alarms.sweep(subjectsCount: subjectsCount, exists: exists)
-    }
 
     // MARK: Responses
 
@@ -90,5 +72,62 @@ final class LoopContext {
     func admitted(_ response: WireResponse) -> WireResponse {
         guard response.bodyCount > MemoryBudget.smallBytesMax, memory.isExceeded else { return response }
         return WireResponse(handlers.refuse(.memoryExhausted, nil))
+    }
+}
+
+/// The stage of a loop between its start and its end.
+///
+/// Draining answers waiting exchanges at once and lets work finish. After the grace time the loop answers work in the
+/// same way, and cutting leaves a moment for answers that are being sent before the loop closes their connections.
+enum Stage {
+    case serving
+    case draining(until: LoopInstant)
+    case cutting(until: LoopInstant)
+
+    /// Whether answers close their connections, and waits and streams end as soon as they begin.
+    var isStopping: Bool { if case .serving = self { false } else { true } }
+
+    /// Whether work ends as soon as it begins.
+    var refusesWork: Bool { if case .cutting = self { true } else { false } }
+
+    /// When the stage ends even if no event occurs.
+    var deadline: LoopInstant? {
+        switch self {
+        case .serving: nil
+        case .draining(let until), .cutting(let until): until
+        }
+    }
+}
+
+/// How many connections each client has, parked ones included.
+///
+/// A client is an address: all that comes through a proxy is one client. Only the loop thread uses it.
+struct ClientCounts {
+    private var counts: [String: Int] = [:]
+
+    /// How many clients have connections.
+    var count: Int { counts.count }
+
+    /// How many connections a client has.
+    subscript(client: String) -> Int { counts[client] ?? 0 }
+
+    /// Counts a connection that has started.
+    mutating func add(_ client: String) { counts[client, default: 0] += 1 }
+
+    /// Counts a connection that has ended.
+    mutating func remove(_ client: String) {
+        let left = self[client] - 1
+        counts[client] = left > 0 ? left : nil
+    }
+
+    /// The client that gives up a connection for one of another client where the limit is reached, or nil.
+    ///
+    /// A client with a quarter of all connections gives way to one that has less than half as many. So the share of a
+    /// client binds only where connections run short, and a single client may have them all.
+    ///
+    /// The cost is O(n) in the number of clients.
+    func largestClient(for client: String, placesCount: Int) -> String? {
+        guard let most = counts.max(by: { $0.value < $1.value }), most.key != client else { return nil }
+        return most.value >= max(1, placesCount / 4) && self[client] < most.value / 2 ? most.key : nil
     }
 }

@@ -30,7 +30,9 @@ final class ParkedConnections {
     // way.
     private static let iterationBytesMax = 1 << 20
     private static let shortBytesMax = 64 << 10
-    @exclusivity(unchecked) private var reports = StreamReports()
+    /// The streams that are writable, and those that have a heartbeat due, since the handlers were last called with them.
+    @exclusivity(unchecked) private var writable: [Exchange] = []
+    @exclusivity(unchecked) private var silent: [Exchange] = []
 
     init(_ context: LoopContext) { self.context = context }
 
@@ -70,7 +72,7 @@ final class ParkedConnections {
         else { return false }
         context.statistics.waiting += 1
         parked.heartbeat = heartbeat
-        if let counted = parked.counted { context.count(counted, response.status.code, isTimed: false) }
+        if let counted = parked.counted { context.answers.count(counted, response.status.code, isTimed: false) }
         microhttpd_prepare_stream(parked.descriptor)
         context.setAlarm(.silence(parked.number), after: heartbeat)
         let head = WireResponse.stream(
@@ -83,7 +85,7 @@ final class ParkedConnections {
         _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, closesAfterAnswer: Bool,
         phase: ParkedConnection.Phase
     ) -> ParkedConnection? {
-        context.noteProgress()
+        context.hasProgressed = true
         let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
         guard descriptor >= 0 else { return nil }
         guard context.poller.watch(descriptor, number: exchange.id) else {
@@ -106,7 +108,7 @@ final class ParkedConnections {
         guard case .waiting = connection.phase else { return }
         context.statistics.waiting -= 1
         if let counted = connection.counted {
-            context.count(counted, response.statusCode, isTimed: connection.isOfWork)
+            context.answers.count(counted, response.statusCode, isTimed: connection.isOfWork)
         }
         let isLast = connection.closesAfterAnswer || response.endsConnection || context.stage.isStopping
         let answer = response.outgoing(isLast ? .close : .keep, isHead: connection.isHead, at: context.date.now())
@@ -149,7 +151,7 @@ final class ParkedConnections {
         case .done where isLast: closeGracefully(connection)
         case .done:
             connection.phase = .streaming(exchange, nil)
-            reports.noteWritable(exchange)
+            writable.append(exchange)
         case .full where isLast, .paused where isLast: keepAnswering(connection, chunk, isLast: true)
         case .full, .paused: connection.phase = .streaming(exchange, chunk)
         // The last chunk has ended the wait already.
@@ -234,12 +236,15 @@ final class ParkedConnections {
         }
     }
 
-    func noteSilent(_ exchange: Exchange) { reports.noteSilent(exchange) }
+    func noteSilent(_ exchange: Exchange) { silent.append(exchange) }
 
-    /// Reports to the handlers which streams are writable, and which have a heartbeat due, since the last report.
+    /// Whether there are streams to report.
+    var hasReports: Bool { !writable.isEmpty || !silent.isEmpty }
+
+    /// Reports to the handlers which streams are writable, and which have a heartbeat due, each stream once.
     func reportStreams() {
-        // To hand on the handlers copies them, which most iterations do not need.
-        if !reports.isEmpty { reports.send(to: context.handlers) }
+        if !writable.isEmpty { context.handlers.writable(Swift.exchange(&writable, with: [])) }
+        if !silent.isEmpty { context.handlers.silent(Swift.exchange(&silent, with: [])) }
     }
 
     // MARK: Between two requests

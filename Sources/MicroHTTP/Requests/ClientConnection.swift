@@ -42,6 +42,10 @@ final class ClientConnection {
     /// Whether a complete request waits for its turn among those of its client, and whether its turn has come.
     enum Turn { case none, awaited, come }
 
+    /// The receiver of its requests.
+    ///
+    /// unsafe: the event loop has the receiver as long as libmicrohttpd has connections.
+    unowned(unsafe) let receiver: RequestReceiver
     let handle: OpaquePointer
     let descriptor: Int32
     /// The peer's address, or its user.
@@ -106,7 +110,11 @@ final class ClientConnection {
     /// Whether the rest of the input is read and dropped before the connection closes.
     @exclusivity(unchecked) var mustDiscard = false
 
-    init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?, now: LoopInstant) {
+    init(
+        _ receiver: RequestReceiver, handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?,
+        now: LoopInstant
+    ) {
+        self.receiver = receiver
         self.handle = handle
         client = peer.client
         isLocal = peer.isLocal

@@ -11,6 +11,8 @@ final class ParsedHead {
     let isLast: Bool
     /// Whether the body has a transfer coding: it comes in chunks.
     let isChunked: Bool
+    /// The index of its method among those that are counted.
+    let methodIndex: UInt8
     /// The reusable answer, with the generation and the request's own fields for which it counts.
     private var answer: (response: WireResponse, generation: UInt64, own: OwnFields?)?
     /// Answers with longer bodies are not kept.
@@ -19,6 +21,7 @@ final class ParsedHead {
     init(_ head: Request.Head, _ version: ProtocolVersion) {
         self.head = head
         self.version = version
+        methodIndex = Answers.index(of: head.method)
         isChunked = head.list.contains { $0.name == .transferEncoding }
         isLast = head.endsConnection(isVersion10: version == .http10)
     }
@@ -27,6 +30,7 @@ final class ParsedHead {
     init(_ line: RequestLine, target: String, restOf other: ParsedHead) {
         head = Request.Head(method: line.method, target: target, fieldsOf: other.head)
         (version, isLast, isChunked) = (other.version, other.isLast, other.isChunked)
+        methodIndex = Answers.index(of: head.method)
     }
 
     /// Returns the answer of this generation to a request with these fields of its own, if there is one.
@@ -64,13 +68,6 @@ struct HeadCache {
             self.isLocal = isLocal
             hash = storekeeper_short_hash(bytes.baseAddress, bytes.count)
         }
-
-        fileprivate func isEqual(to entry: Entry) -> Bool {
-            guard entry.isLocal == isLocal, entry.bytes.count == bytes.count, let base = bytes.baseAddress else {
-                return false
-            }
-            return entry.bytes.withUnsafeBytes { $0.baseAddress.map { memcmp($0, base, bytes.count) == 0 } ?? false }
-        }
     }
 
     fileprivate struct Entry {
@@ -88,7 +85,9 @@ struct HeadCache {
 
     /// The head with these bytes, if the cache has it.
     subscript(key: Key) -> ParsedHead? {
-        guard let entry = entries[slot(of: key)], key.isEqual(to: entry) else { return nil }
+        guard let entry = entries[slot(of: key)], entry.isLocal == key.isLocal, entry.bytes.count == key.bytes.count,
+            let bytes = key.bytes.baseAddress, memcmp(entry.bytes, bytes, key.bytes.count) == 0
+        else { return nil }
         return entry.head
     }
 

@@ -62,7 +62,7 @@ final class PendingExchanges {
 
     /// Suspends a held connection; only the access handler may call it (Libmicrohttpd page, 5).
     func suspend(_ connection: ClientConnection, _ exchange: Exchange) {
-        context.noteProgress()
+        context.hasProgressed = true
         heldCount -= 1
         exchange.isHeld = false
         MHD_suspend_connection(connection.handle)
@@ -98,33 +98,26 @@ final class PendingExchanges {
     @discardableResult
     func remove(_ connection: ClientConnection) -> Bool {
         context.statistics.working -= 1
-        let phase = connection.phase
+        let (exchange, isSuspended): (Exchange, Bool) =
+            switch connection.phase {
+            case .held(let exchange): (exchange, false)
+            case .suspended(let exchange): (exchange, true)
+            case .idle, .receiving, .discarding, .complete, .resumed, .answered, .queued, .parked:
+                preconditionFailure("only held and suspended connections are pending")
+            }
         // Where libmicrohttpd then refuses the answer, the exchange is not removed again.
         connection.phase = .complete
-        switch phase {
-        case .held(let exchange):
-            forget(exchange)
-            heldCount -= 1
-            exchange.isHeld = false
-            return false
-        case .suspended(let exchange):
-            forget(exchange)
-            return true
-        case .idle, .receiving, .discarding, .complete, .resumed, .answered, .queued, .parked:
-            preconditionFailure("only held and suspended connections are pending")
-        }
-    }
-
-    /// Removes an exchange, whose index the last one gets.
-    private func forget(_ exchange: Exchange) {
-        guard let place = exchange.place, let last = connections.popLast() else { return }
-        exchange.place = nil
+        if !isSuspended { heldCount -= 1 }
+        exchange.isHeld = false
         exchange.noteSocket(-1)
+        if !timed.isEmpty { timed[exchange.id] = nil }
+        guard let place = exchange.place.take(), let last = connections.popLast() else { return isSuspended }
+        // The last one gets its place.
         if place < connections.count {
             connections[place] = last
             last.exchange?.place = place
         }
-        if !timed.isEmpty { timed[exchange.id] = nil }
+        return isSuspended
     }
 }
 

@@ -21,13 +21,18 @@ extension RequestReceiver {
     func readHead(
         of connection: ClientConnection, _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>
     ) -> Bool {
-        context.noteProgress()
+        context.hasProgressed = true
         connection.phase = .receiving
         connection.isInFlight = true
         context.inFlightCount += 1
         do throws(TransportFault) {
             try parseHead(of: connection, method, version)
-            count(connection.framing, of: connection)
+            connection.bodyBytes = 0
+            switch connection.framing {
+            case .none: connection.consumedCount? += microhttpd_head_size(connection.handle)
+            case .declared(let count): connection.consumedCount? += microhttpd_head_size(connection.handle) + count
+            case .chunked: connection.consumedCount = nil
+            }
             return true
         } catch {
             // A client that does not wait for `100 Continue` is sending the body.
@@ -50,25 +55,17 @@ extension RequestReceiver {
         guard isStrict || connection.targetEnd.map({ $0 + 1 == version }) ?? false else {
             throw .malformed("the request target holds a byte that must be percent-encoded")
         }
-        let isWellFormed = connection.target.withUnsafeBytes { target in
+        guard
             microhttpd_head(
-                connection.handle, method, target.baseAddress?.assumingMemoryBound(to: CChar.self), target.count,
-                version, !isStrict, received.head)
-        }
-        guard isWellFormed else { throw .malformed("a line of the head is not of the form name, colon, value, CR LF") }
-        try heads.read(received, of: connection)
+                connection.handle, method, connection.target, connection.target.count, version, !isStrict, received.head
+            )
+        else { throw .malformed("a line of the head is not of the form name, colon, value, CR LF") }
+        let head = try heads.read(received, of: connection)
+        connection.framing = try RequestScreening.framing(
+            isChunked: head.isChunked, declared: received.declaredBytes,
+            bodyBytesMax: context.configuration.bodyBytesMax)
         // Below 1.0, a bare line feed ends a line of chunks, where a proxy in front may find another end.
         guard isStrict || connection.framing != .chunked else { throw .lengthRequired }
-    }
-
-    /// Counts the bytes of a request whose head is accepted.
-    private func count(_ framing: BodyFraming, of connection: ClientConnection) {
-        connection.bodyBytes = 0
-        switch framing {
-        case .none: connection.consumedCount? += microhttpd_head_size(connection.handle)
-        case .declared(let count): connection.consumedCount? += microhttpd_head_size(connection.handle) + count
-        case .chunked: connection.consumedCount = nil
-        }
     }
 
     /// Whether a piece of the body, of so many bytes, waits for a later iteration, because its client has had its share of
@@ -98,7 +95,7 @@ extension RequestReceiver {
 
     /// Takes a piece of the body; returns false where libmicrohttpd closes the connection.
     func take(_ piece: UnsafeRawBufferPointer, of connection: ClientConnection) -> Bool {
-        context.noteProgress()
+        context.hasProgressed = true
         idle.note(connection)
         let earlierCount = connection.bodyBytes
         connection.bodyBytes += piece.count

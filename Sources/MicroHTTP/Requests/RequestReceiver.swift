@@ -51,7 +51,7 @@ final class RequestReceiver {
     // MARK: Connections
 
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
-        context.noteProgress()
+        context.hasProgressed = true
         context.statistics.connections += 1
         let peer = Peer(of: handle)
         context.clients.add(peer.client)
@@ -63,7 +63,7 @@ final class RequestReceiver {
             && !open.makeRoom(for: peer.client)
         let number = isOver ? nextNumber() : nil
         let connection = ClientConnection(
-            handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, now: context.time())
+            self, handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, now: context.time())
         if let returning = parked.returning { connection.consumedCount = returning.consumedCount }
         if let number { acceptor.register(connection, as: number) } else { idle.note(connection) }
         open.add(connection)
@@ -90,10 +90,15 @@ final class RequestReceiver {
     ///
     /// libmicrohttpd calls first with the head, then with each piece of the body, then with an empty piece in each
     /// iteration until the connection has an answer or is suspended.
+    ///
+    /// - Parameter left: the bytes of the piece, and 0 where it is taken. A piece is taken whole, or stays in the buffer of
+    ///   its connection, for which nothing more is read then (Libmicrohttpd page, 21).
     func advance(
         _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
-        piece: UnsafeRawBufferPointer
+        piece: UnsafeRawBufferPointer, left: inout Int
     ) -> Bool {
+        if !piece.isEmpty, postpones(piece.count, of: connection) { return true }
+        left = 0
         guard !connection.isRefused else { return false }
         switch connection.phase {
         case .idle: return readHead(of: connection, method, version)
@@ -127,7 +132,7 @@ final class RequestReceiver {
 
     /// Handles the end of a request, however it ended.
     func requestCompleted(_ connection: ClientConnection) {
-        context.noteProgress()
+        context.hasProgressed = true
         connection.receivingSince = nil
         (connection.idleSince, connection.askedAt) = (context.time(), context.time())
         endRequest(of: connection)
@@ -162,9 +167,9 @@ final class RequestReceiver {
     /// Answers a complete request from the head cache, or hands it to the handlers.
     private func receive(_ connection: ClientConnection) -> Bool {
         guard let head = connection.head else { return false }
-        context.noteProgress()
+        context.hasProgressed = true
         context.statistics.requests += 1
-        connection.counted = CountedRequest(method: Answers.index(of: head.head.method), since: context.time())
+        connection.counted = CountedRequest(method: head.methodIndex, since: context.time())
         let generation = context.handlers.generation()
         // While the server stops, handlers answer differently.
         if let answer = head.answer(of: generation, to: connection.own), !context.stage.isStopping,
@@ -183,7 +188,7 @@ final class RequestReceiver {
     private func handle(
         _ request: Request, _ exchange: Exchange, of generation: UInt64, on connection: ClientConnection
     ) -> Bool {
-        context.noteRequest()
+        context.hasReceived = true
         switch context.handlers.receive(request, exchange) {
         case .reusable(var response):
             exchange.complete(&response)
@@ -283,7 +288,7 @@ final class RequestReceiver {
 
     /// Gives the answer to libmicrohttpd, inside the access handler.
     private func queue(_ response: WireResponse, on connection: ClientConnection) -> Bool {
-        context.noteProgress()
+        context.hasProgressed = true
         if response.endsConnection || context.stage.isStopping { connection.isLastRequest = true }
         guard response.queue(on: connection.handle, isClosing: connection.isLastRequest) else { return false }
         connection.phase = .queued
@@ -292,7 +297,7 @@ final class RequestReceiver {
             connection.holding = response.hold(in: context.memory, for: connection.client)
             postponed.rests()
         }
-        if let counted = connection.counted.take() { context.count(counted, response.statusCode) }
+        if let counted = connection.counted.take() { context.answers.count(counted, response.statusCode) }
         return true
     }
 }

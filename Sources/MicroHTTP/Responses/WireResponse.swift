@@ -48,15 +48,11 @@ final class WireResponse: Sendable {
     }
 
     private func makeHandle(isClosing: Bool) -> OpaquePointer? {
-        let made = response.body.withUnsafeBytes { body in
-            guard body.count > Self.copiedBytesMax else {
-                return microhttpd_response(body.baseAddress, body.count, nil, nil)
-            }
-            // The array is one object on the heap, which does not move. `releaseBody` releases its owner.
-            let owner = Unmanaged.passRetained(BodyOwner(response.body))
-            return microhttpd_response(body.baseAddress, body.count, releaseBody, owner.toOpaque())
+        // The array of a long body is one object on the heap, which does not move. `releaseBody` releases its owner.
+        let owner = isLong ? Unmanaged.passRetained(BodyOwner(response.body)).toOpaque() : nil
+        guard let made = microhttpd_response(response.body, bodyCount, owner == nil ? nil : releaseBody, owner) else {
+            return nil
         }
-        guard let made else { return nil }
         var isComplete = true
         response.visitFields { name, value in
             if MHD_add_response_header(made, name, value) != .YES { isComplete = false }
