@@ -64,7 +64,16 @@ package struct Response: Sendable {
             for field in fields where !field.value.isEmpty {
                 field.name.rawName.withCString { name in field.value.withCString { body(name, $0) } }
             }
-        case .filled(let template, let values): template.visit(varying: values, body)
+        case .filled(let template, let values):
+            var varying = values.first
+            for (name, value) in template.texts {
+                if let value {
+                    body(name, value)
+                } else {
+                    varying.withCString { body(name, $0) }
+                    varying = values.second ?? varying
+                }
+            }
         }
     }
 }
@@ -85,10 +94,7 @@ package final class ResponseTemplate: Sendable {
         fileprivate let second: ShortText?
 
         /// Joins the values; the second is nil for a template with one varying field.
-        package init(_ first: ShortText, _ second: ShortText? = nil) {
-            self.first = first
-            self.second = second
-        }
+        package init(_ first: ShortText, _ second: ShortText? = nil) { (self.first, self.second) = (first, second) }
     }
 
     /// A field: with its value, or of the name whose value differs.
@@ -101,7 +107,7 @@ package final class ResponseTemplate: Sendable {
     /// The names and the fixed values as texts of C, which live as long as the template.
     ///
     /// unsafe: nobody changes them.
-    private nonisolated(unsafe) let texts: [(name: UnsafePointer<CChar>, value: UnsafePointer<CChar>?)]
+    fileprivate nonisolated(unsafe) let texts: [(name: UnsafePointer<CChar>, value: UnsafePointer<CChar>?)]
 
     /// Makes a template of fields in their order.
     ///
@@ -141,16 +147,37 @@ package final class ResponseTemplate: Sendable {
                 }
             })
     }
+}
 
-    fileprivate func visit(varying values: Values, _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Void) {
-        var isSecond = false
-        for (name, value) in texts {
-            if let value {
-                body(name, value)
-            } else {
-                (isSecond ? values.second ?? values.first : values.first).withCString { body(name, $0) }
-                isSecond = true
-            }
-        }
+/// A text of at most 39 bytes of ASCII, which lies in the value itself: copies count no references.
+package struct ShortText: Sendable {
+    /// The most bytes.
+    package static let countMax = 39
+
+    /// The bytes, with a zero behind them.
+    private var storage: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
+    /// How many bytes the text has.
+    package let count: Int
+
+    /// Makes a text of what a function writes.
+    ///
+    /// - Parameter write: writes ASCII to the beginning of a buffer of ``countMax`` bytes, and returns how many bytes.
+    package init(_ write: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
+        count = withUnsafeMutableBytes(of: &storage) { write($0.assumingMemoryBound(to: UInt8.self)) }
+        precondition((0...Self.countMax).contains(count), "a short text has at most 39 bytes")
     }
+
+    /// Calls a function with the bytes.
+    package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        withUnsafeBytes(of: storage) { body(UnsafeBufferPointer(rebasing: $0.bindMemory(to: UInt8.self)[..<count])) }
+    }
+
+    /// Calls a function with the bytes as a text of C.
+    package func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
+        // A value has an address.
+        withUnsafeBytes(of: storage) { body($0.assumingMemoryBound(to: CChar.self).baseAddress.unsafelyUnwrapped) }
+    }
+
+    /// The text as a string.
+    package var string: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 }

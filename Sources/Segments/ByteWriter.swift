@@ -1,3 +1,5 @@
+internal import StateJSON
+
 /// A writer of the numbers and texts of a segment into a buffer that stays.
 ///
 /// Numbers are LEB128: seven bits a byte, the least significant first, with the top bit set on all bytes but the last.
@@ -14,14 +16,6 @@ package struct ByteWriter {
     /// Writes a whole number that is not negative, in one to ten bytes.
     @inline(__always)
     mutating func number(_ value: UInt64) {
-        if value < 0x80 { return bytes.append(UInt8(truncatingIfNeeded: value)) }
-        longNumber(value)
-    }
-
-    @inline(__always)
-    mutating func number(_ value: Int) { number(UInt64(truncatingIfNeeded: value)) }
-
-    private mutating func longNumber(_ value: UInt64) {
         var rest = value
         while rest >= 0x80 {
             bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -30,16 +24,16 @@ package struct ByteWriter {
         bytes.append(UInt8(truncatingIfNeeded: rest))
     }
 
+    @inline(__always)
+    mutating func number(_ value: Int) { number(UInt64(truncatingIfNeeded: value)) }
+
     /// Writes a number that may be negative; a number near zero is short.
     @inline(__always)
     mutating func signed(_ value: Int64) { number(UInt64(bitPattern: value << 1 ^ value >> 63)) }
 
     mutating func string(_ text: String) {
-        var text = text
-        text.withUTF8 {
-            number($0.count)
-            raw($0)
-        }
+        number(text.utf8.count)
+        raw(text)
     }
 
     @inline(__always)
@@ -52,60 +46,49 @@ package struct ByteWriter {
         raw(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    mutating func raw(_ text: String) {
-        var text = text
-        text.withUTF8 { raw($0) }
-    }
-
-    mutating func text(_ text: [UInt8], like model: [UInt8]) {
-        text.withUnsafeBufferPointer { text in
-            model.withUnsafeBufferPointer { self.text(text, like: $0) }
-        }
-    }
+    mutating func raw(_ text: String) { text.withBytes { bytes.append(contentsOf: $0) } }
 
     /// Writes a text as its difference from another text, the model: how many bytes at its start and at its end are the
     /// model's, and the bytes between.
-    mutating func text(_ text: UnsafeBufferPointer<UInt8>, like model: UnsafeBufferPointer<UInt8>) {
+    mutating func text(_ text: [UInt8], like model: [UInt8]) {
         let shorter = min(text.count, model.count)
-        let prefix = text.commonPrefix(model, upTo: shorter)
-        let suffix = text.commonSuffix(model, upTo: shorter - prefix)
+        let prefix = text.span.bytes.commonPrefix(model.span.bytes, upTo: shorter)
+        let suffix = text.span.bytes.commonSuffix(model.span.bytes, upTo: shorter - prefix)
         number(prefix)
         number(suffix)
         number(text.count - prefix - suffix)
-        raw(UnsafeBufferPointer(rebasing: text[prefix..<text.count - suffix]))
+        bytes.append(contentsOf: text[prefix..<text.count - suffix])
     }
 }
 
-extension UnsafeBufferPointer<UInt8> {
+extension RawSpan {
     /// How many bytes at the start are equal, at most `limit`, which is at most the size of either.
-    fileprivate func commonPrefix(_ other: Self, upTo limit: Int) -> Int {
-        guard limit > 0, let left = UnsafeRawPointer(baseAddress), let right = UnsafeRawPointer(other.baseAddress)
-        else { return 0 }
+    fileprivate func commonPrefix(_ other: RawSpan, upTo limit: Int) -> Int {
         var count = 0
         while count + 8 <= limit {
             let difference =
-                left.loadUnaligned(fromByteOffset: count, as: UInt64.self).littleEndian
-                ^ right.loadUnaligned(fromByteOffset: count, as: UInt64.self).littleEndian
+                unsafeLoadUnaligned(fromByteOffset: count, as: UInt64.self).littleEndian
+                ^ other.unsafeLoadUnaligned(fromByteOffset: count, as: UInt64.self).littleEndian
             if difference != 0 { return count + difference.trailingZeroBitCount / 8 }
             count += 8
         }
-        while count < limit, self[count] == other[count] { count += 1 }
+        while count < limit, byte(count) == other.byte(count) { count += 1 }
         return count
     }
 
     /// How many bytes at the end are equal, at most `limit`, which is at most the size of either.
-    fileprivate func commonSuffix(_ other: Self, upTo limit: Int) -> Int {
-        guard limit > 0, let left = UnsafeRawPointer(baseAddress), let right = UnsafeRawPointer(other.baseAddress)
-        else { return 0 }
+    fileprivate func commonSuffix(_ other: RawSpan, upTo limit: Int) -> Int {
         var count = 0
         while count + 8 <= limit {
             let difference =
-                left.loadUnaligned(fromByteOffset: self.count - count - 8, as: UInt64.self).littleEndian
-                ^ right.loadUnaligned(fromByteOffset: other.count - count - 8, as: UInt64.self).littleEndian
+                unsafeLoadUnaligned(fromByteOffset: byteCount - count - 8, as: UInt64.self).littleEndian
+                ^ other.unsafeLoadUnaligned(fromByteOffset: other.byteCount - count - 8, as: UInt64.self).littleEndian
             if difference != 0 { return count + difference.leadingZeroBitCount / 8 }
             count += 8
         }
-        while count < limit, self[self.count - count - 1] == other[other.count - count - 1] { count += 1 }
+        while count < limit, byte(byteCount - count - 1) == other.byte(other.byteCount - count - 1) { count += 1 }
         return count
     }
+
+    private func byte(_ offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
 }

@@ -54,8 +54,10 @@ package struct SegmentEncoder {
         _ index: Int, of commits: [Commit], _ start: Int, since time: Int64
     ) -> SegmentBody.Members {
         let commit = commits[index]
-        let model = model(of: commit, commits)
-        let members = members(of: commit, hasModel: model != nil)
+        // The newest model with the same types.
+        let model = models.reversed().prefix(Self.modelsMax).first { Self.areSame(commits[$0].types, commit.types) }
+        var members: SegmentBody.Members = model == nil ? [] : .model
+        if commit.hasDetails { members.formUnion(self.members(of: commit)) }
         records.number(members.rawValue)
         if let model { records.number(model - start) } else { models.append(index) }
         records.signed(commit.time.milliseconds &- time)
@@ -71,6 +73,11 @@ package struct SegmentEncoder {
         } else {
             recordModel(commit)
         }
+        if commit.hasDetails { recordDetails(of: commit, members) }
+        return members
+    }
+
+    private mutating func recordDetails(of commit: Commit, _ members: SegmentBody.Members) {
         if members.contains(.clientID) {
             records.places(of: commit.clientIDs, after: "\"id\":\"", in: commit.action)
         }
@@ -90,11 +97,11 @@ package struct SegmentEncoder {
             records.number(schedule.json.count)
             records.raw(schedule.json)
         }
-        return members
     }
 
-    private func members(of commit: Commit, hasModel: Bool) -> SegmentBody.Members {
-        var members: SegmentBody.Members = hasModel ? .model : []
+    /// The members that few commits have.
+    private func members(of commit: Commit) -> SegmentBody.Members {
+        var members: SegmentBody.Members = []
         if !commit.clientIDs.isEmpty {
             let isOne = commit.clientIDs.count == 1 && JSONPointer.sameBytes(commit.clientIDs[0], commit.id)
             members.insert(isOne ? .clientID : .clientIDs)
@@ -106,14 +113,6 @@ package struct SegmentEncoder {
         if commit.trace != nil { members.insert(.trace) }
         if commit.schedule != nil { members.insert(.named) }
         return members
-    }
-
-    /// The newest model with the same types.
-    private func model(of commit: Commit, _ commits: [Commit]) -> Int? {
-        for index in models.reversed().prefix(Self.modelsMax) where Self.areSame(commits[index].types, commit.types) {
-            return index
-        }
-        return nil
     }
 
     /// Whether strings have the same bytes; in Swift, equal ones may have different bytes.
@@ -136,7 +135,9 @@ package struct SegmentEncoder {
         records.text(commit.action, like: form.bytes)
         path.withUTF8 { form.fillPatch(path: UnsafeRawBufferPointer($0)) }
         records.text(commit.patch, like: form.bytes)
-        records.places(of: commit.changedPointers.dropFirst(), in: commit.patch)
+        if commit.changedPointers.count > 1 {
+            records.places(of: commit.changedPointers.dropFirst(), in: commit.patch)
+        }
     }
 
     /// Writes the ID of another commit: a cursor of this history as its distance, any other as 0 and a string.

@@ -14,28 +14,26 @@ package struct SegmentHash: Hashable, Sendable {
     /// Computes the hash on which the first segment of a history builds.
     package init(beginning epoch: Epoch, version: Version) {
         let name = Array(epoch.text.utf8)
-        self = name.withUnsafeBytes { SegmentHash((0, 0), version, version, $0) }
+        let none = SegmentHash(content: ContentHash(high: 0, low: 0))
+        self.init(after: none, first: version, last: version, body: name.span.bytes)
     }
 
     /// Computes the hash of a segment.
     ///
     /// O(n) in the size of the body, about 10 GB a second.
-    package init(after predecessor: SegmentHash, first: Version, last: Version, body: UnsafeRawBufferPointer) {
-        self.init((predecessor.content.high, predecessor.content.low), first, last, body)
-    }
-
-    private init(
-        _ predecessor: (UInt64, UInt64), _ first: Version, _ last: Version, _ text: UnsafeRawBufferPointer
-    ) {
+    package init(after predecessor: SegmentHash, first: Version, last: Version, body: RawSpan) {
         // The hash of the text stands in a block of a fixed size, so that no byte of the text can pass for a number.
-        let hash = ContentHash(text)
+        let hash = body.withUnsafeBytes { ContentHash($0) }
         let block = (
-            UInt64(SegmentHash.algorithm).littleEndian, predecessor.0.littleEndian, predecessor.1.littleEndian,
+            UInt64(SegmentHash.algorithm).littleEndian, predecessor.content.high.littleEndian,
+            predecessor.content.low.littleEndian,
             first.littleEndian, last.littleEndian, hash.high.littleEndian, hash.low.littleEndian,
-            UInt64(text.count).littleEndian
+            UInt64(body.byteCount).littleEndian
         )
         content = withUnsafeBytes(of: block) { ContentHash($0) }
     }
+
+    private init(content: ContentHash) { self.content = content }
 
     /// Reads the 16 bytes of ``bytes``; nil for any other number of bytes.
     package init?(_ bytes: some Swift.Collection<UInt8>) {
@@ -70,10 +68,7 @@ package struct ChainLink: Hashable, Sendable {
     package var version: Version
     package var hash: SegmentHash
 
-    package init(version: Version, hash: SegmentHash) {
-        self.version = version
-        self.hash = hash
-    }
+    package init(version: Version, hash: SegmentHash) { (self.version, self.hash) = (version, hash) }
 
     /// The link on which the first segment of a history builds.
     package init(beginning epoch: Epoch, version: Version) {

@@ -30,7 +30,7 @@ struct ClusterTurns {
             let body = encoder.body.bytes
             link = ChainLink(
                 version: last,
-                hash: body.withUnsafeBytes { SegmentHash(after: link.hash, first: first, last: last, body: $0) })
+                hash: SegmentHash(after: link.hash, first: first, last: last, body: body.span.bytes))
             let segment = Segment(
                 first: first, link: link, value: KnownTurns.value(link.hash, body), commits: commits[start..<end])
             if groups.isEmpty || bytes + segment.value.count > bytesMax

@@ -120,7 +120,7 @@ struct KnownTurns: Sendable {
                 let body = UnsafeRawBufferPointer(rebasing: bytes[16...])
                 var decoder = try SegmentDecoder(body, first: first, epoch: epoch)
                 let link = ChainLink(version: first + Version(decoder.count) - 1, hash: hash)
-                guard SegmentHash(after: tip.hash, first: first, last: link.version, body: body) == hash else {
+                guard SegmentHash(after: tip.hash, first: first, last: link.version, body: body.bytes) == hash else {
                     throw SegmentFault("its hash is wrong, or it does not follow version \(tip.version)")
                 }
                 let commits = try (0..<decoder.count).map { try decoder.commit(at: $0) }

@@ -99,12 +99,8 @@ package struct DispatchRequest: Sendable {
 
     let options: DispatchOptions
     /// The demands of the fields that are the request's own; nil for nearly every POST.
-    let conditions: DispatchConditions?
+    var conditions: DispatchConditions?
     package let content: Content
-
-    init(options: DispatchOptions, conditions: DispatchConditions? = nil, content: Content) {
-        (self.options, self.conditions, self.content) = (options, conditions, content)
-    }
 
     /// The store that the path names.
     package var store: VisibleStore { options.store }

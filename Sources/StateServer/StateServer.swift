@@ -116,7 +116,7 @@ public struct StateServer: Service, Sendable {
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: watchLimits, journalOldest: oldest, clock: schedule.now,
             processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: queues,
-            observer: metrics.observer { hooks?.wake() }, report: { logger.log($0) })
+            observer: metrics.observer { if let hooks, hooks.isAny { hooks.wake() } }, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
         authenticator = try Authenticator(
             settings, try opened?.tokenFile(settings) ?? settings.tokenFile, signed, places: places,

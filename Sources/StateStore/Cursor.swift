@@ -6,18 +6,13 @@ public typealias Version = UInt64
 /// An epoch lasts as long as its journal. A history whose versions start again from 0 has another epoch.
 package struct Epoch: Hashable, Sendable, CustomStringConvertible {
     /// The bytes of ``text``, as they lie in memory: every answer copies a cursor, and a copy of a string counts references.
-    private let (first, second): (UInt64, UInt64)
+    fileprivate let (first, second): (UInt64, UInt64)
     /// How many bytes the text has.
     package static let count = 16
     private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
 
     /// Sixteen characters from `a` to `z` and `2` to `7`.
-    package var text: String {
-        String(unsafeUninitializedCapacity: Self.count) { bytes in
-            write(to: bytes)
-            return Self.count
-        }
-    }
+    package var text: String { withUnsafeBytes(of: (first, second)) { String(decoding: $0, as: UTF8.self) } }
 
     /// Makes the name of a new history from a generator's numbers.
     package static func random(using generator: inout some RandomNumberGenerator) -> Epoch {
@@ -42,12 +37,6 @@ package struct Epoch: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    fileprivate func write(to bytes: UnsafeMutableBufferPointer<UInt8>) {
-        let bytes = UnsafeMutableRawBufferPointer(bytes)
-        bytes.storeBytes(of: first, as: UInt64.self)
-        bytes.storeBytes(of: second, toByteOffset: 8, as: UInt64.self)
-    }
-
     /// The same as ``text``.
     package var description: String { text }
 }
@@ -60,10 +49,7 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
     package var version: Version
 
     /// Makes the cursor of a version in a history.
-    package init(_ epoch: Epoch, _ version: Version) {
-        self.epoch = epoch
-        self.version = version
-    }
+    package init(_ epoch: Epoch, _ version: Version) { (self.epoch, self.version) = (epoch, version) }
 
     /// Reads `<epoch>.<version>`; the result is nil when the text is not a cursor, or has leading zeros.
     package init?(text: some StringProtocol) {
@@ -82,7 +68,9 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
 
     /// Writes the bytes of ``description``, at most 37, to the beginning of a buffer; returns how many.
     package func write(to bytes: UnsafeMutableBufferPointer<UInt8>) -> Int {
-        epoch.write(to: bytes)
+        let words = UnsafeMutableRawBufferPointer(bytes)
+        words.storeBytes(of: epoch.first, as: UInt64.self)
+        words.storeBytes(of: epoch.second, toByteOffset: 8, as: UInt64.self)
         bytes[Epoch.count] = UInt8(ascii: ".")
         let count = Epoch.count + 1
         var (digits, rest) = (1, version)

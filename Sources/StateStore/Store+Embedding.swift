@@ -1,5 +1,3 @@
-internal import FoundationEssentials
-
 extension Store {
     /// Makes a store of a domain for use inside this process.
     ///
@@ -25,16 +23,5 @@ extension Store {
             origin: state.map { Origin(state: $0) }, automaticallySkipsRepeats: automaticallySkipsRepeats, now: now,
             report: report)
         beginFiring()
-    }
-}
-
-extension Timestamp {
-    /// The time of the system's clock.
-    ///
-    /// Nothing else in this target reads a clock: every other function takes the time as an argument.
-    public static func now() -> Timestamp {
-        // A clock may be anywhere.
-        let milliseconds = (Date().timeIntervalSince1970 * 1000).rounded(.towardZero)
-        return Timestamp(milliseconds: Int64(exactly: milliseconds) ?? (milliseconds < 0 ? .min : .max))
     }
 }

@@ -155,10 +155,8 @@ public final class Store<State: StateType>: Sendable {
         }
     }
 
-    var latest: Snapshot<State> {
-        // The store publishes no other type.
-        unsafeDowncast(hub.latest, to: Snapshot<State>.self)
-    }
+    /// The published snapshot; the store publishes no other type.
+    var latest: Snapshot<State> { unsafeDowncast(hub.latest, to: Snapshot<State>.self) }
 
     var isInOwnTurn: Bool { TurnMark.current?.queue === queue }
 
@@ -266,7 +264,10 @@ public final class Store<State: StateType>: Sendable {
         onQueue { turn() }
         landings.wait()
         let time = now()
-        onQueue { note(core.readHistoryTime(wall: time, monotonic: monotonicNow)) }
+        onQueue {
+            let historyTime = core.historyClock.read(wall: time, monotonic: monotonicNow)
+            if historyTime.milliseconds >= noteDue { note(historyTime) }
+        }
     }
 
     // MARK: For the turn
@@ -274,8 +275,8 @@ public final class Store<State: StateType>: Sendable {
     /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
     func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) {
         var taken = mailbox.withLock { $0.takeTurn() }
-        let rest = taken.removeRest()
-        if !rest.isEmpty {
+        if taken.isOver {
+            let rest = taken.removeRest()
             let itemsCount = rest.reduce(0) { $0 + $1.transaction.items.count }
             mailbox.withLock { $0.putBack(rest, itemsCount: itemsCount) }
         }
@@ -295,17 +296,19 @@ public final class Store<State: StateType>: Sendable {
         let time = now()
         let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
         if isMiddlewareNew { core.install(middleware) }
-        let turn = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime)
+        let turn = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime, inside: turnMark)
         ledgerCount.store(core.ledger.count, ordering: .relaxed)
-        note(turn.historyTime)
+        if journal != nil, turn.historyTime.milliseconds >= noteDue { note(turn.historyTime) }
         return ComputedTurn(pending: pending, result: turn)
     }
 
-    /// Tells the journal the time of the history, at most once a second.
+    /// When the journal is to be told the time of the history, in milliseconds: at most once a second.
+    private var noteDue: Int64 { notedMilliseconds.load(ordering: .relaxed) &+ 1000 }
+
+    /// Tells the journal the time of the history.
     private func note(_ time: Timestamp) {
-        guard let journal, time.milliseconds >= notedMilliseconds.load(ordering: .relaxed) &+ 1000 else { return }
         notedMilliseconds.store(time.milliseconds, ordering: .relaxed)
-        journal.note(historyTime: time)
+        journal?.note(historyTime: time)
     }
 
     /// The outcomes that transactions have by their idempotency keys alone, or nil for each other one.
@@ -313,7 +316,7 @@ public final class Store<State: StateType>: Sendable {
         let time = now()
         var outcomes: [Outcome?] = []
         onQueue {
-            let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
+            let historyTime = core.historyClock.read(wall: time, monotonic: monotonicNow)
             outcomes = pending.map { core.outcome(byKeyOf: $0.transaction, of: $0.taker.client, at: historyTime) }
         }
         return outcomes

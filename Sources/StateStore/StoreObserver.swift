@@ -73,28 +73,20 @@ struct ActionTally {
     private let report: @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void
     private var run: (type: String, outcome: Outcome.Kind, count: Int)?
 
-    init?(_ observer: StoreObserver?) {
-        guard let observer else { return nil }
-        report = observer.decided
-    }
+    init(_ observer: StoreObserver) { report = observer.decided }
 
     mutating func add(_ transaction: Transaction, _ outcome: Outcome) {
         let kind = outcome.kind
         for index in transaction.items.indices {
-            if let type = transaction.type(at: index) {
-                add(type, kind)
-            } else if case .committed(let receipt) = outcome, let type = receipt.types.first {
-                add(type, kind)
+            var type = transaction.type(at: index)
+            if type == nil, case .committed(let receipt) = outcome { type = receipt.types.first }
+            guard let type else { continue }
+            if let run, run.outcome == kind, run.type == type {
+                self.run?.count += 1
+            } else {
+                end()
+                run = (type, kind, 1)
             }
-        }
-    }
-
-    private mutating func add(_ type: String, _ outcome: Outcome.Kind) {
-        if let run, run.outcome == outcome, run.type == type {
-            self.run?.count += 1
-        } else {
-            end()
-            run = (type, outcome, 1)
         }
     }
 

@@ -22,7 +22,7 @@ struct TextIdentityTests {
         ("StateHTTP/DurableStreams/Contract+StateMessages.swift", "names of parts, which are small letters"),
         ("StateHTTP/DurableStreams/DurableRead.swift", "tags, which say only what the client has"),
         ("StateHTTP/Requests/Contract+ReadRequests.swift", "tags, which say only what the client has"),
-        ("StateJSON/Coding/JSONDecodingContainers.swift", "the type of a probe"),
+        ("StateJSON/Coding/JSONDecoding.swift", "the type of a probe"),
         ("StateJSON/Coding/JSONEncoding.swift", "the type of a probe"),
         ("StateJournal/Operating/JournalFacts.swift", "names of files"),
         ("StateServer/Access/Authenticator.swift", "addresses"),

@@ -149,7 +149,7 @@ struct SegmentTests {
         let body = bodies(maker.commits(1...5))[0]
         let predecessor = SegmentHash(beginning: epoch, version: 0)
         func hash(_ body: [UInt8], _ first: Version = 1, _ last: Version = 5) -> SegmentHash {
-            body.withUnsafeBytes { SegmentHash(after: predecessor, first: first, last: last, body: $0) }
+            SegmentHash(after: predecessor, first: first, last: last, body: body.span.bytes)
         }
         let whole = hash(body)
         var hashes: Set<SegmentHash> = [whole]
@@ -229,7 +229,8 @@ struct SegmentTests {
     func golden() {
         let body = bodies([.setting(1, ids: ["a"]), .setting(2)])
         let base = SegmentHash(beginning: epoch, version: 0)
-        let hash = body[0].withUnsafeBytes { SegmentHash(after: base, first: 1, last: 2, body: $0) }
+        let first = body[0]
+        let hash = SegmentHash(after: base, first: 1, last: 2, body: first.span.bytes)
 
         #expect(hex(base.bytes) == "f9cc7be60cf1a7d273ca10a238f4dcd2")
         #expect(

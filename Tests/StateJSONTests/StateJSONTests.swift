@@ -54,6 +54,20 @@ struct EncodingTests {
         #expect(throws: EncodingError.self) { try JSON.encode([value]) }
     }
 
+    @Test("a type that goes on behind the refusal of a number encodes the rest, and an empty object in its place")
+    func caught() throws {
+        struct Forgiving: Encodable {
+            enum CodingKeys: CodingKey { case a, b }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: CodingKeys.self)
+                try? container.encode(Double.nan, forKey: .a)
+                try container.encode(1, forKey: .b)
+            }
+        }
+
+        #expect(try json(Forgiving()) == #"{"a":{},"b":1}"#)
+    }
+
     @Test(
         "numbers are spelled in the shortest way that reads back",
         arguments: [

@@ -22,7 +22,7 @@ final class ClientAcceptor {
     /// expensive, and a POST that is synced to the disk needs two or three iterations.
     private static let addedCountMax = 8
     /// Whether the poller watches the listening sockets.
-    @exclusivity(unchecked) private var isListening = false
+    @exclusivity(unchecked) private(set) var isListening = false
     /// Answers a connection over capacity and ends it.
     private let refuse: (ClientConnection) -> Void
     /// Whether the system has refused a client, and the time to try again has not come.

@@ -85,8 +85,17 @@ private func receiver(_ context: UnsafeMutableRawPointer?) -> RequestReceiver {
     return Unmanaged<RequestReceiver>.fromOpaque(context).takeUnretainedValue()
 }
 
-/// The connection of a pointer, which libmicrohttpd has until it notifies of the connection's end.
-private func connection(_ pointer: UnsafeMutableRawPointer) -> Unmanaged<ClientConnection> { .fromOpaque(pointer) }
+/// Calls a function with the receiver and a connection, without counting references: the event loop has the receiver as
+/// long as the daemon runs, and the daemon has the connection until it notifies of its end.
+@inline(__always)
+private func with<Result>(
+    _ context: UnsafeMutableRawPointer, _ connection: UnsafeMutableRawPointer,
+    _ body: (RequestReceiver, ClientConnection) -> Result
+) -> Result {
+    Unmanaged<RequestReceiver>.fromOpaque(context)._withUnsafeGuaranteedRef { receiver in
+        Unmanaged<ClientConnection>.fromOpaque(connection)._withUnsafeGuaranteedRef { body(receiver, $0) }
+    }
+}
 
 /// MHD_OPTION_NOTIFY_CONNECTION: libmicrohttpd calls it when a connection starts and when it has closed.
 private func connectionChanged(
@@ -110,8 +119,8 @@ private func connectionChanged(
 private func requestLine(
     _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
-    guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
-    connection(pointer)._withUnsafeGuaranteedRef { $0.receiver.lineReceived(uri, on: $0) }
+    guard let context, let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
+    with(context, pointer) { $0.lineReceived(uri, on: $1) }
     return pointer
 }
 
@@ -121,10 +130,10 @@ private func handleRequest(
     _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
     _ uploadCount: UnsafeMutablePointer<Int>?, _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> MHD_Result {
-    guard let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
+    guard let context, let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
     let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
-    let goesOn = connection(pointer)._withUnsafeGuaranteedRef {
-        $0.receiver.advance($0, method: method, version: version, piece: piece, left: &uploadCount.pointee)
+    let goesOn = with(context, pointer) {
+        $0.advance($1, method: method, version: version, piece: piece, left: &uploadCount.pointee)
     }
     return goesOn ? .YES : .NO
 }
@@ -134,6 +143,6 @@ private func requestCompleted(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
     _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _: MHD_RequestTerminationCode
 ) {
-    guard let pointer = request?.pointee else { return }
-    connection(pointer)._withUnsafeGuaranteedRef { $0.receiver.requestCompleted($0) }
+    guard let context, let pointer = request?.pointee else { return }
+    with(context, pointer) { $0.requestCompleted($1) }
 }

@@ -107,7 +107,7 @@ final class EventLoop {
         postponed.beginIteration()
         context.daemon.run()
         if context.hasReceived { context.handlers.iterationEnded() }
-        acceptor.listenIfPossible()
+        if !acceptor.isListening { acceptor.listenIfPossible() }
     }
 
     // MARK: Waiting
@@ -146,7 +146,7 @@ final class EventLoop {
             }
         }
         var next = context.alarms.next
-        if let deadline = context.stage.deadline { next = min(next ?? deadline, deadline) }
+        if context.stage.isStopping, let deadline = context.stage.deadline { next = min(next ?? deadline, deadline) }
         if let next {
             let left = LoopInstant.now.duration(to: next) / .milliseconds(1)
             limit = min(limit, left <= 0 ? 0 : Int32(clamping: Int64(left.rounded(.up))))
@@ -206,7 +206,7 @@ final class EventLoop {
         case .single(let exchange):
             guard let response = exchange.takeWireResponse() else { return }
             if let connection = pending[exchange] {
-                pending.finish(connection, context.admitted(response))
+                pending.finish(connection, response.isLong ? context.admitted(response) : response)
             } else if let connection = parked[exchange.id] {
                 parked.answer(connection, response)
             }

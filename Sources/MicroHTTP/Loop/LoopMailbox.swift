@@ -24,6 +24,19 @@ final class LoopMailbox: Sendable, AnswerSink {
         var isLoopWaiting = false
         /// Whether the loop has ended and takes no more items.
         var isClosed = false
+
+        /// Moves all items into an empty array, whose storage takes the next ones.
+        mutating func take(into items: inout [Item]) {
+            isLoopWaiting = false
+            guard !self.items.isEmpty else { return }
+            swap(&self.items, &items)
+            chunksCount = 0
+        }
+
+        mutating func prepareToWait() -> Bool {
+            isLoopWaiting = items.isEmpty
+            return isLoopWaiting
+        }
     }
 
     private let state = Mutex(State())
@@ -72,25 +85,13 @@ final class LoopMailbox: Sendable, AnswerSink {
     }
 
     /// Moves all items into the caller's empty array, whose storage takes the next items.
-    func take(into items: inout [Item]) {
-        state.withLock { state in
-            state.isLoopWaiting = false
-            guard !state.items.isEmpty else { return }
-            swap(&state.items, &items)
-            state.chunksCount = 0
-        }
-    }
+    func take(into items: inout [Item]) { state.withLock { $0.take(into: &items) } }
 
     /// Whether there are chunks for streams to take.
     var hasChunks: Bool { state.withLock { $0.chunksCount > 0 } }
 
     /// Notes that the loop is about to wait; returns false if it has items to take first.
-    func prepareToWait() -> Bool {
-        state.withLock { state in
-            state.isLoopWaiting = state.items.isEmpty
-            return state.isLoopWaiting
-        }
-    }
+    func prepareToWait() -> Bool { state.withLock { $0.prepareToWait() } }
 
     /// Closes the mailbox and returns the items that are left; every later `put` returns false.
     func close() -> [Item] {

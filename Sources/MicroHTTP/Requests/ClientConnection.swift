@@ -42,10 +42,6 @@ final class ClientConnection {
     /// Whether a complete request waits for its turn among those of its client, and whether its turn has come.
     enum Turn { case none, awaited, come }
 
-    /// The receiver of its requests.
-    ///
-    /// unsafe: the event loop has the receiver as long as libmicrohttpd has connections.
-    unowned(unsafe) let receiver: RequestReceiver
     let handle: OpaquePointer
     let descriptor: Int32
     /// The peer's address, or its user.
@@ -110,11 +106,7 @@ final class ClientConnection {
     /// Whether the rest of the input is read and dropped before the connection closes.
     @exclusivity(unchecked) var mustDiscard = false
 
-    init(
-        _ receiver: RequestReceiver, handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?,
-        now: LoopInstant
-    ) {
-        self.receiver = receiver
+    init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?, now: LoopInstant) {
         self.handle = handle
         client = peer.client
         isLocal = peer.isLocal
@@ -184,6 +176,9 @@ extension ClientConnection {
         body.append(contentsOf: piece)
         return nil
     }
+
+    /// Whether there is a part of a body, or room for one.
+    var hasBody: Bool { !body.isEmpty || reservation != nil }
 
     /// Drops the body, and gives back what is reserved for it.
     func releaseBody() {

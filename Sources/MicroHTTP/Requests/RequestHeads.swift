@@ -98,9 +98,7 @@ struct ReceivedHead: ~Copyable {
     }
 
     /// The request line, and a line for each field that is not the request's own.
-    var lines: UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: head.pointee.bytes, count: head.pointee.count)
-    }
+    var lines: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head.pointee.bytes, count: head.pointee.count) }
 
     /// How many bytes and fields the whole head has.
     var size: Int { head.pointee.size }

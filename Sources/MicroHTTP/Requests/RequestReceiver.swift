@@ -21,6 +21,7 @@ final class RequestReceiver {
     /// Whether libmicrohttpd reads strictly.
     let isStrict = LibraryVersion.current.isStrict
     let postponed: PostponedRequests
+    /// The last number that an exchange or a connection of this loop got; no other loop gives it.
     @exclusivity(unchecked) private var lastNumber: UInt64
     private let numberStride: UInt64
 
@@ -42,12 +43,6 @@ final class RequestReceiver {
         numberStride = UInt64(max(1, context.configuration.loops))
     }
 
-    /// Returns a number that no exchange or connection of this server has had.
-    private func nextNumber() -> UInt64 {
-        lastNumber += numberStride
-        return lastNumber
-    }
-
     // MARK: Connections
 
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
@@ -61,9 +56,10 @@ final class RequestReceiver {
         let isOver =
             context.statistics.connections > context.configuration.connectionsMax && parked.returning == nil
             && !open.makeRoom(for: peer.client)
-        let number = isOver ? nextNumber() : nil
+        if isOver { lastNumber += numberStride }
+        let number = isOver ? lastNumber : nil
         let connection = ClientConnection(
-            self, handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, now: context.time())
+            handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, now: context.time())
         if let returning = parked.returning { connection.consumedCount = returning.consumedCount }
         if let number { acceptor.register(connection, as: number) } else { idle.note(connection) }
         open.add(connection)
@@ -111,10 +107,11 @@ final class RequestReceiver {
             if let response = exchange.takeWireResponse() {
                 postponed.works(for: connection.client)
                 pending.remove(connection)
-                return answer(connection, with: context.admitted(response))
+                return response.isLong
+                    ? answer(connection, with: context.admitted(response)) : queue(response, on: connection)
             }
             postponed.rests()
-            if parkHeld(connection, exchange) { return false }
+            if connection.parkingOptions != nil, parkHeld(connection, exchange) { return false }
             if let until = connection.heldUntil, until > context.time() { return true }
             pending.suspend(connection, exchange)
             return true
@@ -122,7 +119,7 @@ final class RequestReceiver {
             guard let request = connection.deferred.take() else { return false }
             return handle(request, exchange, of: context.handlers.generation(), on: connection)
         case .answered(let response):
-            return answer(connection, with: response)
+            return response.isLong ? answer(connection, with: response) : queue(response, on: connection)
         case .discarding, .suspended, .queued, .parked:
             // The body that is discarded has ended. In the other phases libmicrohttpd does not call; if it did, its state and
             // ours would differ.
@@ -161,7 +158,7 @@ final class RequestReceiver {
         connection.parkingOptions = nil
         (connection.head, connection.own, connection.framing) = (nil, nil, .none)
         connection.holding = nil
-        connection.releaseBody()
+        if connection.hasBody { connection.releaseBody() }
     }
 
     /// Answers a complete request from the head cache, or hands it to the handlers.
@@ -179,8 +176,9 @@ final class RequestReceiver {
         }
         let body = Swift.exchange(&connection.body, with: [])
         let request = Request(head.head, connection.own, body: body, client: connection.requestClient)
+        lastNumber += numberStride
         let exchange = Exchange(
-            id: nextNumber(), client: connection.requestClient, sink: mailbox, body: connection.reservation.take())
+            id: lastNumber, client: connection.requestClient, sink: mailbox, body: connection.reservation.take())
         return handle(request, exchange, of: generation, on: connection)
     }
 

@@ -125,9 +125,10 @@ package final class Access: Sendable {
 
     // MARK: What the client may see
 
-    func sees(_ pointer: JSONPointer) -> Bool {
-        parts?.covers(pointer) ?? true
-    }
+    func sees(_ pointer: JSONPointer) -> Bool { parts?.covers(pointer) ?? true }
+
+    /// Whether a part of the state is hidden from the client.
+    var hidesParts: Bool { parts != nil }
 
     /// The parts of the state at or below a pointer, or around it, that the client may see, or nil for the pointer
     /// itself.

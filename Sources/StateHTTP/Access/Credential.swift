@@ -2,7 +2,7 @@ internal import FoundationEssentials
 package import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
-package import StateStore
+internal import StateStore
 
 /// Whether the server knows the client of a request.
 package enum Authentication: Sendable {
@@ -10,26 +10,6 @@ package enum Authentication: Sendable {
     case granted(Access)
     /// The request gets this problem, unless it is a probe.
     case refused(Problem)
-}
-
-/// The handler's memory of a head, for later requests with the same head.
-package final class RememberedHead: Sendable {
-    /// The access of the credential in the head.
-    package let access: Access
-    let options: DispatchOptions?
-
-    init(_ access: Access, _ options: DispatchOptions?) {
-        self.access = access
-        self.options = options
-    }
-
-    /// Finds the memory of the head of a request whose access has not ended by a time.
-    package static func of(_ request: Request, at time: @autoclosure () -> Timestamp) -> RememberedHead? {
-        guard let head = request.head.remembered as? RememberedHead, !head.access.hasEnded(at: time()) else {
-            return nil
-        }
-        return head
-    }
 }
 
 /// The credential in a request.

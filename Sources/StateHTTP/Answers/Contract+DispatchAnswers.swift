@@ -159,7 +159,23 @@ extension Contract {
         _ receipt: Receipt, _ cursor: ShortText, _ options: DispatchOptions,
         _ cascade: (report: CascadeReport, epoch: Epoch)? = nil
     ) -> [UInt8] {
-        var writer = beginning(of: receipt, cursor)
+        var writer = JSONWriter(capacity: 192)
+        // A cursor needs no escapes.
+        cursor.withBytes { text in
+            writer.raw("{\"cursor\":\"")
+            writer.raw(text)
+            writer.raw("\",\"version\":")
+            writer.raw(UnsafeBufferPointer(rebasing: text[(Epoch.count + 1)...]))
+            if let id = receipt.ownID {
+                writer.raw(",\"id\":")
+                writer.string(id)
+            } else {
+                writer.raw(",\"id\":\"")
+                writer.raw(text)
+                writer.raw("\"")
+            }
+        }
+        writer.raw(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
         var isFirst = false
         if !receipt.scheduled.isEmpty { write(receipt, to: &writer, &isFirst) }
         if let representation = receipt.representation {
@@ -181,41 +197,6 @@ extension Contract {
         if let cascade { write(cascade.report, options.store, epoch: cascade.epoch, to: &writer, &isFirst) }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
-    }
-
-    /// The members that each receipt has, without the brace behind them: they are written in one piece.
-    private static func beginning(of receipt: Receipt, _ cursor: ShortText) -> JSONWriter {
-        var own = JSONWriter(capacity: 0)
-        if let id = receipt.ownID { own.string(id) }
-        var writer = JSONWriter(capacity: 160 + own.bytes.count)
-        // The texts have 47 bytes, and each of the cursors 39 at most.
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 192 + own.bytes.count) { memory in
-            let start = memory.baseAddress.unsafelyUnwrapped
-            var end = start
-            func put(_ text: StaticString) {
-                end.update(from: text.utf8Start, count: text.utf8CodeUnitCount)
-                end += text.utf8CodeUnitCount
-            }
-            put("{\"cursor\":\"")
-            // A cursor needs no escapes.
-            end += cursor.copy(to: end)
-            put("\",\"version\":")
-            end += cursor.copy(from: Epoch.count + 1, to: end)
-            put(",\"id\":")
-            if own.bytes.isEmpty {
-                put("\"")
-                end += cursor.copy(to: end)
-                put("\"")
-            } else {
-                own.bytes.withUnsafeBufferPointer {
-                    end.update(from: $0.baseAddress.unsafelyUnwrapped, count: $0.count)
-                }
-                end += own.bytes.count
-            }
-            put(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
-            writer.raw(UnsafeBufferPointer(start: start, count: end - start))
-        }
-        return writer
     }
 
     /// The names and the times of what the client has scheduled.

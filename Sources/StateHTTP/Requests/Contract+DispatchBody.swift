@@ -4,11 +4,6 @@ internal import StateJSON
 internal import StateStore
 
 extension Contract {
-    /// Reads a POST of actions.
-    func dispatch(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchRequest {
-        try dispatch(request.body, options, try conditions(request, options))
-    }
-
     /// Reads the body of a POST of actions into the transactions to dispatch.
     ///
     /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
@@ -21,42 +16,50 @@ extension Contract {
             let transaction = try transaction(body, options, conditions, line: nil, &hint)
             return DispatchRequest(options: options, conditions: conditions, content: .one(transaction))
         case .lines:
-            var found: [DispatchRequest.Line] = []
-            var faultsCount = 0
-            // The search for similar names costs more than the rest of a faulty line: only the first line gets it.
-            var hint = Hint.nearestNames
-            // A line feed behind the last line begins no further one.
-            let isEnded = body.last == UInt8(ascii: "\n")
-            let linesCount = body.count { $0 == UInt8(ascii: "\n") } + (isEnded ? 0 : 1)
-            guard linesCount <= limits.bulkLinesMax else {
-                throw Problem(
-                    .contentTooLarge, "too-many-lines",
-                    "a bulk load has at most \(limits.bulkLinesMax) lines; send it in parts",
-                    members: [.init("limit", Array(String(limits.bulkLinesMax).utf8))])
-            }
-            let lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-            for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
-                let content: Result<Transaction, Problem>
-                do throws(Problem) {
-                    content = .success(try transaction(Array(line), options, conditions, line: index, &hint))
-                } catch {
-                    content = .failure(error)
-                    faultsCount += 1
-                    // Each fault has an answer of its own, which is longer than the line.
-                    guard faultsCount <= limits.bulkFaultsMax else {
-                        throw Problem(
-                            .unprocessableContent, "too-many-faults",
-                            "more than \(limits.bulkFaultsMax) lines have a fault, the last one: \(error.detail); nothing was committed",
-                            members: [.init("line", Array(String(index + 1).utf8))])
-                    }
-                }
-                found.append(.init(index + 1, content))
-            }
-            guard !found.isEmpty else {
-                throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
-            }
-            return DispatchRequest(options: options, conditions: conditions, content: .lines(found))
+            return DispatchRequest(
+                options: options, conditions: conditions, content: .lines(try lines(of: body, options, conditions)))
         }
+    }
+
+    /// Reads the lines of a bulk load that are not blank.
+    private func lines(
+        of body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions?
+    ) throws(Problem) -> [DispatchRequest.Line] {
+        var found: [DispatchRequest.Line] = []
+        var faultsCount = 0
+        // The search for similar names costs more than the rest of a faulty line: only the first line gets it.
+        var hint = Hint.nearestNames
+        // A line feed behind the last line begins no further one.
+        let isEnded = body.last == UInt8(ascii: "\n")
+        let linesCount = body.count { $0 == UInt8(ascii: "\n") } + (isEnded ? 0 : 1)
+        guard linesCount <= limits.bulkLinesMax else {
+            throw Problem(
+                .contentTooLarge, "too-many-lines",
+                "a bulk load has at most \(limits.bulkLinesMax) lines; send it in parts",
+                members: [.init("limit", Array(String(limits.bulkLinesMax).utf8))])
+        }
+        let lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
+            let content: Result<Transaction, Problem>
+            do throws(Problem) {
+                content = .success(try transaction(Array(line), options, conditions, line: index, &hint))
+            } catch {
+                content = .failure(error)
+                faultsCount += 1
+                // Each fault has an answer of its own, which is longer than the line.
+                guard faultsCount <= limits.bulkFaultsMax else {
+                    throw Problem(
+                        .unprocessableContent, "too-many-faults",
+                        "more than \(limits.bulkFaultsMax) lines have a fault, the last one: \(error.detail); nothing was committed",
+                        members: [.init("line", Array(String(index + 1).utf8))])
+                }
+            }
+            found.append(.init(index + 1, content))
+        }
+        guard !found.isEmpty else {
+            throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
+        }
+        return found
     }
 
     /// Reads one action, or an array of actions, as one transaction.
@@ -75,7 +78,7 @@ extension Contract {
         let node = JSONNode(document)
         let sent = JSONText.minified(body)
         var expectations: [Transaction.Expectation] = []
-        guard let elements = node.elements else {
+        guard node.isArray, let elements = node.elements else {
             // An item in a variable would be copied.
             let items = [
                 try item(node, (sent, 0..<sent.count), &expectations, options.store, &hint, isAlone: line == nil)
@@ -113,73 +116,90 @@ extension Contract {
         }
     }
 
-    private func item(
-        _ node: JSONNode, _ sent: (bytes: [UInt8], span: Range<Int>), _ expectations: inout [Transaction.Expectation],
-        _ store: VisibleStore, _ hint: inout Hint, isAlone: Bool = false
-    ) throws(Problem) -> Transaction.Item {
-        guard let members = node.members else {
-            throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
-        }
+    /// The members of an action.
+    private struct Members {
         var type: UnsafeBufferPointer<UInt8>?
         var payload: JSONNode?
         var id: String?
-        // Whether the members are those of the record, in its order.
-        var isAsRecorded = true
         var schedule: JSONNode?
-        var rest = members.first
-        while let member = rest {
-            let value = member.value
-            switch member.key {
+        /// Whether the members are those of the record, in its order.
+        var areAsRecorded = true
+    }
+
+    private func members(
+        of node: JSONNode, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore
+    ) throws(Problem) -> Members {
+        guard node.isObject else {
+            throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
+        }
+        var found = Members()
+        let document = node.document
+        var key = document.firstChild(node.index)
+        while !document.isEnd(key) {
+            let value = JSONNode(document, key + 1)
+            switch document.utf8(key) {
             case "type":
                 guard let text = value.utf8 else { throw invalid(value.pointer, "expected a string") }
-                type = text
-                if payload != nil { isAsRecorded = false }
+                found.type = text
+                if found.payload != nil { found.areAsRecorded = false }
             case "payload":
-                payload = value
-                if value.members?.isEmpty ?? false { isAsRecorded = false }
+                found.payload = value
+                if value.isObject, value.isEmpty { found.areAsRecorded = false }
             case "id":
                 let text = value.string ?? ""
                 if let fault = Self.fault(ofID: text) { throw invalid(value.pointer, fault) }
-                id = text
-                if type != nil || payload != nil { isAsRecorded = false }
+                found.id = text
+                if found.type != nil || found.payload != nil { found.areAsRecorded = false }
             case "meta":
-                guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
-                isAsRecorded = false
+                guard value.isObject else { throw invalid(value.pointer, "expected an object") }
+                found.areAsRecorded = false
             case "expect":
                 try expect(value, &expectations, store)
-                isAsRecorded = false
+                found.areAsRecorded = false
             case "schedule":
-                schedule = value
-                isAsRecorded = false
+                found.schedule = value
+                found.areAsRecorded = false
             default:
                 throw invalid(
                     value.pointer,
                     "there is no such field; the known fields are type, payload, id, meta, expect, schedule")
             }
-            rest = member.next
+            key = document.after(key + 1)
         }
-        guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
+        return found
+    }
+
+    private func item(
+        _ node: JSONNode, _ sent: (bytes: [UInt8], span: Range<Int>), _ expectations: inout [Transaction.Expectation],
+        _ store: VisibleStore, _ hint: inout Hint, isAlone: Bool = false
+    ) throws(Problem) -> Transaction.Item {
+        let members = try members(of: node, &expectations, store)
+        let (payload, id, schedule) = (members.payload, members.id, members.schedule)
+        guard let type = members.type else {
+            throw invalid(node.pointer.appending("type"), "is missing; expected a string")
+        }
         guard let entry = store.entry(named: type) else {
             let type = String(decoding: type, as: UTF8.self)
             guard type == Commit.restoreType, store.restores else {
                 defer { hint = .list }
                 throw unknownType(type, at: node.pointer.appending("type"), store, hint)
             }
-            guard isAlone else {
-                throw invalid(node.pointer, "an action that restores a state must be the only action of its request")
-            }
-            if let schedule { throw invalid(schedule.pointer, "a state is restored at once") }
-            let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
-            return .init(restoring: try restoration(payload, in: node), id: id, meta: meta, sent: recorded)
+            if isAlone, let schedule { throw invalid(schedule.pointer, "a state is restored at once") }
+            return try restoration(payload, in: node, sent, id: id, isAlone: isAlone)
         }
-        if let payload, payload.members == nil, !entry.actionType.takesAnyValue {
+        if let payload, !payload.isObject, !entry.actionType.takesAnyValue {
             throw invalid(payload.pointer, "expected an object")
         }
-        let action = try decode(entry.actionType, payload, in: node)
-        if let (name, fault) = store.fault(inPlacesOf: action) {
+        let action: any Action
+        do throws(PayloadFaults) {
+            action = try entry.decode(payload)
+        } catch {
+            throw invalid(error, payload, in: node)
+        }
+        if store.access.hidesParts, let (name, fault) = store.fault(inPlacesOf: action) {
             throw invalid(JSONPointer(node.pointer.tokens + ["payload"] + name.tokens), fault)
         }
-        if isAsRecorded {
+        if members.areAsRecorded {
             let isWhole = sent.span.count == sent.bytes.count
             return .init(action, of: entry, id: id, sent: isWhole ? sent.bytes : Array(sent.bytes[sent.span]))
         }
@@ -189,6 +209,16 @@ extension Contract {
             return .init(action, of: entry, id: id, meta: meta, sent: recorded)
         }
         return try scheduled(action, schedule, id: id, sent: (recorded, sent.bytes[member.value]), by: store.access)
+    }
+
+    private func restoration(
+        _ payload: JSONNode?, in node: JSONNode, _ sent: (bytes: [UInt8], span: Range<Int>), id: String?, isAlone: Bool
+    ) throws(Problem) -> Transaction.Item {
+        guard isAlone else {
+            throw invalid(node.pointer, "an action that restores a state must be the only action of its request")
+        }
+        let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
+        return .init(restoring: try restoration(payload, in: node), id: id, meta: meta, sent: recorded)
     }
 
     private func restoration(_ payload: JSONNode?, in node: JSONNode) throws(Problem) -> Restoration {
@@ -218,19 +248,13 @@ extension Contract {
         return (recorded + [UInt8(ascii: "}")], meta)
     }
 
-    private func decode(
-        _ type: ActionType, _ payload: JSONNode?, in node: JSONNode
-    ) throws(Problem) -> any Action {
-        do throws(PayloadFaults) {
-            return try type.decode(payload: payload)
-        } catch {
-            // Without a payload, the pointers of the faults begin at the pointer of the missing payload.
-            let place = payload == nil ? node.pointer.tokens + ["payload"] : []
-            let faults = error.faults.map { (pointer: JSONPointer(place + $0.pointer.tokens), detail: $0.detail) }
-            throw Problem(
-                .unprocessableContent, "invalid-action", "\(faults[0].pointer.shown): \(faults[0].detail)",
-                parts: faults.map { Problem.Part($0.pointer.description, $0.detail) })
-        }
+    private func invalid(_ error: PayloadFaults, _ payload: JSONNode?, in node: JSONNode) -> Problem {
+        // Without a payload, the pointers of the faults begin at the pointer of the missing payload.
+        let place = payload == nil ? node.pointer.tokens + ["payload"] : []
+        let faults = error.faults.map { (pointer: JSONPointer(place + $0.pointer.tokens), detail: $0.detail) }
+        return Problem(
+            .unprocessableContent, "invalid-action", "\(faults[0].pointer.shown): \(faults[0].detail)",
+            parts: faults.map { Problem.Part($0.pointer.description, $0.detail) })
     }
 
     private static let test = "an object with \"path\" and one of \"value\", \"absent\": true and \"present\": true"

@@ -1,7 +1,27 @@
-internal import HTTPMessages
+package import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
-internal import StateStore
+package import StateStore
+
+/// The handler's memory of a head, for later requests with the same head.
+package final class RememberedHead: Sendable {
+    /// The access of the credential in the head.
+    package let access: Access
+    let options: DispatchOptions?
+
+    init(_ access: Access, _ options: DispatchOptions?) {
+        self.access = access
+        self.options = options
+    }
+
+    /// Finds the memory of the head of a request whose access has not ended by a time.
+    package static func of(_ request: Request, at time: @autoclosure () -> Timestamp) -> RememberedHead? {
+        guard let head = request.head.remembered as? RememberedHead, !head.access.hasEnded(at: time()) else {
+            return nil
+        }
+        return head
+    }
+}
 
 /// The head of a POST of actions: how the client wants its actions handled.
 extension Contract {
@@ -21,9 +41,14 @@ extension Contract {
             isOfBrowser: request[.origin] != nil)
     }
 
+    /// Reads a POST of actions with these options.
+    func dispatch(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchRequest {
+        let isConditional = request.own != nil || options.path != nil
+        return try dispatch(request.body, options, isConditional ? try conditions(request, options) : nil)
+    }
+
     /// Reads what a POST with these options asks for by fields of its own.
-    func conditions(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchConditions? {
-        guard request.own != nil || options.path != nil else { return nil }
+    func conditions(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchConditions {
         let guards = try guards(request, path: options.path, options.store)
         return DispatchConditions(
             tagGuard: guards.tag, absence: guards.absence, key: try idempotencyKey(request), trace: request.trace?.text)

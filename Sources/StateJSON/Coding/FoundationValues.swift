@@ -49,14 +49,7 @@ package enum FoundationValue: CaseIterable, Sendable {
 
 extension JSONEncodingSession {
     /// Encodes a value that has a spelling of its own.
-    @inline(__always)
-    func encodeFoundation<Value>(_ value: Value) throws -> Bool {
-        guard let kind = FoundationValue(Value.self) else { return false }
-        try encode(value, as: kind)
-        return true
-    }
-
-    private func encode(_ value: Any, as kind: FoundationValue) throws {
+    func encode(_ value: Any, as kind: FoundationValue) throws {
         let text: String? =
             switch kind {
             case .date: (value as? Date).flatMap(RFC3339.text)
@@ -68,9 +61,7 @@ extension JSONEncodingSession {
             throw EncodingError.invalidValue(
                 value, .init(codingPath: [], debugDescription: "JSON has no spelling for \(value)"))
         }
-        write { writer in
-            if kind == .decimal { writer.raw(text.utf8) } else { writer.string(text) }
-        }
+        if kind == .decimal { writer.raw(text.utf8) } else { writer.string(text) }
     }
 }
 

@@ -23,18 +23,14 @@ extension JSON {
 
 /// A value inside a parsed document.
 package struct JSONNode {
-    let document: JSONDocument
-    let index: Int
+    package let document: JSONDocument
+    package let index: Int
+
+    /// The value at an index of a document.
+    @inlinable package init(_ document: JSONDocument, _ index: Int) { (self.document, self.index) = (document, index) }
 
     /// The outermost value of a document.
-    package init(_ document: JSONDocument) {
-        self.init(document, document.root)
-    }
-
-    init(_ document: JSONDocument, _ index: Int) {
-        self.document = document
-        self.index = index
-    }
+    package init(_ document: JSONDocument) { self.init(document, document.root) }
 
     /// The bytes of the whole document.
     package var textCount: Int { document.textCount }
@@ -45,17 +41,21 @@ package struct JSONNode {
     /// This value as a tree.
     package var value: JSONValue { JSONValue.value(of: document, at: index) }
 
+    @inlinable package var isObject: Bool { document.kind(index) == UInt8(ascii: "{") }
+    @inlinable package var isArray: Bool { document.kind(index) == UInt8(ascii: "[") }
+    @inlinable package var isString: Bool { document.kind(index) == UInt8(ascii: "\"") }
+    /// Whether an array or an object has nothing in it.
+    @inlinable package var isEmpty: Bool { document.isEnd(document.firstChild(index)) }
+
     /// The content of a string; nil for another value.
-    package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
+    package var string: String? { isString ? document.string(index) : nil }
 
     /// The content of a string, valid as long as the document; nil for another value.
-    package var utf8: UnsafeBufferPointer<UInt8>? {
-        document.kind(index) == UInt8(ascii: "\"") ? document.utf8(index) : nil
-    }
+    @inlinable package var utf8: UnsafeBufferPointer<UInt8>? { isString ? document.utf8(index) : nil }
 
     /// The elements of an array; nil for another value.
     package var elements: [JSONNode]? {
-        guard document.kind(index) == UInt8(ascii: "[") else { return nil }
+        guard isArray else { return nil }
         var found: [JSONNode] = []
         var element = document.firstChild(index)
         while !document.isEnd(element) {
@@ -65,9 +65,14 @@ package struct JSONNode {
         return found
     }
 
-    /// The members of an object in the order of the text; nil for another value.
-    package var members: JSONMembers? {
-        document.kind(index) == UInt8(ascii: "{") ? JSONMembers(document, index) : nil
+    /// The members of an object in the order of the text, read one at a time; nil for another value.
+    package var members: UnfoldSequence<(key: String, value: JSONNode), Int>? {
+        guard isObject else { return nil }
+        return sequence(state: document.firstChild(index)) { [document] key in
+            guard !document.isEnd(key) else { return nil }
+            defer { key = document.after(key + 1) }
+            return (document.string(key), JSONNode(document, key + 1))
+        }
     }
 
     /// This value as compact UTF-8 JSON.
@@ -104,8 +109,9 @@ package struct JSONNode {
                 "there is no such field; the known fields are \(fieldNames(of: object, in: type).joined(separator: ", "))"
             )
         }
-        if !session.isRead, let key = members?.first(where: { _ in true })?.key {
-            throw JSONFault(.mismatch, at: pointer.appending(key), "there is no such field: no field is expected here")
+        if !session.isRead, isObject, !isEmpty {
+            let key = document.pointer(to: document.firstChild(index))
+            throw JSONFault(.mismatch, at: key, "there is no such field: no field is expected here")
         }
         return value
     }
@@ -119,65 +125,6 @@ package struct JSONNode {
         // The value has decoded before, so an error cannot come; only the notes matter.
         _ = try? JSONValueDecoder(session: session, index: index).decode(type)
         return session.asked?.fields ?? []
-    }
-}
-
-/// The members of an object in the order of the text; the iterator reads one at a time.
-package struct JSONMembers: Sequence {
-    private let document: JSONDocument
-    private let object: Int
-
-    fileprivate init(_ document: JSONDocument, _ object: Int) {
-        self.document = document
-        self.object = object
-    }
-
-    /// Whether the object has no members.
-    package var isEmpty: Bool { document.isEnd(document.firstChild(object)) }
-
-    /// Returns an iterator at the first member.
-    package func makeIterator() -> Iterator { Iterator(document: document, key: document.firstChild(object)) }
-
-    /// The first member, whose key can be compared without a string of it; nil for none.
-    package var first: JSONMember? { JSONMember(document, document.firstChild(object)) }
-
-    /// An iterator over the members.
-    package struct Iterator: IteratorProtocol {
-        fileprivate let document: JSONDocument
-        fileprivate var key: Int
-
-        /// The next member, or nil at the end.
-        package mutating func next() -> (key: String, value: JSONNode)? {
-            guard !document.isEnd(key) else { return nil }
-            defer { key = document.after(key + 1) }
-            return (document.string(key), JSONNode(document, key + 1))
-        }
-    }
-}
-
-/// A member of an object.
-package struct JSONMember {
-    private let document: JSONDocument
-    private let index: Int
-
-    fileprivate init?(_ document: JSONDocument, _ index: Int) {
-        if document.isEnd(index) { return nil }
-        (self.document, self.index) = (document, index)
-    }
-
-    /// The key without escapes, valid as long as the document.
-    package var key: UnsafeBufferPointer<UInt8> { document.utf8(index) }
-    /// The value.
-    package var value: JSONNode { JSONNode(document, index + 1) }
-    /// The member behind this one; nil for none.
-    package var next: JSONMember? { JSONMember(document, document.after(index + 1)) }
-}
-
-extension UnsafeBufferPointer<UInt8> {
-    /// Whether a text has these bytes.
-    @inline(__always)
-    package static func ~= (name: StaticString, text: UnsafeBufferPointer<UInt8>) -> Bool {
-        text.hasBytes(of: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     }
 }
 
@@ -253,7 +200,7 @@ final class JSONDecodingSession {
 
     let outermost: Int
     /// Where a container looks for the next member of that value, where it is an object.
-    @exclusivity(unchecked) private(set) var hint: Int
+    @exclusivity(unchecked) private var hint: Int
     /// The first member of that value for which the type has not asked, where it asks in their order.
     @exclusivity(unchecked) private var passed: Int
     /// Whether the type has asked for that value, and its type of coding keys if it is the only one.
@@ -261,17 +208,36 @@ final class JSONDecodingSession {
     @exclusivity(unchecked) private var keys: (any CodingKey.Type)?
 
     init(_ document: JSONDocument, _ outermost: Int) {
-        self.document = document
-        self.outermost = outermost
+        (self.document, self.outermost) = (document, outermost)
         hint = document.firstChild(outermost)
         passed = hint
     }
 
-    /// Finds a member of the outermost value.
-    func member(_ name: String) -> Int? {
-        guard let found = document.member(name, of: outermost, hint: &hint) else { return nil }
+    /// Where a container of another object than the outermost one looks for the next member.
+    ///
+    /// It is no part of the generic container: Swift would look up the metadata of its type for each object.
+    final class Hint {
+        // Only one access at a time lends it, to a search that calls no other code.
+        fileprivate var index: Int
+
+        init(_ index: Int) { self.index = index }
+    }
+
+    /// Finds a member of an object.
+    ///
+    /// - Parameter hint: the hint of the container; nil for the outermost object, whose hint the session has.
+    func member(_ name: String, of object: Int, _ hint: Hint?) -> JSONValueDecoder? {
+        if let asked, asked.object == object, !asked.fields.contains(name) { self.asked?.fields.append(name) }
+        let document = document
+        let found =
+            if let hint {
+                name.withBytes { document.member($0, of: object, hint: &hint.index) }
+            } else {
+                name.withBytes { document.member($0, of: object, hint: &self.hint) }
+            }
+        guard let found else { return nil }
         if found == passed + 1 { passed = document.after(found) }
-        return found
+        return JSONValueDecoder(session: self, index: found)
     }
 
     /// Notes the keys of an object that a type of coding keys does not know.
@@ -286,9 +252,7 @@ final class JSONDecodingSession {
         noteNow(object, keys)
     }
 
-    func endNotes() {
-        if let keys, !document.isEnd(passed) { noteNow(outermost, keys) }
-    }
+    func endNotes() { if let keys, !document.isEnd(passed) { noteNow(outermost, keys) } }
 
     private func noteNow<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
         var unknown: Set<Int> = []

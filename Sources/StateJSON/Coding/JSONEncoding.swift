@@ -1,12 +1,190 @@
+extension JSON {
+    /// Encodes a value as compact UTF-8 JSON in a stable order: fields as the type encodes them, dictionaries and sets sorted.
+    ///
+    /// Equal values have equal bytes, in every process.
+    ///
+    /// - Throws: `EncodingError` for NaN and the infinities, and for a type that writes to two of its containers alternately.
+    package static func encode(_ value: some Encodable) throws -> [UInt8] {
+        var writer = JSONWriter()
+        try write(value, to: &writer)
+        return writer.bytes
+    }
+
+    /// Appends the encoding of a value; the bytes and errors are those of ``encode(_:)``.
+    package static func write(_ value: some Encodable, to writer: inout JSONWriter) throws {
+        let session = JSONEncodingSession(taking: &writer)
+        defer { session.giveBack(&writer) }
+        try session.encode(value)
+        try session.finish()
+    }
+}
+
+/// One call to encode: the bytes so far and the open containers.
+///
+/// All containers write into one buffer. The session closes a nested container when its parent is written to again.
+final class JSONEncodingSession {
+    // exclusivity unchecked: one call to encode uses the variables, and a check takes as long as ten accesses.
+
+    @exclusivity(unchecked) var writer: JSONWriter
+    @exclusivity(unchecked) private var open: [OpenContainer] = []
+    @exclusivity(unchecked) private var nextID = 0
+    /// Where the newest value begins in the bytes.
+    @exclusivity(unchecked) private var valueStart: Int
+    @exclusivity(unchecked) private var misuse: String?
+
+    private struct OpenContainer {
+        let id: Int
+        let isObject: Bool
+        var count = 0
+        /// The offsets at which the members of a dictionary begin; the session sorts the members when it closes the container.
+        var memberStarts: [Int]?
+    }
+
+    init() { (writer, valueStart) = (JSONWriter(), 0) }
+
+    /// Encodes a value in place of what the session has encoded before.
+    func encodeAlone(_ value: some Encodable) throws {
+        writer.bytes.removeAll(keepingCapacity: true)
+        // It is not empty behind a failure.
+        if !open.isEmpty { open.removeAll(keepingCapacity: true) }
+        (valueStart, misuse) = (0, nil)
+        try encode(value)
+        try finish()
+    }
+
+    /// Takes the writer's buffer without copying; ``giveBack(_:)`` returns it.
+    init(taking other: inout JSONWriter) {
+        (writer, valueStart) = (JSONWriter(capacity: 0), other.bytes.count)
+        swap(&writer, &other)
+    }
+
+    func giveBack(_ other: inout JSONWriter) { swap(&writer, &other) }
+
+    /// The encoder of the next value.
+    var encoder: JSONValueEncoder { JSONValueEncoder(session: self, depth: open.count) }
+
+    /// Whether the newest value has encoded nothing so far; it becomes `{}` where that is all.
+    private var isValueDue: Bool { writer.bytes.count == valueStart }
+
+    func finish() throws {
+        close(to: 0)
+        if isValueDue { writer.raw("{}") }
+        if let misuse { throw EncodingError.invalidValue((), .init(codingPath: [], debugDescription: misuse)) }
+    }
+
+    func encode<Value: Encodable>(_ value: Value) throws {
+        if Value.self == [Int].self, let integers = value as? [Int] { return writer.integers(integers) }
+        if let kind = FoundationValue(Value.self) { return try encode(value, as: kind) }
+        // A collection has the size of a pointer and counts references: that spares other types the slower cast.
+        if MemoryLayout<Value>.size == MemoryLayout<Int>.size, !_isPOD(Value.self),
+            let collection = value as? any CollectionEncodable, try collection.encodeElements(in: self)
+        {
+            return
+        }
+        try value.encode(to: encoder)
+    }
+
+    func number<Number: BinaryFloatingPoint & CustomStringConvertible>(_ value: Number) throws {
+        guard writer.number(value) else {
+            throw EncodingError.invalidValue(
+                value, .init(codingPath: [], debugDescription: "JSON has no number for \(value)"))
+        }
+    }
+
+    /// Opens a container for the next value, or returns the one that the value has already opened at this depth.
+    func container(atDepth depth: Int, isObject: Bool, isSorted: Bool) -> Int {
+        if open.count > depth {
+            close(to: depth + 1)
+            if open[depth].isObject != isObject { misuse = "one value asked for two kinds of container" }
+            return open[depth].id
+        }
+        nextID += 1
+        writer.byte(isObject ? UInt8(ascii: "{") : UInt8(ascii: "["))
+        open.append(OpenContainer(id: nextID, isObject: isObject, memberStarts: isSorted ? [] : nil))
+        return nextID
+    }
+
+    /// Begins the next member or element of a container, after closing the containers inside it.
+    func beginElement(_ id: Int, depth: Int, key: String? = nil) -> JSONValueEncoder {
+        close(to: depth + 1)
+        guard open.count == depth + 1, open[depth].id == id else {
+            misuse = "a container was written to after the one around it"
+            return encoder
+        }
+        if isValueDue { writer.raw("{}") }
+        if open[depth].count > 0 { writer.byte(UInt8(ascii: ",")) }
+        open[depth].count += 1
+        open[depth].memberStarts?.append(writer.bytes.count)
+        if let key {
+            writer.string(key)
+            writer.byte(UInt8(ascii: ":"))
+        }
+        valueStart = writer.bytes.count
+        return encoder
+    }
+
+    func count(_ id: Int, depth: Int) -> Int {
+        open.count > depth && open[depth].id == id ? open[depth].count : 0
+    }
+
+    func close(to depth: Int) {
+        while open.count > depth {
+            if isValueDue { writer.raw("{}") }
+            let container = open.removeLast()
+            if let starts = container.memberStarts { sort(starts) }
+            writer.byte(container.isObject ? UInt8(ascii: "}") : UInt8(ascii: "]"))
+        }
+    }
+
+    /// Sorts the members of the dictionary at the end of the buffer by their bytes.
+    private func sort(_ starts: [Int]) {
+        guard starts.count > 1, let first = starts.first else { return }
+        let ends = starts.dropFirst().map { $0 - 1 } + [writer.bytes.count]
+        let members = zip(starts, ends).map { writer.bytes[$0..<$1] }
+        let sorted = members.sorted { $0.lexicographicallyPrecedes($1) }
+        writer.bytes.replaceSubrange(first..., with: Array(sorted.joined(separator: [UInt8(ascii: ",")])))
+    }
+}
+
+/// A collection whose order differs from process to process, which the session therefore encodes in another way than the
+/// collection itself would.
+private protocol CollectionEncodable {
+    /// Encodes the elements as an array, those of a set or a dictionary sorted by their bytes.
+    ///
+    /// - Returns: false where the collection has to encode itself; the session sorts the members of a dictionary when it closes
+    ///   the object.
+    func encodeElements(in session: JSONEncodingSession) throws -> Bool
+}
+
+extension JSONEncodingSession {
+    fileprivate func array(of elements: [[UInt8]]) {
+        let sorted = elements.sorted { $0.lexicographicallyPrecedes($1) }
+        writer.array(sorted) { $1.raw($0) }
+    }
+}
+
+extension Set: CollectionEncodable where Element: Encodable {
+    fileprivate func encodeElements(in session: JSONEncodingSession) throws -> Bool {
+        session.array(of: try map { try JSON.encode($0) })
+        return true
+    }
+}
+
+extension Dictionary: CollectionEncodable where Key: Encodable, Value: Encodable {
+    fileprivate func encodeElements(in session: JSONEncodingSession) throws -> Bool {
+        if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type {
+            return false
+        }
+        // The standard library encodes a dictionary with other keys as an array of alternating keys and values.
+        session.array(of: try map { try JSON.encode($0) + [UInt8(ascii: ",")] + JSON.encode($1) })
+        return true
+    }
+}
+
 /// The encoder of the next value in a session, which is also its single-value container.
 struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     let session: JSONEncodingSession
-    private let depth: Int
-
-    init(_ session: JSONEncodingSession) {
-        self.session = session
-        depth = session.depth
-    }
+    let depth: Int
 
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
@@ -14,11 +192,7 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         let isDictionary = ObjectIdentifier(type) == DictionaryKeyProbe.keyType
         let id = session.container(atDepth: depth, isObject: true, isSorted: isDictionary)
-        return keyed(id)
-    }
-
-    private func keyed<Key: CodingKey>(_ id: Int) -> KeyedEncodingContainer<Key> {
-        KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
+        return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {
@@ -28,21 +202,21 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
 
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-    func encodeNil() { session.write { $0.raw("null") } }
-    func encode(_ value: Bool) { session.write { $0.bool(value) } }
-    func encode(_ value: String) { session.write { $0.string(value) } }
+    func encodeNil() { session.writer.raw("null") }
+    func encode(_ value: Bool) { session.writer.bool(value) }
+    func encode(_ value: String) { session.writer.string(value) }
     func encode(_ value: Double) throws { try session.number(value) }
     func encode(_ value: Float) throws { try session.number(value) }
-    func encode(_ value: Int) { session.write { $0.integer(value) } }
-    func encode(_ value: Int8) { session.write { $0.integer(value) } }
-    func encode(_ value: Int16) { session.write { $0.integer(value) } }
-    func encode(_ value: Int32) { session.write { $0.integer(value) } }
-    func encode(_ value: Int64) { session.write { $0.integer(value) } }
-    func encode(_ value: UInt) { session.write { $0.integer(value) } }
-    func encode(_ value: UInt8) { session.write { $0.integer(value) } }
-    func encode(_ value: UInt16) { session.write { $0.integer(value) } }
-    func encode(_ value: UInt32) { session.write { $0.integer(value) } }
-    func encode(_ value: UInt64) { session.write { $0.integer(value) } }
+    func encode(_ value: Int) { session.writer.integer(value) }
+    func encode(_ value: Int8) { session.writer.integer(value) }
+    func encode(_ value: Int16) { session.writer.integer(value) }
+    func encode(_ value: Int32) { session.writer.integer(value) }
+    func encode(_ value: Int64) { session.writer.integer(value) }
+    func encode(_ value: UInt) { session.writer.integer(value) }
+    func encode(_ value: UInt8) { session.writer.integer(value) }
+    func encode(_ value: UInt16) { session.writer.integer(value) }
+    func encode(_ value: UInt32) { session.writer.integer(value) }
+    func encode(_ value: UInt64) { session.writer.integer(value) }
     func encode(_ value: some Encodable) throws { try session.encode(value) }
 }
 
@@ -68,24 +242,11 @@ private enum DictionaryKeyProbe {
         var userInfo: [CodingUserInfoKey: Any] { [:] }
         func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
             found.keyType = ObjectIdentifier(type)
-            var writer = JSONWriter()
-            return JSONValueEncoder(JSONEncodingSession(taking: &writer)).plainContainer()
+            // The encoder's own container would ask the probe for the key type.
+            return JSONSuperEncoder(session: JSONEncodingSession(), depth: 0).container(keyedBy: type)
         }
-        func unkeyedContainer() -> any UnkeyedEncodingContainer {
-            var writer = JSONWriter()
-            return JSONValueEncoder(JSONEncodingSession(taking: &writer)).unkeyedContainer()
-        }
-        func singleValueContainer() -> any SingleValueEncodingContainer {
-            var writer = JSONWriter()
-            return JSONValueEncoder(JSONEncodingSession(taking: &writer))
-        }
-    }
-}
-
-extension JSONValueEncoder {
-    /// A keyed container that does not ask the probe for the dictionary's key type, for use by the probe.
-    fileprivate func plainContainer<Key: CodingKey>() -> KeyedEncodingContainer<Key> {
-        keyed(session.container(atDepth: depth, isObject: true, isSorted: false))
+        func unkeyedContainer() -> any UnkeyedEncodingContainer { JSONEncodingSession().encoder.unkeyedContainer() }
+        func singleValueContainer() -> any SingleValueEncodingContainer { JSONEncodingSession().encoder }
     }
 }
 
@@ -97,10 +258,7 @@ private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol
     var codingPath: [any CodingKey] { [] }
 
     @inline(__always)
-    private func begin(_ key: Key) -> JSONValueEncoder {
-        session.beginElement(id, depth: depth, key: key.stringValue)
-        return JSONValueEncoder(session)
-    }
+    private func begin(_ key: Key) -> JSONValueEncoder { session.beginElement(id, depth: depth, key: key.stringValue) }
 
     func encodeNil(forKey key: Key) { begin(key).encodeNil() }
     func encode(_ value: Bool, forKey key: Key) { begin(key).encode(value) }
@@ -150,7 +308,7 @@ private struct JSONSuperEncoder: Encoder {
         return JSONUnkeyedEncoding(session: session, id: id, depth: depth)
     }
 
-    func singleValueContainer() -> any SingleValueEncodingContainer { JSONValueEncoder(session) }
+    func singleValueContainer() -> any SingleValueEncodingContainer { session.encoder }
 }
 
 private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
@@ -161,10 +319,7 @@ private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
     var codingPath: [any CodingKey] { [] }
     var count: Int { session.count(id, depth: depth) }
 
-    private func begin() -> JSONValueEncoder {
-        session.beginElement(id, depth: depth)
-        return JSONValueEncoder(session)
-    }
+    private func begin() -> JSONValueEncoder { session.beginElement(id, depth: depth) }
 
     func encodeNil() { begin().encodeNil() }
     func encode(_ value: Bool) { begin().encode(value) }

@@ -12,9 +12,7 @@ package struct ContentHash: Hashable, Sendable {
     /// Hashes bytes.
     ///
     /// O(n), about 10 GB a second.
-    package init(_ bytes: [UInt8]) {
-        self = bytes.withUnsafeBytes { ContentHash($0) }
-    }
+    package init(_ bytes: [UInt8]) { self = bytes.withUnsafeBytes { ContentHash($0) } }
 
     /// Hashes bytes; O(n).
     package init(_ bytes: UnsafeRawBufferPointer) {

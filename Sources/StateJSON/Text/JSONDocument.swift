@@ -1,4 +1,5 @@
 internal import CSimdjson
+internal import Synchronization
 
 /// A parsed JSON text.
 ///
@@ -6,12 +7,28 @@ internal import CSimdjson
 /// hold. A whole number beyond 64 bits is read as a floating-point number, as JavaScript reads it. One thread at a time
 /// may use a document.
 package final class JSONDocument {
-    private let parser: JSONParserPool.Parser
+    private let parser: Parser
     @usableFromInline let tape: UnsafePointer<UInt64>
     @usableFromInline let strings: UnsafePointer<UInt8>
     private let bytes: [UInt8]
     /// Where the numbers that are doubles lie in the text, by their indices; nil until the first question.
     private var doubles: [Int: Range<Int>]?
+
+    /// A simdjson parser.
+    ///
+    /// `@unchecked Sendable`: a parser is either idle, guarded by the mutex, or owned by exactly one document.
+    private struct Parser: @unchecked Sendable {
+        let handle: OpaquePointer
+    }
+
+    /// The idle parsers: to make a parser costs more than to parse an action.
+    private static let idle = Mutex<[Parser]>([])
+    private static let idleMax = 16
+    /// The longest text after which a parser is kept: it keeps some ten times the bytes of the longest one for ever.
+    private static let keptBytesMax = 1 << 20
+    /// The depth that simdjson takes: above any configured limit, which then is the one that is reported, and small enough
+    /// for the recursion of `check`.
+    private static let parserDepthMax = 1024
 
     /// Parses a whole JSON text.
     ///
@@ -20,7 +37,11 @@ package final class JSONDocument {
     /// - Throws: ``JSONFault`` of kind `malformed`, `numberOutOfRange`, `duplicateKey` or `tooDeep`.
     package convenience init(_ bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
         try self.init(encoded: bytes, depthMax: depthMax)
-        try check(depthMax: depthMax)
+        guard let fault = check(root, depth: 1, depthMax: depthMax) else { return }
+        let isDeep = fault.kind == .tooDeep
+        throw JSONFault(
+            fault.kind, at: pointer(to: fault.index),
+            isDeep ? "nested deeper than \(depthMax) levels" : "the key occurs twice in its object")
     }
 
     /// Parses JSON that this program has encoded: it has no key twice, and may be nested as deep as it is.
@@ -28,27 +49,34 @@ package final class JSONDocument {
     /// - Parameter depthMax: the depth that a fault names.
     /// - Throws: ``JSONFault`` of any kind but `duplicateKey`.
     package init(encoded bytes: [UInt8], depthMax: Int = .max) throws(JSONFault) {
-        let parser = JSONParserPool.take()
-        var status = bytes.withUnsafeBufferPointer { storekeeper_json_parse(parser.handle, $0.baseAddress, $0.count) }
+        let handle = Self.idle.withLock { $0.popLast() }?.handle ?? storekeeper_json_parser_create(Self.parserDepthMax)
+        guard let handle else { preconditionFailure("no memory for a JSON parser") }
+        var status = storekeeper_json_parse(handle, bytes, bytes.count)
         if status == STOREKEEPER_JSON_NUMBER_OUT_OF_RANGE || status == STOREKEEPER_JSON_MALFORMED,
             let widened = WideNumbers.asFloatingPoint(bytes)
         {
-            status = widened.withUnsafeBufferPointer { storekeeper_json_parse(parser.handle, $0.baseAddress, $0.count) }
+            status = storekeeper_json_parse(handle, widened, widened.count)
         }
-        guard status == STOREKEEPER_JSON_OK, let tape = storekeeper_json_tape(parser.handle),
-            let strings = storekeeper_json_strings(parser.handle)
+        guard status == STOREKEEPER_JSON_OK, let tape = storekeeper_json_tape(handle),
+            let strings = storekeeper_json_strings(handle)
         else {
-            JSONParserPool.giveBack(parser, after: bytes.count)
+            Self.giveBack(Parser(handle: handle), after: bytes.count)
             throw JSONFault(status, bytes, depthMax: depthMax)
         }
-        self.bytes = bytes
-        self.parser = parser
-        self.tape = tape
-        self.strings = strings
+        (self.bytes, parser) = (bytes, Parser(handle: handle))
+        (self.tape, self.strings) = (tape, strings)
     }
 
-    deinit {
-        JSONParserPool.giveBack(parser, after: bytes.count)
+    deinit { Self.giveBack(parser, after: bytes.count) }
+
+    /// - Parameter bytesCount: the length of the text that it has parsed.
+    private static func giveBack(_ parser: Parser, after bytesCount: Int) {
+        let isKept = idle.withLock { idle in
+            guard idle.count < idleMax, bytesCount <= keptBytesMax else { return false }
+            idle.append(parser)
+            return true
+        }
+        if !isKept { storekeeper_json_parser_destroy(parser.handle) }
     }
 
     /// The outermost value.
@@ -56,14 +84,10 @@ package final class JSONDocument {
 
     /// The kind of a value, as a letter of simdjson's tape: `{ [ " l u d t f n`.
     @inlinable @inline(__always)
-    package func kind(_ index: Int) -> UInt8 {
-        UInt8(truncatingIfNeeded: tape[index] >> 56)
-    }
+    package func kind(_ index: Int) -> UInt8 { UInt8(truncatingIfNeeded: tape[index] >> 56) }
 
     @inlinable @inline(__always)
-    func payload(_ index: Int) -> UInt64 {
-        tape[index] & 0x00FF_FFFF_FFFF_FFFF
-    }
+    func payload(_ index: Int) -> UInt64 { tape[index] & 0x00FF_FFFF_FFFF_FFFF }
 
     var textCount: Int { bytes.count }
 
@@ -78,9 +102,7 @@ package final class JSONDocument {
     }
 
     /// The bits of a number.
-    @inlinable package func bits(_ index: Int) -> UInt64 {
-        tape[index + 1]
-    }
+    @inlinable package func bits(_ index: Int) -> UInt64 { tape[index + 1] }
 
     /// The content of a string or a key, without escapes; valid as long as the document.
     @inlinable @inline(__always)
@@ -91,45 +113,35 @@ package final class JSONDocument {
     }
 
     /// The content of a string or a key.
-    package func string(_ index: Int) -> String {
-        String(decoding: utf8(index), as: UTF8.self)
-    }
+    package func string(_ index: Int) -> String { String(decoding: utf8(index), as: UTF8.self) }
 
     /// The first child of a container: an array's first element, or an object's first key.
-    @inlinable package func firstChild(_ container: Int) -> Int {
-        container + 1
-    }
+    @inlinable package func firstChild(_ container: Int) -> Int { container + 1 }
 
     /// Whether an index is that of the end of its container.
     @inlinable @inline(__always)
-    package func isEnd(_ index: Int) -> Bool {
-        let kind = kind(index)
-        return kind == UInt8(ascii: "}") || kind == UInt8(ascii: "]")
-    }
+    package func isEnd(_ index: Int) -> Bool { kind(index) == UInt8(ascii: "}") || kind(index) == UInt8(ascii: "]") }
 
     /// The value of a member, or nil when the object has no such key.
     ///
     /// - Parameter hint: the index of the key to begin the search with; set to the key behind the member found.
-    func member(_ key: String, of object: Int, hint: inout Int) -> Int? {
-        key.withBytes { wanted in
-            let start = hint
-            var index = start
-            repeat {
-                if isEnd(index) {
-                    index = firstChild(object)
-                    if isEnd(index) { return nil }
-                    if index == start { break }
-                }
-                let found = utf8(index)
-                let value = index + 1
-                if found.hasBytes(of: wanted) {
-                    hint = after(value)
-                    return value
-                }
-                index = after(value)
-            } while index != start
-            return nil
-        }
+    func member(_ key: UnsafeBufferPointer<UInt8>, of object: Int, hint: inout Int) -> Int? {
+        let start = hint
+        var index = start
+        repeat {
+            if isEnd(index) {
+                index = firstChild(object)
+                if isEnd(index) { return nil }
+                if index == start { break }
+            }
+            let value = index + 1
+            if utf8(index).hasBytes(of: key) {
+                hint = after(value)
+                return value
+            }
+            index = after(value)
+        } while index != start
+        return nil
     }
 
     /// Writes the value at an index as compact JSON.
@@ -233,6 +245,49 @@ package final class JSONDocument {
             if isEnd(child) { break }
         }
         return JSONPointer(tokens)
+    }
+}
+
+extension JSONDocument {
+    /// The first container nested above the limit, or key that is twice in an object, in a value; nil without one.
+    private func check(_ value: Int, depth: Int, depthMax: Int) -> (kind: JSONFault.Kind, index: Int)? {
+        let isObject = kind(value) == UInt8(ascii: "{")
+        guard isObject || kind(value) == UInt8(ascii: "[") else { return nil }
+        guard depth <= depthMax else { return (.tooDeep, value) }
+        var child = firstChild(value)
+        var count = 0
+        while !isEnd(child) {
+            count += 1
+            if isObject { child += 1 }
+            if let fault = check(child, depth: depth + 1, depthMax: depthMax) { return fault }
+            child = after(child)
+        }
+        guard isObject, count > 1 else { return nil }
+        return duplicateKey(value, count: count).map { (.duplicateKey, $0) }
+    }
+
+    /// The index of the second of two equal keys, or nil.
+    private func duplicateKey(_ object: Int, count: Int) -> Int? {
+        if count > 12 {
+            var seen = Set<[UInt8]>(minimumCapacity: count)
+            var key = firstChild(object)
+            while !isEnd(key) {
+                guard seen.insert(Array(utf8(key))).inserted else { return key }
+                key = after(key + 1)
+            }
+            return nil
+        }
+        var key = firstChild(object)
+        while !isEnd(key) {
+            let name = utf8(key)
+            var other = after(key + 1)
+            while !isEnd(other) {
+                if name.hasBytes(of: utf8(other)) { return other }
+                other = after(other + 1)
+            }
+            key = after(key + 1)
+        }
+        return nil
     }
 }
 

@@ -49,21 +49,15 @@ package struct JSONText {
     /// Whether a span of these bytes and a span of others hold equal bytes.
     @inline(__always)
     func matches(_ span: Span, _ other: JSONText, _ otherSpan: Span) -> Bool {
-        guard span.count == otherSpan.count else { return false }
-        guard let left = bytes.baseAddress, let right = other.bytes.baseAddress else { return span.isEmpty }
-        return memcmp(left + span.lowerBound, right + otherSpan.lowerBound, span.count) == 0
+        span.count == otherSpan.count && slice(span).hasBytes(of: other.slice(otherSpan))
     }
 
     @inline(__always)
-    func slice(_ span: Span) -> UnsafeBufferPointer<UInt8> {
-        UnsafeBufferPointer(rebasing: bytes[span])
-    }
+    func slice(_ span: Span) -> UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(rebasing: bytes[span]) }
 
     /// The first byte of a value, which tells its kind.
     @inline(__always)
-    func kind(_ span: Span) -> UInt8 {
-        bytes[span.lowerBound]
-    }
+    func kind(_ span: Span) -> UInt8 { bytes[span.lowerBound] }
 
     private func endOfString(_ start: Int) -> Int {
         var index = start + 1
@@ -256,5 +250,107 @@ extension JSONText {
             index += 2
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension JSONText {
+    /// The next number in a JSON text at an offset or behind it, outside strings, or nil.
+    static func nextNumber(in bytes: [UInt8], from start: Int) -> Range<Int>? {
+        var index = start
+        while index < bytes.count {
+            switch bytes[index] {
+            case UInt8(ascii: "\""): index = endOfString(index, in: bytes)
+            case UInt8(ascii: "-"), 0x30...0x39:
+                let end = bytes[index...].firstIndex { !isOfNumber($0) } ?? bytes.count
+                return index..<end
+            default: index += 1
+            }
+        }
+        return nil
+    }
+
+    private static func isOfNumber(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "e"), UInt8(ascii: "E"):
+            true
+        default: false
+        }
+    }
+
+    /// The index behind the string that begins at an index of a JSON text.
+    private static func endOfString(_ start: Int, in bytes: [UInt8]) -> Int {
+        var index = start + 1
+        while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
+            index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
+        }
+        return index + 1
+    }
+
+    /// The same JSON without the white space between its parts; strings and numbers keep their spelling.
+    ///
+    /// O(n); a text without white space is not copied.
+    package static func minified(_ bytes: [UInt8]) -> [UInt8] {
+        // Programs send none, not even in strings; the least of many bytes is found sixteen at a time.
+        guard let least = bytes.min(), least <= 0x20 else { return bytes }
+        var (result, kept, index) = ([UInt8](), 0, 0)
+        while index < bytes.count {
+            switch bytes[index] {
+            case UInt8(ascii: "\""): index = endOfString(index, in: bytes)
+            case 0x20, 0x09, 0x0A, 0x0D:
+                result += bytes[kept..<index]
+                index += 1
+                kept = index
+            default: index += 1
+            }
+        }
+        return kept == 0 ? bytes : result + bytes[kept...]
+    }
+
+    /// Where the elements of an array lie in its minified text.
+    package static func elements(of bytes: [UInt8]) -> [Range<Int>] {
+        bytes.withUnsafeBufferPointer { JSONText($0).elements(0..<bytes.count) }
+    }
+
+    /// The members of an object in a minified text: the key without its escapes, where the member lies, and where its value
+    /// does.
+    package static func members(
+        of bytes: [UInt8], in span: Range<Int>
+    ) -> [(key: String, span: Range<Int>, value: Range<Int>)] {
+        bytes.withUnsafeBufferPointer { buffer in
+            let text = JSONText(buffer)
+            return text.members(span).map {
+                (text.string($0.key), $0.key.lowerBound - 1..<$0.value.upperBound, $0.value)
+            }
+        }
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// Whether both buffers have the same bytes: the C library compares many at once, `elementsEqual` one after the other.
+    package func hasBytes(of other: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard count == other.count else { return false }
+        guard let start = baseAddress, let otherStart = other.baseAddress else { return true }
+        return memcmp(start, otherStart, count) == 0
+    }
+
+    /// Whether one of the bytes is this one; as the comparison, it looks at many at once.
+    package func has(_ byte: UInt8) -> Bool {
+        guard let start = baseAddress else { return false }
+        return memchr(start, CInt(byte), count) != nil
+    }
+
+    /// Whether a text has these bytes.
+    @inline(__always)
+    package static func ~= (name: StaticString, text: UnsafeBufferPointer<UInt8>) -> Bool {
+        text.hasBytes(of: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    }
+}
+
+extension String {
+    /// Calls a function with the UTF-8 bytes, which a string of Swift's own nearly always lends without a copy.
+    @inlinable @inline(__always)
+    package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+        if let result = try utf8.withContiguousStorageIfAvailable(body) { return result }
+        return try Array(utf8).withUnsafeBufferPointer(body)
     }
 }

@@ -18,25 +18,17 @@ package struct JSONWriter {
     }
 
     /// Appends JSON bytes that are already well formed.
-    package mutating func raw(_ more: UnsafeBufferPointer<UInt8>) {
-        bytes.append(contentsOf: more)
-    }
+    package mutating func raw(_ more: UnsafeBufferPointer<UInt8>) { bytes.append(contentsOf: more) }
 
     /// Appends JSON bytes that are already well formed.
-    package mutating func raw(_ more: [UInt8]) {
-        bytes.append(contentsOf: more)
-    }
+    package mutating func raw(_ more: [UInt8]) { bytes.append(contentsOf: more) }
 
     /// Appends JSON bytes that are already well formed.
-    package mutating func raw(_ more: some Collection<UInt8>) {
-        bytes.append(contentsOf: more)
-    }
+    package mutating func raw(_ more: some Collection<UInt8>) { bytes.append(contentsOf: more) }
 
     /// Appends one byte of punctuation.
     @inline(__always)
-    package mutating func byte(_ byte: UInt8) {
-        bytes.append(byte)
-    }
+    package mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 
     /// Appends `true` or `false`.
     package mutating func bool(_ value: Bool) {
@@ -46,26 +38,19 @@ package struct JSONWriter {
     /// Appends a whole number.
     package mutating func integer(_ value: some FixedWidthInteger) {
         if value < 0 { byte(UInt8(ascii: "-")) }
-        digits(of: UInt64(value.magnitude))
-    }
-
-    /// Appends a whole number that is not negative.
-    package mutating func digits(of value: UInt64) {
-        var rest = value
-        if rest < 10 {
-            byte(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest))
-            return
-        }
-        // Twenty digits hold the largest UInt64.
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-            var start = 20
-            while rest > 0 {
-                let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
-                start -= 1
-                digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: remainder)
-                rest = quotient
-            }
-            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: UnsafeBufferPointer(digits)[start..<20]))
+        var rest = UInt64(value.magnitude)
+        var end = bytes.count
+        repeat {
+            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
+            byte(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: remainder))
+            rest = quotient
+        } while rest > 0
+        // The last digit came first.
+        var start = end
+        end = bytes.count - 1
+        while start < end {
+            bytes.swapAt(start, end)
+            (start, end) = (start + 1, end - 1)
         }
     }
 
@@ -117,9 +102,7 @@ package struct JSONWriter {
     }
 
     /// Appends a quoted string, with the escapes that RFC 8259 requires.
-    package mutating func string(_ value: String) {
-        value.withBytes { string($0) }
-    }
+    package mutating func string(_ value: String) { value.withBytes { string($0) } }
 
     /// Appends a quoted string of valid UTF-8 bytes.
     package mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {

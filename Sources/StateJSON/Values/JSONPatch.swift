@@ -14,13 +14,12 @@ package struct JSONPatch: Sendable {
     private var place: [UInt8] = []
     /// How many bytes of compact JSON the value has more behind the patch; negative where it has fewer.
     package private(set) var growth = 0
-    /// The length of ``place`` at each level above.
-    private var lengths: [Int] = []
-    /// How many children of the object or the array that is being compared may still differ.
+    /// How many children of the object or the array that ``compareChildren(_:_:_:)`` compares may still differ.
     private var differencesLeft = 0
 
-    /// The known encodings of parts of the old value; a comparison replaces them by those of the new value.
-    private var texts = KnownTexts()
+    /// The known encodings of parts of the old value, each with the current pointer of its comparison, which replaces it by
+    /// that of the new value; a state has few parts that are encoded as one value.
+    private var texts: [(place: [UInt8], text: [UInt8])] = []
     /// The encoder of the new values, with its memory; nil before the first.
     ///
     /// unsafe: a copy of the patch makes its own before it encodes.
@@ -31,10 +30,9 @@ package struct JSONPatch: Sendable {
 
     /// Makes this patch one that changes nothing, of a value of which nothing is known, and keeps its memory.
     package mutating func begin() {
-        texts = KnownTexts()
+        texts = []
         // A comparison that has thrown may have left a part of a pointer.
         place.removeAll(keepingCapacity: true)
-        lengths.removeAll(keepingCapacity: true)
         beginNext()
     }
 
@@ -74,15 +72,11 @@ package struct JSONPatch: Sendable {
     ///
     /// - Parameter path: the rest of the pointer, as the content of a JSON string.
     @inline(__always)
-    package mutating func enter(_ path: [UInt8]) {
-        place.append(contentsOf: path)
-    }
+    package mutating func enter(_ path: [UInt8]) { place.append(contentsOf: path) }
 
     /// Goes back from the place of ``enter(_:)``.
     @inline(__always)
-    package mutating func leave(_ path: [UInt8]) {
-        place.removeLast(path.count)
-    }
+    package mutating func leave(_ path: [UInt8]) { place.removeLast(path.count) }
 
     /// A token as ``enter(_:)`` takes it.
     package static func path(_ token: String) -> [UInt8] {
@@ -91,15 +85,103 @@ package struct JSONPatch: Sendable {
         return patch.place
     }
 
-    /// Runs a comparison of a member or an element of the value at the current pointer.
-    package mutating func descend<Failure: Error>(
-        _ token: String, _ compare: (inout JSONPatch) throws(Failure) -> Void
-    ) throws(Failure) {
-        push(token)
-        defer { pop() }
-        try compare(&self)
+    /// Adds the operation that replaces the value at the current pointer, which had `count` bytes.
+    package mutating func replace(_ count: Int, with value: some Collection<UInt8>) {
+        append("replace", value)
+        growth += value.count - count
+        noteChange()
     }
 
+    /// Adds the operation that adds a member to the object at the current pointer.
+    package mutating func add(member token: String, value: some Collection<UInt8>) {
+        let length = place.count
+        push(token)
+        append("add", value)
+        // The member has quotes, a colon and a comma besides the key, and the pointer a solidus.
+        growth += value.count + place.count - length + 3
+        noteChange()
+        pop(to: length)
+    }
+
+    /// Adds the operation that removes a member, whose value had `count` bytes, from the object at the current pointer.
+    package mutating func remove(member token: String, _ count: Int) {
+        let length = place.count
+        push(token)
+        append("remove", nil as [UInt8]?)
+        growth -= count + place.count - length + 3
+        noteChange()
+        pop(to: length)
+    }
+
+    /// Adds the operation that inserts an element before the one at `index` into the array at the current pointer.
+    package mutating func insert(at index: Int, value: some Collection<UInt8>) {
+        descend(String(index)) { $0.append("add", value) }
+        growth += value.count + 1
+        noteArray()
+    }
+
+    /// Adds the operation that removes an element, which had `count` bytes, from the array at the current pointer.
+    package mutating func remove(at index: Int, _ count: Int) {
+        descend(String(index)) { $0.append("remove", nil as [UInt8]?) }
+        growth -= count + 1
+        noteArray()
+    }
+
+    /// Appends an operation at the current pointer.
+    private mutating func append(_ operation: StaticString, _ value: (some Collection<UInt8>)?) {
+        if operations.count > 1 { operations.append(UInt8(ascii: ",")) }
+        operations.append(contentsOf: #"{"op":""#.utf8)
+        operations.append(
+            contentsOf: UnsafeBufferPointer(start: operation.utf8Start, count: operation.utf8CodeUnitCount))
+        operations.append(contentsOf: #"","path":""#.utf8)
+        operations.append(contentsOf: place)
+        operations.append(UInt8(ascii: "\""))
+        if let value {
+            operations.append(contentsOf: #","value":"#.utf8)
+            operations.append(contentsOf: value)
+        }
+        operations.append(UInt8(ascii: "}"))
+    }
+
+    private mutating func noteChange() {
+        if changesCount >= places.count || places[changesCount].spelling != place {
+            let spelling = place.withUnsafeBufferPointer { JSONText($0).string(0..<$0.count) }
+            guard let pointer = JSONPointer(text: spelling) else { preconditionFailure("a place is not a pointer") }
+            places.replaceSubrange(changesCount..., with: CollectionOfOne((spelling: place, pointer: pointer)))
+            if pointers.count > changesCount { pointers.removeLast(pointers.count - changesCount) }
+        }
+        changesCount += 1
+    }
+
+    /// Adds the current pointer to the changed ones, where it is not the last of them.
+    private mutating func noteArray() {
+        if changesCount == 0 || places[changesCount - 1].spelling != place { noteChange() }
+    }
+
+    private mutating func push(_ token: String) {
+        var writer = JSONWriter(capacity: token.utf8.count + 4)
+        writer.string(token)
+        writer.bytes.withUnsafeBufferPointer { push(key: UnsafeBufferPointer(rebasing: $0.dropFirst().dropLast())) }
+    }
+
+    /// Extends the current pointer by a token that is the key of compact JSON, without the quotes.
+    ///
+    /// The key has its escapes for JSON already, and those of RFC 6901 are of other bytes.
+    private mutating func push(key: UnsafeBufferPointer<UInt8>) {
+        place.append(UInt8(ascii: "/"))
+        for byte in key {
+            switch byte {
+            case UInt8(ascii: "~"): place.append(contentsOf: "~0".utf8)
+            case UInt8(ascii: "/"): place.append(contentsOf: "~1".utf8)
+            default: place.append(byte)
+            }
+        }
+    }
+
+    private mutating func pop(to length: Int) { place.removeLast(place.count - length) }
+}
+
+extension JSONPatch {
     /// How many children of one object or array a patch changes one by one; above it, the patch replaces the whole.
     ///
     /// A whole value is replaced for a difference in each thousand bytes at least: few changes of a client make no patch as
@@ -121,14 +203,13 @@ package struct JSONPatch: Sendable {
     package mutating func compareChildren<Value: Collection<UInt8>>(
         _ count: Int, _ new: () -> Value, _ compare: (inout JSONPatch) throws(ManyDifferences) -> Void
     ) {
-        let before = (operations.count, changesCount, growth, differencesLeft)
+        let (before, differencesLeftBefore) = (mark, differencesLeft)
         differencesLeft = Self.differencesMax(of: count)
-        defer { differencesLeft = before.3 }
+        defer { differencesLeft = differencesLeftBefore }
         do throws(ManyDifferences) {
             try compare(&self)
         } catch {
-            operations.removeLast(operations.count - before.0)
-            (changesCount, growth) = (before.1, before.2)
+            goBack(to: before)
             replace(count, with: new())
         }
     }
@@ -142,136 +223,36 @@ package struct JSONPatch: Sendable {
         differencesLeft -= 1
     }
 
-    /// Runs a comparison of a member of the object at the current pointer.
-    private mutating func descend(_ text: JSONText, _ key: JSONText.Span, _ compare: (inout JSONPatch) -> Void) {
-        let bytes = text.slice(key)
-        if Self.isPlain(bytes) { push(plain: bytes) } else { push(text.string(key)) }
-        compare(&self)
-        pop()
+    /// Runs a comparison of a member or an element of the value at the current pointer.
+    package mutating func descend<Failure: Error>(
+        _ token: String, _ compare: (inout JSONPatch) throws(Failure) -> Void
+    ) throws(Failure) {
+        let length = place.count
+        push(token)
+        defer { pop(to: length) }
+        try compare(&self)
     }
 
-    private mutating func noteChange() {
-        if changesCount >= places.count || places[changesCount].spelling != place {
-            let spelling = place.withUnsafeBufferPointer { JSONText($0).string(0..<$0.count) }
-            guard let pointer = JSONPointer(text: spelling) else { preconditionFailure("a place is not a pointer") }
-            places.replaceSubrange(changesCount..., with: CollectionOfOne((spelling: place, pointer: pointer)))
-            if pointers.count > changesCount { pointers.removeLast(pointers.count - changesCount) }
-        }
-        changesCount += 1
-    }
+    private typealias Mark = (operationsCount: Int, changesCount: Int, growth: Int)
 
-    /// Whether a token, or a key in JSON, is the same in a pointer inside a JSON string, as most names are.
-    private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-        for byte in bytes where byte < 0x20 || byte == 0x22 || byte == 0x2F || byte == 0x5C || byte == 0x7E {
-            return false
-        }
-        return true
-    }
+    private var mark: Mark { (operations.count, changesCount, growth) }
 
-    private mutating func push(_ token: String) {
-        let isPlain = token.withBytes { utf8 in
-            guard Self.isPlain(utf8) else { return false }
-            push(plain: utf8)
-            return true
-        }
-        guard !isPlain else { return }
-        // A token is escaped twice: for RFC 6901, then for the JSON string that holds the pointer.
-        var writer = JSONWriter(capacity: token.utf8.count + 4)
-        writer.string(JSONPointer([token]).description)
-        // Without the quotes, and without the first solidus, which is there already.
-        writer.bytes.withUnsafeBufferPointer { push(plain: UnsafeBufferPointer(rebasing: $0.dropFirst(2).dropLast())) }
-    }
-
-    private mutating func push(plain bytes: UnsafeBufferPointer<UInt8>) {
-        lengths.append(place.count)
-        place.append(UInt8(ascii: "/"))
-        place.append(contentsOf: bytes)
-    }
-
-    private mutating func pop() {
-        place.removeLast(place.count - lengths.removeLast())
-    }
-
-    private mutating func begin(_ head: StaticString) {
-        if operations.count > 1 { operations.append(UInt8(ascii: ",")) }
-        operations.append(contentsOf: UnsafeBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))
-        operations.append(contentsOf: place)
-        operations.append(UInt8(ascii: "\""))
-    }
-
-    private mutating func end(value: some Collection<UInt8>) {
-        operations.append(contentsOf: #","value":"#.utf8)
-        operations.append(contentsOf: value)
-        operations.append(UInt8(ascii: "}"))
-    }
-
-    /// Adds the operation that replaces the value at the current pointer, which had `count` bytes.
-    package mutating func replace(_ count: Int, with value: some Collection<UInt8>) {
-        begin("{\"op\":\"replace\",\"path\":\"")
-        end(value: value)
-        growth += value.count - count
-        noteChange()
-    }
-
-    /// Adds the operation that adds a member to the object at the current pointer.
-    package mutating func add(member key: String, value: some Collection<UInt8>) {
-        push(key)
-        begin("{\"op\":\"add\",\"path\":\"")
-        end(value: value)
-        growth += value.count + memberBytesCount
-        noteChange()
-        pop()
-    }
-
-    /// Adds the operation that removes a member, whose value had `count` bytes, from the object at the current pointer.
-    package mutating func remove(member key: String, _ count: Int) {
-        push(key)
-        begin("{\"op\":\"remove\",\"path\":\"")
-        operations.append(UInt8(ascii: "}"))
-        growth -= count + memberBytesCount
-        noteChange()
-        pop()
-    }
-
-    /// The bytes of a member at the current pointer without its value: the key, its quotes, a colon and a comma.
-    private var memberBytesCount: Int { place.count - (lengths.last ?? 0) + 3 }
-
-    /// Adds the operation that inserts an element before the one at `index` into the array at the current pointer.
-    package mutating func insert(at index: Int, value: some Collection<UInt8>) {
-        push(String(index))
-        begin("{\"op\":\"add\",\"path\":\"")
-        end(value: value)
-        growth += value.count + 1
-        pop()
-        noteArray()
-    }
-
-    /// Adds the operation that removes an element, which had `count` bytes, from the array at the current pointer.
-    package mutating func remove(at index: Int, _ count: Int) {
-        push(String(index))
-        begin("{\"op\":\"remove\",\"path\":\"")
-        operations.append(UInt8(ascii: "}"))
-        growth -= count + 1
-        pop()
-        noteArray()
-    }
-
-    /// Adds the current pointer to the changed ones, where it is not the last of them.
-    private mutating func noteArray() {
-        if changesCount == 0 || places[changesCount - 1].spelling != place { noteChange() }
+    /// Takes back what has been added since a mark.
+    private mutating func goBack(to mark: Mark) {
+        operations.removeLast(operations.count - mark.operationsCount)
+        (changesCount, growth) = (mark.changesCount, mark.growth)
     }
 }
 
 extension JSONPatch {
     /// Adds the operations that turn one encoded value at the current pointer into another.
     ///
-    /// O(n) in both encodings, which come from ``JSON/encode(_:)``, so that equal values have equal bytes.
+    /// O(n) in both encodings, which come from ``JSON/encode(_:)``, so that equal values have equal bytes, and a key escapes
+    /// only what JSON makes it escape: with another spelling of `/` or `~`, its pointer would be wrong.
     package mutating func compare(_ old: [UInt8], _ new: [UInt8]) {
-        old.withUnsafeBufferPointer { oldBytes in
-            new.withUnsafeBufferPointer { newBytes in
-                let (old, new) = (JSONText(oldBytes), JSONText(newBytes))
-                compare(old, old.whole, new, new.whole)
-            }
+        let (whole, newWhole) = (0..<old.count, 0..<new.count)
+        old.withUnsafeBufferPointer { old in
+            new.withUnsafeBufferPointer { compare(.init(old), whole, .init($0), newWhole) }
         }
     }
 
@@ -283,89 +264,105 @@ extension JSONPatch {
     /// - Throws: what ``JSON/encode(_:)`` throws.
     @discardableResult
     package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws -> Int {
-        let encoder = ownEncoder()
-        let index = try texts.index(of: place) ?? texts.append(JSON.encode(old), of: place)
+        if !isKnownUniquelyReferenced(&self.encoder) { self.encoder = nil }
+        let encoder = self.encoder ?? JSONEncodingSession()
+        self.encoder = encoder
+        var index = texts.count - 1
+        while index >= 0, texts[index].place != place { index -= 1 }
+        if index < 0 {
+            texts.append((place, try JSON.encode(old)))
+            index = texts.count - 1
+        }
         try encoder.encodeAlone(new)
-        compare(texts[index], encoder.bytes)
-        // The memory of the old encoding is that of the next new one.
-        encoder.swapBytes(with: &texts[index])
-        return texts[index].count
-    }
-
-    private mutating func ownEncoder() -> JSONEncodingSession {
-        if isKnownUniquelyReferenced(&encoder), let encoder { return encoder }
-        let made = JSONEncodingSession()
-        encoder = made
-        return made
+        compare(texts[index].text, encoder.writer.bytes)
+        // The memory of the old encoding is that of the next new one, unless it is long.
+        swap(&texts[index].text, &encoder.writer.bytes)
+        if encoder.writer.bytes.count > 64 << 10 { encoder.writer.bytes = [] }
+        return texts[index].text.count
     }
 
     private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span)
     {
         guard !old.matches(oldSpan, new, newSpan) else { return }
-        switch (old.kind(oldSpan), new.kind(newSpan)) {
-        case (UInt8(ascii: "{"), UInt8(ascii: "{")):
-            let before = operations.count
-            compareChildren(oldSpan.count, { new.slice(newSpan) }) { (patch) throws(ManyDifferences) in
-                try patch.compareMembers(old, oldSpan, new, newSpan)
+        let before = mark
+        let isListed =
+            switch (old.kind(oldSpan), new.kind(newSpan)) {
+            case (UInt8(ascii: "{"), UInt8(ascii: "{")): compareMembers(old, oldSpan, new, newSpan)
+            case (UInt8(ascii: "["), UInt8(ascii: "[")): compareElements(old, oldSpan, new, newSpan)
+            default: false
             }
-            // The members differ only in their order: no operation on members can express that.
-            if operations.count == before { replace(old.slice(oldSpan).count, with: new.slice(newSpan)) }
-        case (UInt8(ascii: "["), UInt8(ascii: "[")):
-            compareChildren(oldSpan.count, { new.slice(newSpan) }) { (patch) throws(ManyDifferences) in
-                try patch.compareArrays(old, oldSpan, new, newSpan)
-            }
-        default: replace(old.slice(oldSpan).count, with: new.slice(newSpan))
-        }
+        // Members that differ only in their order leave no operation: none on members can express that.
+        if isListed, operations.count > before.operationsCount { return }
+        goBack(to: before)
+        replace(oldSpan.count, with: new.slice(newSpan))
     }
 
     /// Compares the members of two objects: pairs with equal keys as long as they have the same order, which is nearly
     /// always to the end, and the rest by key.
+    ///
+    /// - Returns: false, with some operations, where too many of them differ.
     private mutating func compareMembers(
         _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
-    ) throws(ManyDifferences) {
+    ) -> Bool {
+        var differencesLeft = Self.differencesMax(of: oldSpan.count)
         var (oldMembers, newMembers) = (old.memberIterator(oldSpan), new.memberIterator(newSpan))
         while true {
             let (oldIndex, newIndex) = (oldMembers.index, newMembers.index)
             let (next, newNext) = (oldMembers.next(), newMembers.next())
-            if next == nil, newNext == nil { return }
+            if next == nil, newNext == nil { return true }
             guard let oldMember = next, let newMember = newNext, old.matches(oldMember.key, new, newMember.key) else {
                 (oldMembers.index, newMembers.index) = (oldIndex, newIndex)
-                return try compareByKey(
-                    old, Array(IteratorSequence(oldMembers)), new, Array(IteratorSequence(newMembers)))
+                let (olds, news) = (Array(IteratorSequence(oldMembers)), Array(IteratorSequence(newMembers)))
+                return compareByKey(old, olds, new, news, differencesLeft)
             }
-            guard !old.matches(oldMember.value, new, newMember.value) else { continue }
-            try compareChild {
-                $0.descend(new, newMember.key) { $0.compare(old, oldMember.value, new, newMember.value) }
-            }
+            if old.matches(oldMember.value, new, newMember.value) { continue }
+            guard differencesLeft > 0 else { return false }
+            differencesLeft -= 1
+            compareMember(old, oldMember.value, new, newMember)
         }
     }
 
+    private mutating func compareMember(
+        _ old: JSONText, _ oldValue: JSONText.Span, _ new: JSONText, _ member: JSONText.Member
+    ) {
+        let length = place.count
+        push(key: new.slice(member.key))
+        compare(old, oldValue, new, member.value)
+        pop(to: length)
+    }
+
     private mutating func compareByKey(
-        _ old: JSONText, _ oldMembers: [JSONText.Member], _ new: JSONText, _ newMembers: [JSONText.Member]
-    ) throws(ManyDifferences) {
+        _ old: JSONText, _ oldMembers: [JSONText.Member], _ new: JSONText, _ newMembers: [JSONText.Member],
+        _ differencesMax: Int
+    ) -> Bool {
+        var differencesLeft = differencesMax
         var values: [ArraySlice<UInt8>: JSONText.Span] = [:]
         for member in oldMembers { values[Array(old.slice(member.key))[...]] = member.value }
         var added: [JSONText.Member] = []
         for member in newMembers {
-            if let oldValue = values.removeValue(forKey: Array(new.slice(member.key))[...]) {
-                guard !old.matches(oldValue, new, member.value) else { continue }
-                try compareChild { $0.descend(new, member.key) { $0.compare(old, oldValue, new, member.value) } }
-            } else {
+            guard let oldValue = values.removeValue(forKey: Array(new.slice(member.key))[...]) else {
                 added.append(member)
+                continue
             }
+            if old.matches(oldValue, new, member.value) { continue }
+            guard differencesLeft > 0 else { return false }
+            differencesLeft -= 1
+            compareMember(old, oldValue, new, member)
         }
+        guard values.count + added.count <= differencesLeft else { return false }
         for member in oldMembers where values[Array(old.slice(member.key))[...]] != nil {
-            try compareChild { $0.remove(member: old.string(member.key), old.slice(member.value).count) }
+            remove(member: old.string(member.key), member.value.count)
         }
-        for member in added {
-            try compareChild { $0.add(member: new.string(member.key), value: new.slice(member.value)) }
-        }
+        for member in added { add(member: new.string(member.key), value: new.slice(member.value)) }
+        return true
     }
 
     /// Compares the elements of two arrays between their equal beginnings and ends.
-    private mutating func compareArrays(
+    ///
+    /// - Returns: false, with some operations, where too many of them differ.
+    private mutating func compareElements(
         _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
-    ) throws(ManyDifferences) {
+    ) -> Bool {
         let (oldElements, newElements) = (old.elements(oldSpan), new.elements(newSpan))
         let shorter = min(oldElements.count, newElements.count)
         var start = 0
@@ -375,19 +372,17 @@ extension JSONPatch {
             old.matches(oldElements[oldElements.count - 1 - tail], new, newElements[newElements.count - 1 - tail])
         { tail += 1 }
 
-        let oldEnd = oldElements.count - tail
-        let newEnd = newElements.count - tail
+        let (oldEnd, newEnd) = (oldElements.count - tail, newElements.count - tail)
         let common = min(oldEnd, newEnd)
-        for index in start..<common {
-            try compareChild {
-                $0.descend(String(index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
-            }
+        let different = (start..<common).filter { !old.matches(oldElements[$0], new, newElements[$0]) }
+        guard different.count + max(oldEnd, newEnd) - common <= Self.differencesMax(of: oldSpan.count) else {
+            return false
         }
-        for index in stride(from: oldEnd - 1, through: common, by: -1) {
-            try compareChild { $0.remove(at: index, old.slice(oldElements[index]).count) }
+        for index in different {
+            descend(String(index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
         }
-        for index in common..<max(common, newEnd) {
-            try compareChild { $0.insert(at: index, value: new.slice(newElements[index])) }
-        }
+        for index in stride(from: oldEnd - 1, through: common, by: -1) { remove(at: index, oldElements[index].count) }
+        for index in common..<max(common, newEnd) { insert(at: index, value: new.slice(newElements[index])) }
+        return true
     }
 }

@@ -51,7 +51,7 @@ extension JSONValue: Codable {
         case .double(let double): try double.encode(to: encoder)
         case .decimal(let text):
             if let encoder = encoder as? JSONValueEncoder {
-                encoder.session.write { $0.raw(text.utf8) }
+                encoder.session.writer.raw(text.utf8)
             } else {
                 try (Decimal(string: text) ?? .nan).encode(to: encoder)
             }

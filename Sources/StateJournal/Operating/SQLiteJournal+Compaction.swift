@@ -1,5 +1,6 @@
 internal import GRDB
 package import StateStore
+internal import Synchronization
 
 extension SQLiteJournal {
     /// The result of a compaction.
@@ -33,7 +34,7 @@ extension SQLiteJournal {
         let recovery = try journal.recover(at: time)
         if recovery.patchesCount > 0 {
             _ = try journal.saveSnapshot(recovery.state, version: recovery.version)
-            journal.scheduleSnapshots {
+            journal.snapshots.withLock {
                 $0.begin(commits: 0, patchBytes: 0, bytes: 0, snapshotBytes: recovery.state.count)
             }
         }

@@ -1,5 +1,9 @@
+internal import Dispatch
+internal import GRDB
+internal import Segments
 internal import StateJSON
-internal import StateStore
+package import StateStore
+internal import Synchronization
 
 /// The clients' IDs of the newest commits, which the table of IDs does not have yet.
 ///
@@ -42,11 +46,21 @@ struct RecentIDs {
         commit.names.map { Entry(hash: Int64(bitPattern: $0.hash.low), version: commit.version) }
     }
 
-    mutating func insert(_ commits: [Commit]) {
+    /// Whether the table shall take the entries now, as of the last commits; after a failure, when as many have come again.
+    private(set) var isDue = false
+
+    /// Adds the IDs of commits; returns ``isDue``.
+    @discardableResult
+    mutating func insert(_ commits: [Commit]) -> Bool {
         for commit in commits {
             latest = commit.version
+            guard !commit.clientIDs.isEmpty else { continue }
             for entry in Self.entries(of: commit) { insert(entry) }
         }
+        let most = Version(Self.waitingMax)
+        let isMany = newest.count + older.count >= Self.waitingMax || latest - indexed >= most
+        isDue = isMany && !isWriting && failed.map { latest - $0 >= most } ?? true
+        return isDue
     }
 
     private mutating func insert(_ entry: Entry) {
@@ -58,13 +72,6 @@ struct RecentIDs {
 
     mutating func skip(to version: Version) { latest = version }
 
-    /// Whether the table shall take the entries now; after a failure, when as many commits have come again.
-    var isDue: Bool {
-        guard !isWriting else { return false }
-        if let failed, latest - failed < Version(Self.waitingMax) { return false }
-        return newest.count + older.count >= Self.waitingMax || latest - indexed >= Version(Self.waitingMax)
-    }
-
     /// The versions whose commits may have an ID, newest first.
     func versions(_ hash: Int64) -> [Version] {
         guard let version = newest[hash] else { return [] }
@@ -75,7 +82,7 @@ struct RecentIDs {
     /// Takes the right to write all entries to the table if that is due; they stay here meanwhile.
     mutating func claim() -> (entries: [Entry], through: Version)? {
         guard isDue else { return nil }
-        isWriting = true
+        (isDue, isWriting) = (false, true)
         return (newest.map { Entry(hash: $0.key, version: $0.value) } + older, latest)
     }
 
@@ -91,5 +98,63 @@ struct RecentIDs {
     mutating func abandon() {
         isWriting = false
         failed = latest
+    }
+}
+
+extension SQLiteJournal {
+    /// Returns the newest commit with a client's ID, or nil when the journal lacks it.
+    ///
+    /// - Parameter subject: the subject that has dispatched it; nil for any.
+    package func commit(id: String, by subject: String? = nil) throws -> Commit? {
+        let hash = RecentIDs.hash(of: id, by: subject)
+        let recent = ids.withLock { $0.versions(hash) }
+        return try reading { db in
+            // The IDs in memory are newer than those in the table.
+            for version in recent {
+                if let commit = try rows.commit(db, version), commit.has(clientID: id, by: subject) { return commit }
+            }
+            for version in try IDTable.versions(db, hash) {
+                if let commit = try rows.commit(db, version), commit.has(clientID: id, by: subject) { return commit }
+            }
+            return nil
+        }
+    }
+
+    /// Adds the IDs of commits to the index, and writes them to the table when they are many.
+    func indexIDs(of commits: [Commit]) {
+        guard ids.withLock({ $0.insert(commits) }) else { return }
+        background.async { [self] in
+            guard let (entries, version) = ids.withLock({ $0.claim() }) else { return }
+            do {
+                try IDTable.write(
+                    entries, through: version, pruned: reading { try rows.oldest($0) }, to: database)
+                ids.withLock { $0.finish(through: version) }
+            } catch {
+                ids.withLock { $0.abandon() }
+                report(.idsNotIndexed(reason: JournalError("write the IDs of commits to", path, error).description))
+            }
+        }
+    }
+}
+
+extension SegmentRows {
+    func recentIDs(_ db: Database) throws -> RecentIDs {
+        let base = try base(db).version
+        let tip = try tip(db).version
+        let recorded = try IDTable.indexed(db) ?? base
+        // A version behind the tip is damage, and says nothing of what the table has.
+        let indexed = recorded <= tip ? max(recorded, base) : base
+        var ids = RecentIDs(indexed: indexed)
+        try readSegments(db, after: indexed, through: .max) { decoder, first in
+            guard decoder.hasClientIDs else {
+                ids.skip(to: first + Version(decoder.count - 1))
+                return true
+            }
+            for index in (indexed >= first ? Int(indexed + 1 - first) : 0)..<decoder.count {
+                ids.insert([try decoder.commit(at: index)])
+            }
+            return true
+        }
+        return ids
     }
 }

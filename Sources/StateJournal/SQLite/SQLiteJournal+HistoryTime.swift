@@ -63,7 +63,7 @@ extension SegmentRows {
     private static func encoded(_ milliseconds: Int64, _ epoch: Epoch) -> Data {
         withUnsafeBytes(of: milliseconds.bigEndian) { number in
             let hash = SegmentHash(
-                after: SegmentHash(beginning: epoch, version: 0), first: 0, last: 0, body: number)
+                after: SegmentHash(beginning: epoch, version: 0), first: 0, last: 0, body: number.bytes)
             return Data(number) + hash.data
         }
     }

@@ -2,6 +2,7 @@ internal import FoundationEssentials
 internal import GRDB
 internal import StateJSON
 package import StateStore
+internal import Synchronization
 
 extension SQLiteJournal {
     /// The contents of a journal for a store that starts.
@@ -37,7 +38,7 @@ extension SQLiteJournal {
         let recovery = try readRecovery(at: time)
         let written = try reading { try rows.historyTime($0) }
         withHistoryTime { $0 = NotedHistoryTime(latest: recovery.historyTime, written: written) }
-        scheduleSnapshots {
+        snapshots.withLock {
             $0.begin(
                 commits: recovery.patchesCount, patchBytes: recovery.patchesBytes, bytes: recovery.segmentsBytes,
                 snapshotBytes: recovery.state.count)

@@ -23,6 +23,8 @@ package final class SQLiteJournal: Journal {
     private let lock: DirectoryLock
     private let writer: SegmentWriter
     private let condition: Mutex<Condition>
+    /// Decides when a snapshot is due.
+    let snapshots: Mutex<SnapshotSchedule>
     private let directory: DataDirectory
     /// The term of the writer before, as long as this one has not taken the journal over.
     private let termBefore: Mutex<UInt64?>
@@ -37,7 +39,6 @@ package final class SQLiteJournal: Journal {
         var failedBytes = 0
         /// Why nothing more is written: another process has taken the journal over.
         var superseded: JournalError?
-        var snapshots: SnapshotSchedule
         var historyTime = NotedHistoryTime()
     }
 
@@ -88,10 +89,8 @@ package final class SQLiteJournal: Journal {
             } else {
                 ids = Mutex(try database.read { try rows.recentIDs($0) })
             }
-            condition = Mutex(
-                Condition(
-                    tip: tip,
-                    snapshots: SnapshotSchedule(bytesMax: retention.bytesMax, secondsMax: retention.secondsMax)))
+            condition = Mutex(Condition(tip: tip))
+            snapshots = Mutex(SnapshotSchedule(bytesMax: retention.bytesMax, secondsMax: retention.secondsMax))
             writer = SegmentWriter(epoch: epoch, path: path, term: nil)
             do {
                 try takeOver()
@@ -104,6 +103,9 @@ package final class SQLiteJournal: Journal {
             throw JournalError("open", path, error)
         }
     }
+
+    /// Whether the start has had no room to take the journal over.
+    private var mustTakeOver: Bool { termBefore.withLock { $0 != nil } }
 
     /// Takes the journal over, once, as the start does it.
     ///
@@ -179,9 +181,9 @@ package final class SQLiteJournal: Journal {
             throw AppendFailure(cause: superseded, isOpen: false)
         }
         do {
-            try takeOver()
+            if mustTakeOver { try takeOver() }
             // At most one append lands that the fence does not know.
-            try fence.repair()
+            if let link = fence.unwritten { try fence.raise(to: link) }
             try database.writeWithoutTransaction { db in try append(commits, db) }
         } catch let failure as SegmentWriter.Failure {
             throw fail(commits, failure)
@@ -191,9 +193,9 @@ package final class SQLiteJournal: Journal {
         let hadFailed = condition.withLock { condition in
             defer { condition.failure = nil }
             condition.isOpen = false
-            condition.snapshots.count(commits)
             return condition.failure != nil
         }
+        snapshots.withLock { $0.count(commits) }
         do throws(JournalError) {
             try fence.raise(to: condition.withLock { $0.tip })
             if hadFailed { report(.appendsAgain) }
@@ -238,8 +240,8 @@ package final class SQLiteJournal: Journal {
         let isDue = condition.withLock { $0.failure != nil && $0.superseded == nil }
         guard isDue else { return }
         do {
-            try takeOver()
-            try fence.repair()
+            if mustTakeOver { try takeOver() }
+            if let link = fence.unwritten { try fence.raise(to: link) }
             try database.writeWithoutTransaction { db in
                 var (tip, remains, bytes) = condition.withLock { ($0.tip, $0.remains, $0.failedBytes) }
                 defer { condition.withLock { $0.remains = remains } }
@@ -266,10 +268,6 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    func scheduleSnapshots<Value: Sendable>(_ change: (inout SnapshotSchedule) -> Value) -> Value {
-        condition.withLock { change(&$0.snapshots) }
-    }
-
     func withHistoryTime<Value: Sendable>(_ change: (inout NotedHistoryTime) -> Value) -> Value {
         condition.withLock { change(&$0.historyTime) }
     }
@@ -290,7 +288,7 @@ package final class SQLiteJournal: Journal {
             // A failed turn is taken back, so that the outcome of its commits is known.
             probe()
             let (isOpen, isSuperseded) = condition.withLock { ($0.isOpen, $0.superseded != nil) }
-            if !isSuperseded, scheduleSnapshots({ $0.isBehind }) { _ = try saveSnapshot(state, version: version) }
+            if !isSuperseded, snapshots.withLock({ $0.isBehind }) { _ = try saveSnapshot(state, version: version) }
             // Without it, keys live longer.
             if !isSuperseded { _ = try? writeHistoryTime() }
             try database.writeWithoutTransaction { db in

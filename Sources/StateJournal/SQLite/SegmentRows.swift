@@ -107,7 +107,7 @@ struct SegmentRows: Sendable {
             guard before.version + 1 == first else { throw JournalError(lacking: before.version + 1, path) }
             // This is the oldest segment: the commits before it are pruned.
             if link == nil, first > version + 1 { return }
-            let hash = SegmentHash(after: before.hash, first: first, last: end, body: row.body)
+            let hash = SegmentHash(after: before.hash, first: first, last: end, body: row.body.bytes)
             guard hash.withBytes({ row.hash.elementsEqual($0) }) else {
                 throw JournalError(damagedFrom: first, through: end, path)
             }
@@ -187,7 +187,7 @@ extension SegmentRows {
     /// The hash of the keys of a segment: it names the history and the segment, and stays valid when the segment is pruned.
     static func hash(ofKeys body: UnsafeRawBufferPointer, _ first: Version, _ epoch: Epoch) -> SegmentHash {
         SegmentHash(
-            after: SegmentHash(beginning: epoch, version: 0), first: first, last: first, body: body)
+            after: SegmentHash(beginning: epoch, version: 0), first: first, last: first, body: body.bytes)
     }
 
     /// Returns all keys, oldest first, also expired ones: by the index a damaged expiry would hide keys.

@@ -72,15 +72,13 @@ final class SegmentWriter: @unchecked Sendable {
     func append(
         _ commits: [Commit], after tip: ChainLink, takingBack remains: inout [Remains], _ db: Database
     ) throws(Failure) -> ChainLink {
-        var written: [Remains] = []
+        var made: [Remains] = []
         var next = tip
         do throws(Failure) {
-            try transaction(db, after: tip, takingBack: &remains) { statements in
-                next = try insert(commits, after: tip, statements) { written.append($0) }
-            }
+            try transaction(db, after: tip, takingBack: &remains) { next = try insert(commits, after: tip, $0, &made) }
         } catch {
             if error.mayHaveLanded {
-                remains = Array((remains.filter { !written.contains($0) } + written).suffix(Self.remainsMax))
+                remains = Array((remains.filter { !made.contains($0) } + made).suffix(Self.remainsMax))
             }
             throw error
         }
@@ -110,7 +108,7 @@ final class SegmentWriter: @unchecked Sendable {
     ) throws(Failure) {
         let statements: Statements
         do {
-            statements = try prepared(db)
+            statements = try self.statements ?? prepared(db)
             try statements.begin.run()
         } catch {
             throw Failure(cause: error, mayHaveLanded: false)
@@ -120,7 +118,14 @@ final class SegmentWriter: @unchecked Sendable {
         do {
             try verifyTerm(statements)
             for segment in remains { try takeBack(segment, statements) }
-            try verify(tip, statements)
+            // Another process may have written behind the tip. There is no segment only before the first append: retention keeps
+            // the newest one.
+            let isOurs = try statements.tip.row { $0 == Int64(tip.version) && tip.hash.withBytes($1.elementsEqual) }
+            guard isOurs ?? (tip == ChainLink(beginning: epoch, version: tip.version)) else {
+                throw JournalError(
+                    "cannot write to the journal \(path): another process has changed it after version \(tip.version); stop this one and start it again",
+                    kind: .superseded)
+            }
             try write(statements)
         } catch {
             // The record that commits is the last one that a transaction writes.
@@ -158,26 +163,25 @@ final class SegmentWriter: @unchecked Sendable {
 
     /// Inserts commits behind the tip as segments, within a transaction of the caller's.
     func insert(_ commits: [Commit], after tip: ChainLink, _ db: Database) throws -> ChainLink {
-        try insert(commits, after: tip, prepared(db)) { _ in }
+        var written: [Remains] = []
+        return try insert(commits, after: tip, prepared(db), &written)
     }
 
     private func insert(
-        _ commits: [Commit], after tip: ChainLink, _ statements: Statements, _ note: (Remains) -> Void
+        _ commits: [Commit], after tip: ChainLink, _ statements: Statements, _ written: inout [Remains]
     ) throws -> ChainLink {
         var tip = tip
         var start = 0
         while start < commits.count {
-            let end = SegmentBody.end(of: commits, from: start)
+            let end = start + 1 == commits.count ? commits.count : SegmentBody.end(of: commits, from: start)
             let (first, last) = (commits[start].version, commits[end - 1].version)
             guard first == tip.version + 1, last == first + Version(end - start - 1) else {
                 throw JournalError(
                     "cannot write to the journal \(path): version \(first) does not follow version \(tip.version)")
             }
             encoder.encode(commits, from: start, to: end)
-            let hash = encoder.body.bytes.withUnsafeBytes {
-                SegmentHash(after: tip.hash, first: first, last: last, body: $0)
-            }
-            note(Remains(first: first, hash: hash))
+            let hash = SegmentHash(after: tip.hash, first: first, last: last, body: encoder.body.bytes.span.bytes)
+            written.append(Remains(first: first, hash: hash))
             try insert(first, last, hash, statements)
             var records: [KeyRecord] = []
             for index in start..<end {
@@ -245,19 +249,6 @@ final class SegmentWriter: @unchecked Sendable {
         guard count > 0 else { return }
         statements.deleteKeys.bind(1, Int64(remains.first))
         try statements.deleteKeys.run()
-    }
-
-    /// Verifies that the newest segment is the tip: another process may have written behind it.
-    private func verify(_ tip: ChainLink, _ statements: Statements) throws {
-        let isOurs = try statements.tip.row { last, hash in
-            last == Int64(tip.version) && tip.hash.withBytes { hash.elementsEqual($0) }
-        }
-        // There is no segment only before the first append: retention keeps the newest one.
-        guard isOurs ?? (tip == ChainLink(beginning: epoch, version: tip.version)) else {
-            throw JournalError(
-                "cannot write to the journal \(path): another process has changed it after version \(tip.version); stop this one and start it again",
-                kind: .superseded)
-        }
     }
 
     private func prepared(_ db: Database) throws -> Statements {

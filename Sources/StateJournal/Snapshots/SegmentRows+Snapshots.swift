@@ -96,7 +96,7 @@ extension SegmentRows {
 
     /// The hash of a snapshot covers its version and its place in the chain, too.
     private static func hash(ofSnapshot state: Data, _ version: Version, _ chain: SegmentHash) -> SegmentHash {
-        state.withUnsafeBytes { SegmentHash(after: chain, first: version, last: version, body: $0) }
+        SegmentHash(after: chain, first: version, last: version, body: state.bytes)
     }
 
     /// Verifies that the segment that has a snapshot's version has the hash that the snapshot names.

@@ -1,4 +1,9 @@
-internal import StateStore
+internal import Dispatch
+internal import FoundationEssentials
+internal import GRDB
+internal import Segments
+package import StateStore
+internal import Synchronization
 
 /// Decides when a snapshot is due: after 10,000 commits whose patches have as many bytes as the last snapshot, after
 /// commits with a quarter of the bytes that the journal keeps, or of a quarter of the time for which it keeps commits.
@@ -83,5 +88,99 @@ struct SnapshotRetention {
             let index = middle.min(by: { kept[$0 + 1] - kept[$0 - 1] < kept[$1 + 1] - kept[$1 - 1] })
         else { return 0 }
         return index
+    }
+}
+
+extension SQLiteJournal {
+    package func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {
+        guard claimSnapshot() else { return }
+        background.async { [self] in
+            do {
+                saved(try saveSnapshot(snapshot.saved(), version: snapshot.cursor.version))
+            } catch {
+                report(.snapshotNotSaved(reason: "\(error)"))
+            }
+        }
+    }
+
+    /// Returns whether a snapshot is due, and if so claims the right to save it.
+    package func claimSnapshot() -> Bool { snapshots.withLock { $0.claim() } }
+
+    /// Saves a snapshot after ``claimSnapshot()``, and prunes what exceeds the retention.
+    ///
+    /// - Returns: the oldest version after which the journal has all commits.
+    /// - Throws: ``JournalError``. No commit is lost; the next start takes longer.
+    package func saveSnapshot(_ state: [UInt8], version: Version) throws -> Version {
+        defer { snapshots.withLock { $0.finish(snapshotBytes: state.count) } }
+        do {
+            // Retention deletes no segment that the fence on the disk is behind.
+            try fence.sync()
+            return try writing { db in
+                try rows.insertSnapshot(db, version: version, state: state)
+                try noteSize(db, at: version)
+                return try prune(db, latest: version)
+            }
+        } catch { throw JournalError("write a snapshot to", path, error) }
+    }
+
+    private func noteSize(_ db: Database, at version: Version) throws {
+        let last = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM sizes").flatMap {
+            Version($0, "version")
+        }
+        let bytes = try rows.segmentsBytes(db, after: last ?? rows.oldest(db))
+        try db.execute(sql: "INSERT OR REPLACE INTO sizes VALUES (?, ?)", arguments: [Int64(version), bytes])
+    }
+
+    /// Deletes snapshots, expired keys and the segments that only have commits beyond the retention.
+    func prune(_ db: Database, latest: Version) throws -> Version {
+        let unkept = max(try versionBeyondBytesMax(db), try versionBeyondSecondsMax(db, at: .now()))
+        let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
+        let snapshots = SnapshotRetention(countMax: retention.snapshotsMax, surplus: surplus, heavy: unkept)
+        for version in snapshots.dropped(of: try rows.snapshotVersions(db, through: .max)) {
+            try rows.deleteSnapshot(db, version)
+        }
+        if let time = withHistoryTime({ $0.latest }) {
+            try db.execute(sql: "DELETE FROM keys WHERE expiry < ?", arguments: [time.milliseconds])
+        }
+        // The commits after the oldest snapshot stay, so that a start can use it when the newer ones are damaged.
+        let kept = try rows.oldestState(db)
+        let base = try rows.base(db)
+        guard let link = try rows.link(db, endingAtOrBefore: min(kept, max(surplus, unkept))),
+            link.version > base.version
+        else { return base.version }
+        try db.execute(sql: "DELETE FROM segments WHERE first <= ?", arguments: [Int64(link.version)])
+        try db.execute(sql: "DELETE FROM sizes WHERE version <= ?", arguments: [Int64(link.version)])
+        try JournalSchema.setBase(db, link)
+        return link.version
+    }
+
+    /// The version after which the segments have at most the bytes that the journal keeps, or 0.
+    private func versionBeyondBytesMax(_ db: Database) throws -> Version {
+        // More than the file has is damage, which must not delete anything.
+        let most = try StartCheck.fileBytes(db)
+        var bytes = 0
+        for row in try Row.fetchAll(db, sql: "SELECT version, bytes FROM sizes ORDER BY version DESC") {
+            guard let version = Version(row, "version"), let part = Int.fromDatabaseValue(row["bytes"]),
+                0...most ~= part
+            else { continue }
+            bytes += part
+            if bytes > retention.bytesMax { return version }
+        }
+        return 0
+    }
+    /// The newest version whose commit is older than the journal keeps commits, or 0.
+    ///
+    /// It reads O(log n) commits, as if their times were in order: where a clock was set back, it may find an older version.
+    private func versionBeyondSecondsMax(_ db: Database, at now: Timestamp) throws -> Version {
+        guard retention.secondsMax > 0 else { return 0 }
+        let limit = now.advanced(by: .seconds(-retention.secondsMax))
+        var (low, high) = (try rows.oldest(db), try rows.tip(db).version)
+        while low < high {
+            let middle = high - (high - low) / 2
+            // A damaged commit must neither delete anything nor keep a snapshot from being saved.
+            guard let commit = try? rows.commit(db, middle) else { return 0 }
+            if commit.time < limit { low = middle } else { high = middle - 1 }
+        }
+        return low
     }
 }

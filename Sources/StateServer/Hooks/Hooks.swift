@@ -82,11 +82,12 @@ final class Hooks: Sendable {
         queue.async { self.look() }
     }
 
-    /// Commits have landed.
+    /// Whether commits concern a hook.
+    var isAny: Bool { hasHooks.load(ordering: .relaxed) }
+
+    /// Looks at the commits that have landed, where there are hooks.
     func wake() {
-        guard hasHooks.load(ordering: .relaxed), !isWoken.exchange(true, ordering: .acquiringAndReleasing) else {
-            return
-        }
+        guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
         // The commits of some turns are looked at together. The rest bounds the looks of many hooks to a fifth of a processor.
         queue.asyncAfter(deadline: .now() + .nanoseconds(1_000_000 + rest.load(ordering: .relaxed))) { [self] in
             isWoken.store(false, ordering: .releasing)

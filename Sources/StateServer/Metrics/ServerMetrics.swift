@@ -147,9 +147,7 @@ final class ServerMetrics: Sendable {
                 turnTime.recordNanoseconds(Self.nanoseconds(time))
                 turnSize.record(Int64(count))
             },
-            decided: { [actions] type, outcome, count in
-                actions.add(count, ActionLabel(type: type, outcome: outcome))
-            },
+            decided: { [actions] in actions.add($2, ActionLabel(type: $0, outcome: $1)) },
             landed: { [commits] count in
                 commits.increment(by: Int64(count))
                 landed()
@@ -209,9 +207,7 @@ final class ServerMetrics: Sendable {
         return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
-    private static func nanoseconds(_ time: Duration) -> Int64 {
-        Int64(clamping: time.attoseconds / 1_000_000_000)
-    }
+    private static func nanoseconds(_ time: Duration) -> Int64 { Int64(clamping: time.attoseconds / 1_000_000_000) }
 
     // MARK: What is read when `/metrics` is asked for
 

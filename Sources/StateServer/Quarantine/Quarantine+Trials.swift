@@ -35,7 +35,7 @@ extension Quarantine {
             let done: @Sendable (Verdict) -> Void
         }
 
-        fileprivate var current: (identity: TransactionIdentity, since: ContinuousClock.Instant)?
+        fileprivate(set) var current: (identity: TransactionIdentity, since: ContinuousClock.Instant)?
         fileprivate var waiting: Deque<Trial> = []
 
         init() {}
@@ -121,9 +121,7 @@ extension Quarantine {
     ///
     /// - Parameter isReduced: whether the action has reached the reducers.
     func endTrial(of dispatch: DispatchRequest, isReduced: Bool) {
-        guard hasEntries || trials.withLock({ $0.current != nil }),
-            let identity = MarkPage.Record(dispatch)?.identity
-        else { return }
+        guard mayTry, let identity = MarkPage.Record(dispatch)?.identity else { return }
         guard trials.withLock({ $0.end(identity) }) else {
             if isReduced, entry(of: identity).entry?.state == .quarantined { changes.release(identity) }
             return

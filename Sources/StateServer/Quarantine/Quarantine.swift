@@ -116,6 +116,9 @@ final class Quarantine: Sendable {
 
     var names: [String] { state.withLock(\.entries).filter { $0.state == .quarantined }.map(\.id) }
 
+    /// Whether an action may be tried, or be in the list.
+    var mayTry: Bool { hasEntries || trials.withLock { $0.current != nil } }
+
     var hasEntries: Bool { state.withLock { !$0.entries.isEmpty } }
 
     /// The entry of the list, and when this server has seen first that another one tries it.

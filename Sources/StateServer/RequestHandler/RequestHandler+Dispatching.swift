@@ -1,4 +1,5 @@
 internal import HTTPMessages
+internal import HTTPTypes
 internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
@@ -32,10 +33,11 @@ extension RequestHandler {
     private func dispatchTagged(_ request: DispatchRequest, _ exchange: Exchange) -> Reply {
         switch request.content {
         case .one(let transaction):
-            if let restoration = transaction.restoration {
+            if !transaction.isOfEntries, let restoration = transaction.restoration {
                 return restore(restoration, transaction, of: request, exchange)
             }
-            return dispatch(store.prepared(transaction), of: request, exchange)
+            let prepared = transaction.isPreparable ? store.prepared(transaction) : transaction
+            return dispatch(prepared, of: request, exchange)
         case .lines(let lines): return load(lines, of: request, exchange)
         }
     }
@@ -52,8 +54,8 @@ extension RequestHandler {
     }
 
     fileprivate func take(_ outcome: Outcome, of request: DispatchRequest, _ exchange: Exchange) {
-        note(outcome, exchange)
-        quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
+        if case .failed(let detail) = outcome { noteFailure(detail, exchange) }
+        if let quarantine, quarantine.mayTry { quarantine.endTrial(of: request, isReduced: outcome.isOfReducers) }
         answer(exchange, request, outcome)
     }
 
@@ -145,7 +147,7 @@ extension RequestHandler {
         guard request.style == .pretty && outcome.representationBytesCount > Self.quickBytesMax || outcome.lacksTag
         else {
             let response = contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange))
-            note(response, to: exchange)
+            if response.status.code >= 400 { note(response, to: exchange) }
             return answer(exchange, consume response)
         }
         let latest = latest
@@ -208,7 +210,10 @@ extension RequestHandler {
     private static let quickLinesMax = 64
 
     private func note(_ outcome: Outcome, _ exchange: Exchange) {
-        guard case .failed(let detail) = outcome else { return }
+        if case .failed(let detail) = outcome { noteFailure(detail, exchange) }
+    }
+
+    private func noteFailure(_ detail: String, _ exchange: Exchange) {
         logger.error("action failed", metadata: requestID(of: exchange).metadata(["reason": .string(detail)]))
     }
 

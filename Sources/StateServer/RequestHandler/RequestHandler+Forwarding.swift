@@ -5,15 +5,14 @@ internal import StateStore
 internal import Synchronization
 
 extension RequestHandler {
-    /// Sends a request on to the server that writes, or carries it out here; nil for one that needs no cluster.
+    /// Sends a request on to the server that writes, or carries it out here; nil for one that the caller carries out.
     ///
     /// A request goes one hop, and dry runs stay here. What the other server has surely not carried out is carried out here:
     /// the journal takes the commits of any server. Where that server is lost meanwhile, it may have ended by this action,
     /// which is therefore not carried out here at once; one that only stands still has not.
     func forward(
-        _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange
+        _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, in cluster: Cluster
     ) -> Reply? {
-        guard let cluster, dispatch.commits else { return nil }
         guard cluster.staleness == nil else { return .now(respond(.notDurable, requestID(of: exchange))) }
         guard let address = cluster.target, cluster.origin(of: request) == nil, !isDraining.load(ordering: .acquiring)
         else { return carryOut(dispatch, exchange) }

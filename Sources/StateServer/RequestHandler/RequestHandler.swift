@@ -83,16 +83,7 @@ final class RequestHandler: Sendable {
 
     var handlers: Handlers {
         Handlers(
-            receive: { request, exchange in
-                exchange.own = request.own
-                guard let origin = self.cluster?.origin(of: request) else {
-                    return self.finished(self.receive(request, exchange), exchange)
-                }
-                // The request is one of the client from whom another server of the cluster has sent it on.
-                exchange.count(toShareOf: origin)
-                let own = Request(request.head, request.own, body: request.body, client: origin)
-                return self.finished(self.receive(own, exchange), exchange)
-            },
+            receive: { self.finished(self.receive($0, $1), $1) },
             expire: { exchange, expiry in
                 guard var response = self.expire(exchange, expiry) else { return nil }
                 self.finish(&response, exchange.trace)
@@ -114,8 +105,15 @@ final class RequestHandler: Sendable {
             debugLog: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
     }
 
-    private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
-        if let fields = addedFields(of: request) { exchange.add(fields) }
+    private func receive(_ received: Request, _ exchange: Exchange) -> Reply {
+        exchange.own = received.own
+        var request = received
+        if let origin = cluster?.origin(of: request) {
+            // The request is one of the client from whom another server of the cluster has sent it on.
+            exchange.count(toShareOf: origin)
+            request = Request(request.head, request.own, body: request.body, client: origin)
+        }
+        if mayAddFields, let fields = addedFields(of: request) { exchange.add(fields) }
         let remembered = RememberedHead.of(request, at: schedule.time())
         let authentication: Authentication
         switch remembered.map({ .known(.granted($0.access)) }) ?? authenticator.authenticate(request) {
@@ -132,9 +130,10 @@ final class RequestHandler: Sendable {
                     Circumstances(bounds: hub.bounds, name: name(of: exchange), authentication: authentication))
             }
         }
-        let plan = plan(
-            for: request, remembered,
+        let (plan, remember) = contract.plan(
+            for: request, remembered: remembered,
             in: Circumstances(bounds: hub.bounds, name: name(of: exchange), authentication: authentication))
+        if let remember { request.head.remember(remember) }
         return carryOut(plan, of: request, exchange)
     }
 
@@ -146,13 +145,14 @@ final class RequestHandler: Sendable {
     }
 
     /// Reads a request into a plan, and keeps in the head cache what the plan says to remember of its head.
-    private func plan(
-        for request: Request, _ remembered: RememberedHead? = nil, in circumstances: @autoclosure () -> Circumstances
-    ) -> Plan {
-        let (plan, remember) = contract.plan(for: request, remembered: remembered, in: circumstances())
+    private func plan(for request: Request, in circumstances: Circumstances) -> Plan {
+        let (plan, remember) = contract.plan(for: request, in: circumstances)
         if let remember { request.head.remember(remember) }
         return plan
     }
+
+    /// Whether answers may have fields beside their own.
+    private var mayAddFields: Bool { cluster != nil || fieldsWithoutOrigin != nil }
 
     /// The fields that let a browser give an answer to the page, and that say that this server may have missed commits,
     /// if they are needed.
@@ -214,13 +214,16 @@ final class RequestHandler: Sendable {
     private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange) -> Reply {
         switch plan {
         case .respond(let response):
-            note(response, to: exchange)
+            if response.status.code >= 400 { note(response, to: exchange) }
             // A problem carries the name of its request, so other requests cannot reuse it.
             return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
         case .document(let document):
             return reading(exchange, document.requestID) { [contract] in contract.response(to: document) }
         case .dispatch(let dispatch):
-            return forward(dispatch, request, exchange) ?? self.dispatch(dispatch, exchange)
+            if let cluster, dispatch.commits, let reply = forward(dispatch, request, exchange, in: cluster) {
+                return reply
+            }
+            return self.dispatch(dispatch, exchange)
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
         case .earlier(let changes, let before): return earlier(changes, before: before, exchange)
@@ -259,7 +262,7 @@ final class RequestHandler: Sendable {
 
     /// Counts the problems of a response, and names the trace of its request in it.
     func finish(_ response: inout Response, _ trace: TraceContext?) {
-        metrics.count(response.problems)
+        if !response.problems.isEmpty { metrics.count(response.problems) }
         if let trace { response.fields[.traceParent] = trace.text }
     }
 
@@ -292,7 +295,6 @@ final class RequestHandler: Sendable {
 
     /// Logs an answer that is a problem, so that it is found by the name of its request.
     func note(_ response: Response, to exchange: Exchange) {
-        guard response.status.code >= 400 else { return }
         logger.debug(
             "refused", metadata: requestID(of: exchange).metadata(["status": .stringConvertible(response.status.code)]))
     }

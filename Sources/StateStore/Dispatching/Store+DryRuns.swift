@@ -39,8 +39,12 @@ extension Store {
                 // A snapshot that is published is never taken back.
                 let core = Core(dryRunOn: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
                 // Actions of a middleware belong to a later turn, as in any turn.
-                TurnMark(of: queue).with {
-                    outcomes = core.turn(dryRuns, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes
+                let turnMark = TurnMark(of: queue)
+                turnMark.with {
+                    outcomes =
+                        core.turn(
+                            dryRuns, at: now(), monotonic: monotonicNow, clock: processorTime, inside: turnMark
+                        ).outcomes
                 }
             }
         }

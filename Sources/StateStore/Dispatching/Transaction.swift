@@ -104,6 +104,10 @@ package final class Transaction: Sendable {
     let due: ScheduledAction?
     /// The actions that were due with it; nil for a transaction of no scheduled action.
     let batch: FiringBatch?
+    /// How many bytes the actions have as the client has sent them.
+    package let sentBytesCount: Int
+    /// Whether a client gave one of the actions an ID.
+    let hasClientIDs: Bool
 
     /// The type of an action; nil for a creator, whose action is not known before the turn.
     package func type(at index: Int) -> String? {
@@ -119,26 +123,17 @@ package final class Transaction: Sendable {
     /// Whether the actions have more than 64 KiB.
     var isLong: Bool { sentBytesCount > 65_536 }
 
-    /// How many bytes the actions have as the client has sent them.
-    package var sentBytesCount: Int {
-        // Nearly every transaction has one action, and a subscript reads one field of it.
-        if items.count == 1 { return items[0].sent?.count ?? 0 }
-        return items.indices.reduce(0) { $0 + (items[$1].sent?.count ?? 0) }
-    }
+    /// Whether the actions have something that the state may have already: see ``AnyStore/prepared(_:)``.
+    package var isPreparable: Bool { isLong || !expectations.isEmpty }
+
+    /// Whether the transaction is of actions whose types have entries, and so no restoration.
+    package var isOfEntries: Bool { !items.isEmpty && items[0].entry != nil }
 
     /// Whether the transaction has preconditions.
     var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
 
-    /// The ID that the client gave to the first action.
-    package var firstID: String? {
-        // A subscript reads one field; `first` copies the item.
-        items.isEmpty ? nil : items[0].id
-    }
-
-    var hasClientIDs: Bool {
-        for index in items.indices where items[index].id != nil { return true }
-        return false
-    }
+    /// The ID that the client gave to the first action; a subscript reads one field, where `first` copies the item.
+    package var firstID: String? { items.isEmpty ? nil : items[0].id }
 
     var clientIDs: [String] {
         if items.count == 1 { return items[0].id.map { [$0] } ?? [] }
@@ -162,6 +157,18 @@ package final class Transaction: Sendable {
         self.trace = trace
         self.wantsRepresentation = wantsRepresentation
         (causation, due, batch) = (nil, nil, nil)
+        (sentBytesCount, hasClientIDs) = Self.figures(of: items)
+    }
+
+    /// How many bytes of items were sent, and whether one of them has an ID of a client.
+    private static func figures(of items: [Item]) -> (Int, Bool) {
+        var (bytesCount, hasIDs) = (0, false)
+        // A subscript reads one field of an item.
+        for index in items.indices {
+            bytesCount += items[index].sent?.count ?? 0
+            hasIDs = hasIDs || items[index].id != nil
+        }
+        return (bytesCount, hasIDs)
     }
 
     /// The same transaction of a client, whose receipt has no part of the new state.
@@ -203,6 +210,7 @@ package final class Transaction: Sendable {
         trace = nil
         wantsRepresentation = false
         self.causation = causation
+        (sentBytesCount, hasClientIDs) = Self.figures(of: items)
     }
 }
 

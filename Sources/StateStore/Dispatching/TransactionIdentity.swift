@@ -17,10 +17,7 @@ package struct TransactionIdentity: Hashable, Sendable {
     package let kind: Kind
     package let hash: ContentHash
 
-    package init(_ kind: Kind, _ hash: ContentHash) {
-        self.kind = kind
-        self.hash = hash
-    }
+    package init(_ kind: Kind, _ hash: ContentHash) { (self.kind, self.hash) = (kind, hash) }
 
     /// Identifies a transaction; nil for one of which only the turn knows the actions.
     package init?(_ transaction: Transaction) {

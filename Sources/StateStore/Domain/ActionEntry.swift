@@ -1,4 +1,4 @@
-internal import StateJSON
+package import StateJSON
 
 /// The declarations of one action type, without the type of the state.
 package final class ActionEntry: Sendable {
@@ -7,6 +7,8 @@ package final class ActionEntry: Sendable {
     /// An array of just ``type``, which a commit of one action uses without making its own.
     let types: [String]
     package let actionType: ActionType
+    /// The maker of an action of its payload: see ``ActionType/decode``.
+    package let decode: @Sendable (JSONNode?) throws(PayloadFaults) -> any Action
     /// Whether only the domain dispatches the action: see ``Action/isInternal``.
     package let isInternal: Bool
     let number: Int
@@ -53,6 +55,7 @@ package final class ActionEntry: Sendable {
         self.type = type
         types = [type]
         actionType = draft.actionType
+        decode = actionType.decode
         isInternal = actionType.isInternal
         self.number = number
         hasEffects = !draft.effects.isEmpty

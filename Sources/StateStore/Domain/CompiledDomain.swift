@@ -163,7 +163,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
             throw .unknownAction(type)
         }
         do throws(PayloadFaults) {
-            return try actionType.decode(payload: node.members?.first { $0.key == "payload" }?.value)
+            return try actionType.decode(node.members?.first { $0.key == "payload" }?.value)
         } catch {
             throw Rejection(
                 "invalid-action", "the action \(type) has another form: \(error.first.pointer): \(error.first.detail)",
@@ -264,19 +264,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
         for memo in views.values
         where memo.view.reads.contains(where: { read in changedPointers.contains(where: read.overlaps) }) {
             viewVersions[memo.number] = version
-        }
-    }
-
-    func noteViewVersions(
-        _ viewVersions: inout [Version], changedPointers: [JSONPointer], by entries: [ActionEntry],
-        at version: Version
-    ) {
-        // A batch has many actions of few types; nearly every commit has one action.
-        var seen: Set<Int> = []
-        for entry in entries where entries.count == 1 || seen.insert(entry.number).inserted {
-            for reads in entry.reads where reads.overlap(changedPointers, isAlone: entries.count == 1) {
-                viewVersions[reads.view] = version
-            }
         }
     }
 

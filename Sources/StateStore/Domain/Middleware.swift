@@ -59,7 +59,7 @@ public final class MiddlewareContext<State: StateType> {
     public var state: State { (made ?? before).state }
     var version: Version { before.version + 1 }
     /// Whether this is a dry run, of which the store keeps nothing.
-    @exclusivity(unchecked) public private(set) var isDryRun: Bool
+    @exclusivity(unchecked) public private(set) var isDryRun = false
     /// The subject that dispatches the action, or nil if the server knows no subjects, and for an action of the
     /// process.
     ///
@@ -67,7 +67,7 @@ public final class MiddlewareContext<State: StateType> {
     @exclusivity(unchecked) public private(set) var subject: String?
     @exclusivity(unchecked) private var before: Snapshot<State>
     /// The time of the commit, the ID that the client gave to the action that is on its way, and its position.
-    @exclusivity(unchecked) var item: (time: Timestamp, id: String?, index: Int)
+    @exclusivity(unchecked) var item: (time: Timestamp, id: String?, index: Int) = (Timestamp(milliseconds: 0), nil, 0)
     /// The snapshot that the actions have made; nil before an action reaches the reducers.
     @exclusivity(unchecked) private(set) var made: Snapshot<State>?
     /// The actions that have reached the reducers; `entries` has the entry of each.
@@ -84,27 +84,23 @@ public final class MiddlewareContext<State: StateType> {
     /// The snapshot whose state was restored, which no action has made; nil for none.
     @exclusivity(unchecked) private(set) var restored: Snapshot<State>?
     var isRestored: Bool { restored != nil }
+    /// Whether something of the transaction may change the schedule.
+    var mayChangeSchedule: Bool { isRestored || !scheduling.isEmpty }
     /// The requests of the reducers for later.
     let scheduling = Scheduling()
 
-    init(
-        _ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil, at time: Timestamp, mark: TurnMark? = nil
-    ) {
-        (self.before, self.mark) = (before, mark)
-        item = (time, nil, 0)
-        self.subject = subject
-        self.isDryRun = isDryRun
-    }
+    /// Makes a context for ``begin(_:_:at:mark:)``.
+    init(_ before: Snapshot<State>) { self.before = before }
 
     /// Begins a transaction, behind the end of the one before.
-    func begin(_ before: Snapshot<State>, isDryRun: Bool, subject: String?, at time: Timestamp, mark: TurnMark?) {
+    func begin(_ before: Snapshot<State>, _ transaction: Transaction, at time: Timestamp, mark: TurnMark?) {
         (self.before, self.mark) = (before, mark)
         item = (time, nil, 0)
-        self.subject = subject
-        self.isDryRun = isDryRun
+        subject = transaction.subject
+        isDryRun = transaction.purpose == .dryRun
         // A reducer may have kept its context, which is that of another action now.
-        scheduling.keep(0)
-        work.reset()
+        if !scheduling.isEmpty { scheduling.keep(0) }
+        if work.isUsed { work.reset() }
     }
 
     /// Drops what belongs to the transaction.
@@ -116,35 +112,32 @@ public final class MiddlewareContext<State: StateType> {
         if !followUps.isEmpty { followUps = [] }
         commands = (0, false)
         restored = nil
-        scheduling.keep(0)
+        if !scheduling.isEmpty { scheduling.keep(0) }
     }
 
     /// Reduces the state by an action.
     ///
     /// The reducers change a copy: a middleware may catch their rejection, and then the state must be as before.
     func reduce(
-        _ action: any Action, _ entry: ActionEntry, _ reduce: (inout State) throws(Rejection) -> Void
+        _ action: any Action, _ entry: ActionEntry, in domain: CompiledDomain<State>
     ) throws(Rejection) {
         var state = state
         let requestsCount = scheduling.count
+        let name = ActionName(
+            Cursor(before.cursor.epoch, version), at: item.time, own: item.id, index: item.index)
+        let context = ReducerContext(
+            subject: subject, name: name, work: work, schedule: before.schedule, scheduling: scheduling)
         do throws(Rejection) {
             mark?.phase = .reducing
             defer { mark?.phase = .open }
-            try reduce(&state)
+            try entry.handlers(in: domain).reduce(&state, action, context)
         } catch {
-            scheduling.keep(requestsCount)
+            if !scheduling.isEmpty { scheduling.keep(requestsCount) }
             throw error
         }
         made = before.next(consume state)
         applied.append(action)
         entries.append(entry)
-    }
-
-    var reducerContext: ReducerContext {
-        let cursor = Cursor(before.cursor.epoch, version)
-        return ReducerContext(
-            subject: subject, name: ActionName(cursor, at: item.time, own: item.id, index: item.index), work: work,
-            schedule: before.schedule, scheduling: scheduling)
     }
 
     func restore(_ snapshot: Snapshot<State>) {

@@ -167,7 +167,7 @@ extension Store {
     /// turn makes the turn longer, and its outcome is the same.
     package func prepared(_ transaction: Transaction) -> Transaction {
         var (items, expectations) = (transaction.items, transaction.expectations)
-        guard transaction.isLong || !expectations.isEmpty, let state = latest.state as? JSONState else {
+        guard transaction.isPreparable, let state = latest.state as? JSONState else {
             return transaction
         }
         for index in expectations.indices where !expectations[index].isHidden {

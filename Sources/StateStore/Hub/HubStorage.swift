@@ -77,18 +77,19 @@ struct HubStorage: Sendable {
         if index.watchedViewsCount + index.watchedQueriesCount > 0 { self.writers.formUnion(writers()) }
         dropped.latest = exchange(&latest, with: snapshot)
         for commit in commits { history.append(commit, dropping: &dropped.commits) }
-        dropped.past = history.note(snapshot)
-        if !hasJournal { oldest = history.base }
         let version = snapshot.cursor.version
+        if history.isDue(at: version) { dropped.past = history.note(snapshot) }
+        if !hasJournal { oldest = history.base }
         // Consecutive commits of a turn often change the same pointers, which then are invalidated once.
         var last: [JSONPointer] = []
         for commit in commits where commit.changedPointers != last {
-            index.invalidate(changing: commit.changedPointers, at: version) {
-                !Self.areAllSending($0, &watches)
+            index.latestVersion = version
+            if index.hasEntries {
+                index.invalidate(changing: commit.changedPointers, at: version) { !Self.areAllSending($0, &watches) }
             }
             last = commit.changedPointers
         }
-        if mayConcernFollowers(commits) { pending += commits }
+        if !followers.isEmpty, mayConcernFollowers(commits) { pending += commits }
         if untilCount > 0, !index.dirty.isEmpty, passed.count < Self.passedMax {
             passed.append(Passed(snapshot: snapshot, commits: commits))
         }
@@ -100,7 +101,6 @@ struct HubStorage: Sendable {
     }
 
     private func mayConcernFollowers(_ commits: [Commit]) -> Bool {
-        guard !followers.isEmpty else { return false }
         // The pending commits have no gap, so all commits behind a pending one are pending.
         let partsCount = commits.reduce(0) { $0 + $1.partsCount }
         guard pending.isEmpty, passesCount == 0, followers.count * partsCount <= WatchHub.quickCountMax else {

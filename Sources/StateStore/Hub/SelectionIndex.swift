@@ -102,7 +102,9 @@ struct SelectionIndex: Sendable {
     private(set) var dirty: Set<IndexedSelection> = []
     /// How many watched selections are views with arguments.
     private(set) var watchedViewsCount = 0
-    private var latestVersion: Version
+    /// The version of the published snapshot.
+    var latestVersion: Version
+    var hasEntries: Bool { !entries.isEmpty }
     /// How many different queries are watched.
     private(set) var watchedQueriesCount = 0
     /// The unwatched selections with cached values, and those with large ones, the longest unused first; also places that no

@@ -120,13 +120,21 @@ final class Snapshot<State: StateType>: AnySnapshot {
             state, of: domain, at: Cursor(cursor.epoch, version + 1), viewVersions: viewVersions, schedule: schedule)
     }
 
-    /// Sets the last-changed versions of the views that a commit of these actions, or of none, concerns; for the turn that has
-    /// made the snapshot.
-    func noteViewVersions(changedPointers: [JSONPointer], by entries: [ActionEntry]?) {
-        guard let entries else {
-            return domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
+    /// Sets the last-changed versions of the views that a commit of these actions concerns; for the turn that has made the
+    /// snapshot.
+    func noteViewVersions(changedPointers: [JSONPointer], by entries: [ActionEntry]) {
+        // A batch has many actions of few types; nearly every commit has one action.
+        var seen: Set<Int> = []
+        for entry in entries where entries.count == 1 || seen.insert(entry.number).inserted {
+            for reads in entry.reads where reads.overlap(changedPointers, isAlone: entries.count == 1) {
+                viewVersions[reads.view] = version
+            }
         }
-        domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, by: entries, at: version)
+    }
+
+    /// The same for a commit that no action has made.
+    func noteViewVersions(changedPointers: [JSONPointer]) {
+        domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
     }
 
     func memberOrder(at place: JSONPointer) -> MemberOrder? { domain.layout.memberOrder(place.tokens[...]) }

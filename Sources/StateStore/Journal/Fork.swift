@@ -164,9 +164,9 @@ private struct ForkMaking<State: StateType> {
 
     private mutating func run(_ recorded: Commit, version: Version?) throws(Fork.NoRoom) {
         let type = recorded.types.first ?? ""
-        if let rejection = mark?.begin(
-            TransactionIdentity(.content, ContentHash(recorded.action)), type: type, name: recorded.id)
-        {
+        let identity = TransactionIdentity(.content, ContentHash(recorded.action))
+        if let refused = mark?.begin(.init(identity: identity, type: type, name: recorded.id)) {
+            let rejection = Rejection.quarantined(refused.name)
             return refuse(recorded, version, type, rejection.code, rejection.detail)
         }
         defer { mark?.end() }

@@ -128,7 +128,7 @@ package struct Replay<State: StateType>: HistoryFollower {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
         }
         do throws(PayloadFaults) {
-            return try actionType.decode(payload: members.first { $0.key == "payload" }?.value)
+            return try actionType.decode(members.first { $0.key == "payload" }?.value)
         } catch {
             throw HistoryFault(
                 recorded, type: type,

@@ -210,10 +210,11 @@ extension ScheduledAction {
         var action: JSONNode?
         var isOfReducer = false
         var credential: CredentialKind?
-        var rest = node.members?.first
-        while let member = rest {
-            let value = member.value
-            switch member.key {
+        let document = node.document
+        var key = document.firstChild(node.index)
+        while node.isObject, !document.isEnd(key) {
+            let value = JSONNode(document, key + 1)
+            switch document.utf8(key) {
             case "name": name = value.string
             case "place": place = value.string
             case "by": by = value.string
@@ -230,7 +231,7 @@ extension ScheduledAction {
             case "action": action = value
             default: break
             }
-            rest = member.next
+            key = document.after(key + 1)
         }
         guard let action, let due, let version = version.flatMap(Version.init(exactly:)), let named = name ?? place,
             let type = ScheduledAction.member("type", of: action), (0...Int64(Chain.countMax)).contains(count)

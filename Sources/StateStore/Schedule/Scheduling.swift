@@ -40,7 +40,6 @@ final class Scheduling: Sendable {
 
     /// Forgets the requests behind the first ones.
     func keep(_ count: Int) {
-        guard !isEmpty else { return }
         requests.withLock { $0.removeSubrange(count...) }
         if count == 0 {
             isUsed.store(false, ordering: .relaxed)

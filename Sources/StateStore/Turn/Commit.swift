@@ -1,27 +1,5 @@
 package import StateJSON
 
-/// Milliseconds since 1970-01-01T00:00:00Z.
-public struct Timestamp: Hashable, Comparable, Sendable {
-    /// Milliseconds since 1970-01-01T00:00:00Z, negative before.
-    public var milliseconds: Int64
-
-    /// Makes a timestamp of milliseconds since 1970-01-01T00:00:00Z.
-    public init(milliseconds: Int64) { self.milliseconds = milliseconds }
-
-    /// Whether the left timestamp is earlier.
-    public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
-
-    /// The timestamp that is later by a duration, or the first or the last of all.
-    package func advanced(by duration: Duration) -> Timestamp {
-        advanced(byMilliseconds: Int64(clamping: duration.attoseconds / 1_000_000_000_000_000))
-    }
-
-    func advanced(byMilliseconds later: Int64) -> Timestamp {
-        let (sum, isBeyond) = milliseconds.addingReportingOverflow(later)
-        return Timestamp(milliseconds: isBeyond ? (milliseconds < 0 ? .min : .max) : sum)
-    }
-}
-
 /// One transaction as the store applied it: version, time, ID, actions and patch.
 ///
 /// A store keeps many of them, so what few commits have is in an object of its own.
@@ -86,6 +64,8 @@ public final class Commit: Sendable {
     package var schedule: ScheduleChanges? { details?.schedule }
     private let epoch: Epoch?
     private let details: Details?
+    /// Whether it has one of the members that few commits have.
+    package var hasDetails: Bool { details != nil }
 
     /// The type of the commit that adds newly declared parts of a domain to a recorded state.
     ///
@@ -196,6 +176,9 @@ public final class Commit: Sendable {
             idempotency: idempotency, schedule: schedule)
         return Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
+
+    /// How many bytes a journal has of it.
+    var recordedBytesCount: Int { action.count + patch.count + (schedule?.json.count ?? 0) }
 
     var partsCount: Int { 1 + changedPointers.count + types.count }
 

@@ -31,9 +31,7 @@ extension Core {
         _ action: any Action, by entry: ActionEntry, _ context: MiddlewareContext<State>
     ) throws(Rejection) {
         if entry.isCommand { return try create(from: action, entry, context) }
-        try context.reduce(action, entry) { (state) throws(Rejection) in
-            try domain.reduce(&state, action, by: entry, context.reducerContext)
-        }
+        try context.reduce(action, entry, in: domain)
     }
 
     private func create(

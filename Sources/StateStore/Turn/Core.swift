@@ -47,7 +47,7 @@ final class Core<State: StateType> {
     /// The findings of the preconditions of ``latest``, or nil for none or many.
     @exclusivity(unchecked) private var preconditions: Preconditions<State>?
     @exclusivity(unchecked) private(set) var ledger: IdempotencyLedger
-    @exclusivity(unchecked) private var historyClock: HistoryClock
+    @exclusivity(unchecked) var historyClock: HistoryClock
 
     init(
         domain: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
@@ -103,12 +103,13 @@ final class Core<State: StateType> {
     ///   - time: the time of the commits, by the wall clock.
     ///   - monotonic: the time of a monotonic clock.
     ///   - clock: the processor time of the thread, which measures long transactions.
+    ///   - turnMark: the mark of the thread, if it has one.
     func turn(
         _ pending: [PendingTransaction], at time: Timestamp, monotonic: () -> Instant,
-        clock: () -> Instant = { Instant(nanoseconds: 0) }
+        clock: () -> Instant = { Instant(nanoseconds: 0) }, inside turnMark: TurnMark? = nil
     ) -> Turn {
-        let historyTime = readHistoryTime(wall: time, monotonic: monotonic)
-        ledger.forget(before: historyTime)
+        let historyTime = historyClock.read(wall: time, monotonic: monotonic)
+        if ledger.count > 0 { ledger.forget(before: historyTime) }
         var turn = Turn(before: latest.erased, historyTime: historyTime)
         turn.outcomes.reserveCapacity(pending.count)
         turn.commits.reserveCapacity(pending.count)
@@ -116,15 +117,12 @@ final class Core<State: StateType> {
         // A copy of a pending transaction counts each of its references.
         for index in pending.indices {
             turn.outcomes.append(
-                apply(pending[index].transaction, of: pending[index].taker.client, in: &turn, at: time, clock))
+                apply(pending[index].transaction, of: pending[index].taker.client, in: &turn, at: time, clock, turnMark)
+            )
         }
         mark?.end()
         if let made = preconditions, !made.isWorthKeeping(at: latest.version) { preconditions = nil }
         return turn
-    }
-
-    func readHistoryTime(wall: Timestamp, monotonic: () -> Instant) -> Timestamp {
-        historyClock.read(wall: wall, monotonic: monotonic)
     }
 
     /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.
@@ -153,67 +151,39 @@ final class Core<State: StateType> {
     }
 
     private func apply(
-        _ transaction: Transaction, of client: String?, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant
+        _ transaction: Transaction, of client: String?, in turn: inout Turn, at time: Timestamp,
+        _ clock: () -> Instant, _ turnMark: TurnMark?
     ) -> Outcome {
         if transaction.idempotency != nil, transaction.purpose == .commit,
             let outcome = outcome(byKeyOf: transaction, of: client, at: turn.historyTime)
         {
             return outcome
         }
-        if let due = transaction.due,
-            let outcome = outcome(of: due, in: transaction.batch, latest.schedule, at: time)
-        {
+        if let due = transaction.due, let outcome = outcome(of: due, in: transaction.batch, latest.schedule, at: time) {
             return outcome
         }
         do {
-            if transaction.isConditional {
-                let preconditions = self.preconditions ?? Preconditions(domain.layout)
-                self.preconditions = preconditions
-                if let failure = try preconditions.failure(
-                    of: transaction, in: latest.state, at: latest.version)
-                {
-                    return .preconditionFailed(failure)
+            if transaction.isConditional, let failure = try failedPrecondition(of: transaction) {
+                return .preconditionFailed(failure)
+            }
+            if let mark {
+                if let record = MarkPage.Record(transaction) {
+                    if let refused = mark.begin(record) { return .rejected(.quarantined(refused.name), index: 0) }
+                } else {
+                    mark.end()
                 }
             }
-            if let mark, let rejection = mark.begin(transaction) { return .rejected(rejection, index: 0) }
             let before = latest
-            let turnMark = TurnMark.current
-            let context = context(of: transaction, at: time, turnMark)
+            // Middleware of the store's own keeps no context, so that the next transaction uses it again.
+            let context = (passesActionsOn ? self.context : nil) ?? MiddlewareContext(before)
+            if passesActionsOn { self.context = context }
+            context.begin(before, transaction, at: time, mark: turnMark)
             turnMark?.collector = context
             defer {
                 turnMark?.collector = nil
                 context.end(at: latest)
             }
-            let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
-            for index in transaction.items.indices {
-                if let end, index.isMultiple(of: 16), clock() > end {
-                    return .rejected(tooLong(transaction, at: index), index: index)
-                }
-                context.item = (time, transaction.items[index].id, index)
-                do throws(Rejection) {
-                    switch transaction.items[index].content {
-                    case .action(let action):
-                        // The record of a refusal passes no middleware, which could refuse it, too.
-                        if transaction.due != nil, let refused = action as? StoreRefused {
-                            try reduce(refused, context)
-                        } else {
-                            try dispatch(action, of: transaction.items[index].entry, context)
-                        }
-                    case .creator(let create):
-                        if let action = try create(context.state) { try dispatch(action, context) }
-                    case .restore(let restoration):
-                        guard restoration.base ?? before.version == before.version else { throw Restoration.moved }
-                        guard let state = restoration.state as? Snapshot<State> else { continue }
-                        context.restore(state)
-                    }
-                } catch {
-                    return .rejected(error, index: index)
-                }
-                // A short action can make a long state, which is refused before it is compared, and before the next action.
-                if knowsSize, let tooLarge = refusal(of: context.state, before) {
-                    return .rejected(tooLarge, index: index)
-                }
-            }
+            if let refusal = dispatchItems(of: transaction, context, before, clock) { return refusal }
             guard let made = context.made else {
                 if !context.isDryRun, !context.followUps.isEmpty {
                     turn.uncommittedFollowUps.append((turn.outcomes.count, context.followUps))
@@ -227,20 +197,11 @@ final class Core<State: StateType> {
                 try domain.compare(before.state, with: made.state, by: context.entries, into: &patch)
             }
             if limits.stateBytesMax < .max, !knowsSize {
-                made.bytesCount = try size(of: before) + patch.growth
-                if let bytes = made.bytesCount, let tooLarge = refusal(of: bytes, before) { throw tooLarge }
+                let bytes = try (before.bytesCount ?? size(of: before)) + patch.growth
+                made.bytesCount = bytes
+                if bytes > limits.stateBytesMax, let tooLarge = refusal(of: bytes, before) { throw tooLarge }
             }
-            if transaction.purpose == .dryRun {
-                // A dry run is refused for its schedule and its size as the commit would be.
-                let step = try scheduleStep(transaction, of: client, context, made, at: time)
-                if limits.commitBytesMax < .max {
-                    let action = try recordedBytes(in: context, transaction)
-                    try checkSize(action, patch.text, step?.recorded)
-                }
-                // The known encodings are those of a state that is dropped.
-                defer { patch.begin() }
-                return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text)
-            }
+            if transaction.purpose == .dryRun { return try dryRun(transaction, of: client, context, made, at: time) }
             return .committed(try commit(transaction, of: client, context, made, by: &patch, in: &turn, at: time))
         } catch let rejection as Rejection {
             patch.begin()
@@ -249,6 +210,67 @@ final class Core<State: StateType> {
             patch.begin()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
+    }
+
+    /// The precondition of a transaction that does not hold, or nil.
+    private func failedPrecondition(of transaction: Transaction) throws -> PreconditionFailure? {
+        let preconditions = self.preconditions ?? Preconditions(domain.layout)
+        self.preconditions = preconditions
+        return try preconditions.failure(of: transaction, in: latest.state, at: latest.version)
+    }
+
+    /// Passes the items of a transaction on to the reducers, one after the other; returns the refusal of one, or nil.
+    private func dispatchItems(
+        of transaction: Transaction, _ context: MiddlewareContext<State>, _ before: Snapshot<State>,
+        _ clock: () -> Instant
+    ) -> Outcome? {
+        let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
+        for index in transaction.items.indices {
+            if let end, index.isMultiple(of: 16), clock() > end {
+                return .rejected(tooLong(transaction, at: index), index: index)
+            }
+            (context.item.id, context.item.index) = (transaction.items[index].id, index)
+            do throws(Rejection) {
+                switch transaction.items[index].content {
+                case .action(let action):
+                    // The record of a refusal passes no middleware, which could refuse it, too.
+                    if transaction.due != nil, let refused = action as? StoreRefused {
+                        try reduce(refused, context)
+                    } else {
+                        try dispatch(action, of: transaction.items[index].entry, context)
+                    }
+                case .creator(let create):
+                    if let action = try create(context.state) { try dispatch(action, context) }
+                case .restore(let restoration):
+                    guard restoration.base ?? before.version == before.version else { throw Restoration.moved }
+                    guard let state = restoration.state as? Snapshot<State> else { continue }
+                    context.restore(state)
+                }
+            } catch {
+                return .rejected(error, index: index)
+            }
+            // A short action can make a long state, which is refused before it is compared, and before the next action.
+            if knowsSize, let tooLarge = refusal(of: context.state, before) {
+                return .rejected(tooLarge, index: index)
+            }
+        }
+        return nil
+    }
+
+    /// The outcome of a dry run that is not refused until now: it is refused for its schedule and its size as the commit would
+    /// be.
+    private func dryRun(
+        _ transaction: Transaction, of client: String?, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
+        at time: Timestamp
+    ) throws -> Outcome {
+        let step = try scheduleStep(transaction, of: client, context, next, at: time)
+        if limits.commitBytesMax < .max {
+            let bytesCount = try recordedBytes(in: context, transaction).count + patch.text.count
+            try checkSize(bytesCount + (step?.recorded?.json.count ?? 0))
+        }
+        // The known encodings are those of a state that is dropped.
+        defer { patch.begin() }
+        return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text)
     }
 
     /// The bytes of a state as compact JSON; O(n) where nobody has counted them.
@@ -279,20 +301,6 @@ final class Core<State: StateType> {
             kind: .tooLarge)
     }
 
-    /// The context of a transaction: that of the last one, where only middleware of the store's own has seen it, which keeps
-    /// no context.
-    private func context(of transaction: Transaction, at time: Timestamp, _ mark: TurnMark?) -> MiddlewareContext<State>
-    {
-        let isDryRun = transaction.purpose == .dryRun
-        if passesActionsOn, let context {
-            context.begin(latest, isDryRun: isDryRun, subject: transaction.subject, at: time, mark: mark)
-            return context
-        }
-        let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: transaction.subject, at: time, mark: mark)
-        if passesActionsOn { context = made }
-        return made
-    }
-
     private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
         Rejection(
             "transaction-too-long",
@@ -318,14 +326,20 @@ final class Core<State: StateType> {
             context.isRestored
             ? [Commit.restoreType]
             : context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
-        let step = try scheduleStep(transaction, of: client, context, next, at: time)
+        let step =
+            transaction.due != nil || context.mayChangeSchedule
+            ? try scheduleStep(transaction, of: client, context, next, at: time) : nil
         let commit = Commit(
             next.cursor, time: time, of: transaction, ownID: ownID, types: types,
             action: try recordedBytes(in: context, transaction), patch: patch.text,
             changedPointers: changedPointers, idempotency: record,
             schedule: step?.recorded)
-        try checkSize(commit.action, commit.patch, commit.schedule)
-        next.noteViewVersions(changedPointers: changedPointers, by: context.isRestored ? nil : context.entries)
+        if commit.recordedBytesCount > limits.commitBytesMax { try checkSize(commit.recordedBytesCount) }
+        if context.isRestored {
+            next.noteViewVersions(changedPointers: changedPointers)
+        } else {
+            next.noteViewVersions(changedPointers: changedPointers, by: context.entries)
+        }
         if let step { next.schedule = step.schedule }
         let followUps = context.followUps + (step?.followUps ?? [])
         let representation =
@@ -349,8 +363,7 @@ final class Core<State: StateType> {
     }
 
     /// Refuses a commit that is longer than the journal takes at once.
-    private func checkSize(_ action: [UInt8], _ patch: [UInt8], _ schedule: ScheduleChanges?) throws(Rejection) {
-        let bytesCount = action.count + patch.count + (schedule?.json.count ?? 0)
+    private func checkSize(_ bytesCount: Int) throws(Rejection) {
         guard bytesCount > limits.commitBytesMax else { return }
         throw Rejection(
             "commit-too-large",
@@ -363,7 +376,7 @@ final class Core<State: StateType> {
         _ transaction: Transaction, of client: String?, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
         at time: Timestamp
     ) throws -> ScheduleStep? {
-        guard transaction.due != nil || context.isRestored || !context.scheduling.isEmpty else { return nil }
+        guard transaction.due != nil || context.mayChangeSchedule else { return nil }
         var step = ScheduleStep(
             next.schedule, next.cursor, at: time, root: transaction.causation?.root,
             chain: transaction.causation?.chain,

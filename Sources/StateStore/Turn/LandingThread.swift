@@ -23,19 +23,18 @@ final class LandingThread: Sendable {
     }
 
     private let work = Work()
-    private let isRunning = Mutex(false)
+    private let isRunning = Atomic(false)
 
     deinit { work.count.signal() }
 
     /// Runs a function on the thread, behind those of earlier calls.
     ///
-    /// Where the system has no more threads, a dispatch queue runs the function; the store has one landing at a time.
+    /// Where the system has no more threads, a dispatch queue runs the function; the store has one landing at a time, and so
+    /// calls this from one thread at a time.
     func run(_ body: @escaping @Sendable () -> Void) {
-        let isRunning = isRunning.withLock { isRunning in
-            if !isRunning { isRunning = start() }
-            return isRunning
+        guard isRunning.load(ordering: .relaxed) || start() else {
+            return DispatchQueue.global().async(execute: body)
         }
-        guard isRunning else { return DispatchQueue.global().async(execute: body) }
         work.bodies.withLock { $0.append(body) }
         work.count.signal()
     }
@@ -43,6 +42,7 @@ final class LandingThread: Sendable {
     private func start() -> Bool {
         guard let thread = try? SystemThread({ [work] in work.runAll() }) else { return false }
         thread.detach()
+        isRunning.store(true, ordering: .relaxed)
         return true
     }
 }

@@ -93,7 +93,7 @@ struct Mailbox: Sendable {
         guard count < capacity || pending.transaction.causation != nil else { return .full(.mailbox) }
         waiting.append(pending)
         itemsCount += pending.transaction.items.count
-        if rule.isSlow(pending.transaction) { isSlow = true }
+        if pending.transaction.isLong || rule.hasHabits && rule.isSlow(pending.transaction) { isSlow = true }
         return nil
     }
 
@@ -116,12 +116,14 @@ struct Mailbox: Sendable {
     /// - Returns: the transactions, and whether the processor time of their turn has to be noted by ``note(_:of:)``. The caller
     ///   puts back what the turn may not have: see ``TakenTransactions/removeRest()``.
     mutating func takeTurn() -> TakenTransactions {
+        let hasSlow = isSlow
         (isTurnDue, isSlow) = (false, false)
         inFlightCount += waiting.count
         itemsCount = 0
         var rule = rule
         if isClosed { rule.endBound() }
-        return TakenTransactions(transactions: exchange(&waiting, with: []), rule: rule)
+        let isMeasured = hasSlow || !rule.knowsNothing && rule.isMeasured(waiting)
+        return TakenTransactions(transactions: exchange(&waiting, with: []), rule: rule, isMeasured: isMeasured)
     }
 
     /// Puts transactions that a turn has not had in front of the newer ones.
@@ -145,15 +147,12 @@ struct Mailbox: Sendable {
 }
 
 struct TakenTransactions {
-    private(set) var transactions: [PendingTransaction]
-    private let rule: TurnRule
+    fileprivate(set) var transactions: [PendingTransaction]
+    let rule: TurnRule
     let isMeasured: Bool
 
-    init(transactions: [PendingTransaction], rule: TurnRule) {
-        self.transactions = transactions
-        self.rule = rule
-        isMeasured = rule.isMeasured(transactions)
-    }
+    /// Whether the turn may have fewer.
+    var isOver: Bool { transactions.count > rule.countMax }
 
     /// Keeps the first transaction of each client, then the second one of each, and so on, as many slow ones as the turn may
     /// have, and every other one that has none of its client before it.
@@ -161,7 +160,7 @@ struct TakenTransactions {
     /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
     /// O(n log n) in the number of transactions, so that no caller has the mailbox's lock.
     mutating func removeRest() -> [PendingTransaction] {
-        guard transactions.count > rule.countMax else { return [] }
+        guard isOver else { return [] }
         var counts: [String?: Int] = [:]
         let ranks = transactions.map { pending in
             counts[pending.taker.client, default: 0] += 1
@@ -245,6 +244,11 @@ struct TurnRule: Sendable {
     func isSlow(_ transaction: Transaction) -> Bool {
         transaction.isLong || !habits.isEmpty && Self.types(of: transaction).contains { habits[$0]?.isSlow ?? false }
     }
+
+    var hasHabits: Bool { !habits.isEmpty }
+
+    /// Whether only a long transaction is a reason to measure a turn.
+    var knowsNothing: Bool { countMax == .max && habits.isEmpty }
 
     /// Whether the processor time of a turn of these transactions has to be measured.
     func isMeasured(_ transactions: [PendingTransaction]) -> Bool {

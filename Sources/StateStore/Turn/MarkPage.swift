@@ -45,9 +45,9 @@ package struct MarkPage {
         let found = (word(0), word(Self.bootOffset), word(Self.bootOffset + 8))
         guard found != (Self.mark, boot.high, boot.low) else { return }
         base.initializeMemory(as: UInt8.self, repeating: 0, count: Self.size)
-        store(Self.mark, 0)
-        store(boot.high, Self.bootOffset)
-        store(boot.low, Self.bootOffset + 8)
+        base.storeBytes(of: Self.mark, toByteOffset: 0, as: UInt64.self)
+        base.storeBytes(of: boot.high, toByteOffset: Self.bootOffset, as: UInt64.self)
+        base.storeBytes(of: boot.low, toByteOffset: Self.bootOffset + 8, as: UInt64.self)
     }
 
     /// The record of what a thread was computing when the process ended, or nil.
@@ -62,13 +62,13 @@ package struct MarkPage {
 
     func begin(_ record: Record, in slot: Int) {
         // Whatever ends the process between two of these stores is not what is computed.
-        store(0, Self.stateOffset(slot))
+        base.storeBytes(of: 0, toByteOffset: Self.stateOffset(slot), as: UInt64.self)
         write(record, to: Self.place(ofSlot: slot))
-        store(1, Self.stateOffset(slot))
+        base.storeBytes(of: 1, toByteOffset: Self.stateOffset(slot), as: UInt64.self)
     }
 
     /// Records that nothing is being computed.
-    package func end(_ slot: Int) { store(0, Self.stateOffset(slot)) }
+    package func end(_ slot: Int) { base.storeBytes(of: 0, toByteOffset: Self.stateOffset(slot), as: UInt64.self) }
 
     private static func stateOffset(_ slot: Int) -> Int { slotsOffset + slot * 8 }
 
@@ -92,9 +92,9 @@ package struct MarkPage {
 
     private func write(_ record: Record, to place: Int) {
         let offset = Self.offset(place)
-        store(record.identity.hash.high, offset)
-        store(record.identity.hash.low, offset + 8)
-        store(record.version, offset + Self.versionOffset)
+        base.storeBytes(of: record.identity.hash.high, toByteOffset: offset, as: UInt64.self)
+        base.storeBytes(of: record.identity.hash.low, toByteOffset: offset + 8, as: UInt64.self)
+        base.storeBytes(of: record.version, toByteOffset: offset + Self.versionOffset, as: UInt64.self)
         base.storeBytes(of: record.identity.kind.rawValue, toByteOffset: offset + Self.kindOffset, as: UInt8.self)
         copy(record.type, Self.typeMax, to: offset + Self.typeOffset, count: offset + Self.kindOffset + 1)
         copy(record.name, Self.nameMax, to: offset + Self.nameOffset, count: offset + Self.kindOffset + 2)
@@ -111,14 +111,9 @@ package struct MarkPage {
     }
 
     private func copy(_ text: String, _ most: Int, to offset: Int, count place: Int) {
-        var text = text
-        let count = text.withUTF8 { bytes in
-            let count = min(bytes.count, most)
-            UnsafeMutableRawBufferPointer(start: base + offset, count: count)
-                .copyMemory(from: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<count]))
-            return UInt8(count)
-        }
-        base.storeBytes(of: count, toByteOffset: place, as: UInt8.self)
+        let count = min(text.utf8.count, most)
+        text.withBytes { if let start = $0.baseAddress { (base + offset).copyMemory(from: start, byteCount: count) } }
+        base.storeBytes(of: UInt8(count), toByteOffset: place, as: UInt8.self)
     }
 
     private func text(_ offset: Int, _ count: Int) -> String {
@@ -128,8 +123,4 @@ package struct MarkPage {
     private func word(_ offset: Int) -> UInt64 { base.load(fromByteOffset: offset, as: UInt64.self) }
 
     private func byte(_ offset: Int) -> UInt8 { base.load(fromByteOffset: offset, as: UInt8.self) }
-
-    private func store(_ value: UInt64, _ offset: Int) {
-        base.storeBytes(of: value, toByteOffset: offset, as: UInt64.self)
-    }
 }

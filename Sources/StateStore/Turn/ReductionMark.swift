@@ -98,26 +98,20 @@ package final class ReductionMark: @unchecked Sendable {
         watch.change { ($0.refused, $0.shared) = (refused, suspected) }
     }
 
-    /// Records a transaction before it is reduced.
+    /// Records what is about to be computed.
     ///
-    /// - Returns: the rejection of a transaction that is set aside, which must not be reduced.
-    func begin(_ transaction: Transaction) -> Rejection? {
-        guard let identity = TransactionIdentity(transaction) else {
+    /// - Parameter changed: the version at which what a view reads has changed last; nil for a past state, and a transaction.
+    /// - Returns: why it is set aside and must not be computed, or nil.
+    func begin(_ record: MarkPage.Record, changed: Version? = nil) -> Refused? {
+        if tried != nil { releaseTried() }
+        if watch.isNeeded.load(ordering: .relaxed), let refused = refusal(record.identity, changed: changed) {
             end()
-            return nil
+            return refused
         }
-        return begin(identity, type: transaction.firstType, name: transaction.identifyingName)
-    }
-
-    func begin(
-        _ identity: TransactionIdentity, type: @autoclosure () -> String, name: @autoclosure () -> String
-    ) -> Rejection? {
-        releaseTried()
-        if watch.isNeeded.load(ordering: .relaxed), let refused = refusal(identity, changed: nil) {
-            end()
-            return .quarantined(refused.name)
-        }
-        record(.init(identity: identity, type: type(), name: name()))
+        // Where more threads compute than the page has room for, the next ones are not recorded.
+        guard let slot = slot ?? watch.takeSlot() else { return nil }
+        self.slot = slot
+        page.begin(record, in: slot)
         return nil
     }
 
@@ -133,12 +127,12 @@ package final class ReductionMark: @unchecked Sendable {
     ) throws -> Value {
         let mark = another()
         let identity = TransactionIdentity(view: name, arguments)
-        if watch.isNeeded.load(ordering: .relaxed), let refused = mark.refusal(identity, changed: changed) {
+        let record = MarkPage.Record(identity: identity, type: "view", name: name, version: version)
+        if let refused = mark.begin(record, changed: changed) {
             throw ViewFault(
                 "the server has ended each time it computed the view, and has set it aside as \(refused.name), until what it reads changes or the operator lets it pass"
             )
         }
-        mark.record(.init(identity: identity, type: "view", name: name, version: version))
         defer { mark.end() }
         return try body()
     }
@@ -149,14 +143,7 @@ package final class ReductionMark: @unchecked Sendable {
             watch.giveBack(slot)
         }
         slot = nil
-        releaseTried()
-    }
-
-    private func record(_ record: MarkPage.Record) {
-        // Where more threads compute than the page has room for, the next ones are not recorded.
-        guard let slot = slot ?? watch.takeSlot() else { return }
-        self.slot = slot
-        page.begin(record, in: slot)
+        if tried != nil { releaseTried() }
     }
 
     private func refusal(_ identity: TransactionIdentity, changed: Version?) -> Refused? {

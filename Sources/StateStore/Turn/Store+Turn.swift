@@ -45,18 +45,13 @@ extension Store {
             let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
             // In a shared journal another writer may have made the state old by which something is refused.
             let isSure = commits.isEmpty && !(journal.isShared && turns.contains(where: \.refusesSome))
-            let result = isSure ? .landed : append(commits, after: turns[0].before.cursor.version, to: journal)
+            let begun = isSure ? nil : observer?.clock()
+            let result =
+                isSure ? .landed : journal.append(commits, after: turns[0].before.cursor.version)
+            if let observer, let begun { observer.appended(result, commits.count, observer.clock() - begun) }
             onQueue { endLanding(of: turns, result) }
         }
         landings.leave()
-    }
-
-    private func append(_ commits: [Commit], after version: Version, to journal: any Journal) -> AppendResult {
-        guard let observer else { return journal.append(commits, after: version) }
-        let begun = observer.clock()
-        let result = journal.append(commits, after: version)
-        observer.appended(result, commits.count, observer.clock() - begun)
-        return result
     }
 
     private func endLanding(of turns: [ComputedTurn], _ result: AppendResult) {
@@ -67,7 +62,9 @@ extension Store {
         case .failed: refuse(takeBack(turns))
         case .unknown: refuse(takeBack(turns), openThrough: turns.last { !$0.commits.isEmpty }?.result.version)
         }
-        if inFlight.withLock({ $0.takeMissedForeignCommits() }) { _ = adoptForeignCommits() }
+        if inFlight.withLock({ $0.hasMissedForeignCommits && $0.takeMissedForeignCommits() }) {
+            _ = adoptForeignCommits()
+        }
     }
 
     /// Publishes turns whose commits are durable, notifies the subscribers, queues the follow-ups, and answers.
@@ -80,11 +77,13 @@ extension Store {
                 snapshot, commits, by: Set(turns.lazy.flatMap { $0.pending.lazy.compactMap(\.taker.client) }))
             journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
             observer?.landed(commits.count)
-            if !snapshot.schedule.isEmpty { armTimer() }
+            // The looks at a schedule that stays as it is go on by themselves.
+            if commits.contains(where: { $0.schedule != nil }) { armTimer() }
         }
         release(turns)
         if journal != nil { inFlight.withLock { $0.endLanding() } }
-        if var tally = ActionTally(observer) {
+        if let observer {
+            var tally = ActionTally(observer)
             for turn in turns {
                 for index in turn.pending.indices {
                     tally.add(turn.pending[index].transaction, turn.result.outcomes[index])
@@ -234,7 +233,8 @@ extension Store {
     }
 
     func note(_ transaction: Transaction, _ outcome: Outcome) {
-        guard var tally = ActionTally(observer) else { return }
+        guard let observer else { return }
+        var tally = ActionTally(observer)
         tally.add(transaction, outcome)
         tally.end()
     }

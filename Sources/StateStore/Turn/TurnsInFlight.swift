@@ -6,10 +6,7 @@ final class ComputedTurn: Sendable {
     let pending: [PendingTransaction]
     let result: Turn
 
-    init(pending: [PendingTransaction], result: consuming Turn) {
-        self.pending = pending
-        self.result = result
-    }
+    init(pending: [PendingTransaction], result: consuming Turn) { (self.pending, self.result) = (pending, result) }
 
     var before: any AnySnapshot { result.before }
     var commits: [Commit] { result.commits }
@@ -37,7 +34,7 @@ struct TurnsInFlight: Sendable {
     private var landingCount = 0
     private var isActive = false
     private var refusals = 0
-    private var hasMissedForeignCommits = false
+    private(set) var hasMissedForeignCommits = false
 
     var isEmpty: Bool { count == 0 }
 
@@ -64,10 +61,7 @@ struct TurnsInFlight: Sendable {
         return turns
     }
 
-    mutating func endLanding() {
-        landingCount = 0
-        refusals = 0
-    }
+    mutating func endLanding() { (landingCount, refusals) = (0, 0) }
 
     /// Removes every turn, because the landing ones have failed.
     mutating func takeBack() -> [ComputedTurn] {

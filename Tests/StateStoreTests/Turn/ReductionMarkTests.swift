@@ -135,21 +135,23 @@ struct ReductionMarkTests {
         #expect(memory.page.suspected.isEmpty)
     }
 
+    private func record(_ id: String) throws -> MarkPage.Record { try #require(MarkPage.Record(transaction(id: id))) }
+
     @Test("two that compute at the same time have a record each, and a place that is free again has the next one")
     func slots() throws {
         let first = ReductionMark(memory.page, owner: memory)
         let second = first.another()
         func names() -> [String?] { (0..<3).map { memory.page.interrupted(in: $0)?.name } }
 
-        _ = first.begin(transaction(id: "a"))
-        _ = second.begin(transaction(id: "b"))
+        _ = first.begin(try record("a"))
+        _ = second.begin(try record("b"))
         #expect(names() == ["a", "b", nil])
-        _ = first.begin(transaction(id: "c"))
+        _ = first.begin(try record("c"))
         #expect(names() == ["c", "b", nil])
         first.end()
         #expect(names() == [nil, "b", nil])
         let third = second.another()
-        _ = third.begin(transaction(id: "d"))
+        _ = third.begin(try record("d"))
         #expect(names() == ["d", "b", nil])
     }
 
@@ -158,7 +160,7 @@ struct ReductionMarkTests {
         let mark = ReductionMark(memory.page, owner: memory)
         let marks = (0...MarkPage.slotsMax).map { _ in mark.another() }
 
-        let rejections = marks.enumerated().map { $1.begin(transaction(id: "\($0)")) }
+        let rejections = try marks.enumerated().map { $1.begin(try record("\($0)")) }
 
         #expect(rejections.allSatisfy { $0 == nil })
         let names = (0..<MarkPage.slotsMax).map { memory.page.interrupted(in: $0)?.name }

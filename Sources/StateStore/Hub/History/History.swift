@@ -14,6 +14,7 @@ struct History: Sendable {
     /// How many versions lie between two snapshots: so few that the kept commits always span a snapshot.
     private let checkpointInterval: Version
     private var weightSinceCheckpoint = 0
+    private var nextCheckpoint: Version
     private let countMax: Int
     private let weightMax: Int
     private(set) var base: Version
@@ -22,6 +23,7 @@ struct History: Sendable {
         base = snapshot.cursor.version
         checkpoints = [snapshot]
         checkpointInterval = Version(min(1024, max(1, countMax / 4)))
+        nextCheckpoint = base + checkpointInterval
         self.countMax = countMax
         self.weightMax = weightMax
     }
@@ -31,7 +33,7 @@ struct History: Sendable {
         commits.append(commit)
         weight += commit.weight
         weightSinceCheckpoint += commit.weight
-        for name in commit.names { versions[name] = commit.version }
+        if !commit.clientIDs.isEmpty { for name in commit.names { versions[name] = commit.version } }
         while commits.count > countMax || (weight > weightMax && commits.count > 1) {
             let oldest = commits.removeFirst()
             weight -= oldest.weight
@@ -41,15 +43,20 @@ struct History: Sendable {
         }
     }
 
+    /// Whether so many bytes lie behind the last kept snapshot that the next one is kept.
+    private var isHeavy: Bool { weightSinceCheckpoint > weightMax / 4 }
+
+    /// Whether the snapshot of a version is to be kept.
+    func isDue(at version: Version) -> Bool { version >= nextCheckpoint || isHeavy }
+
     /// Keeps a snapshot where enough versions or bytes lie between it and the last one.
     mutating func note(_ snapshot: any AnySnapshot) -> [any AnySnapshot] {
-        guard let last = checkpoints.last,
-            snapshot.cursor.version >= last.cursor.version + checkpointInterval || weightSinceCheckpoint > weightMax / 4
-        else { return [] }
-        if weightSinceCheckpoint > weightMax / 4 {
+        guard isDue(at: snapshot.cursor.version), let last = checkpoints.last else { return [] }
+        if isHeavy {
             ownBytes[ownBytes.count - 1] = min(last.memoryBytes, weightSinceCheckpoint * Fork.treeFactor)
         }
         weightSinceCheckpoint = 0
+        nextCheckpoint = snapshot.cursor.version + checkpointInterval
         checkpoints.append(snapshot)
         ownBytes.append(0)
         // A snapshot before the first kept commit is of no use: commits after it are missing.
