@@ -80,6 +80,7 @@ final class EventLoop {
             takeMail()
             handleDueAlarms()
             parked.resumePaused()
+            if context.stage.isStopping { cutIfDue() }
             runDaemon()
             if context.statistics != published {
                 published = context.statistics
@@ -249,19 +250,24 @@ final class EventLoop {
         }
     }
 
-    /// Moves on to the next stage if it is time; returns whether the loop may end.
+    /// Ends the work for which the grace time has not been enough.
+    ///
+    /// libmicrohttpd has to run behind it: it tells of no resumed connection before a wait.
+    private func cutIfDue() {
+        guard case .draining(let until) = context.stage, until <= .now else { return }
+        context.stage = .cutting(until: .now + Self.cuttingTime)
+        pending.stopAll()
+        parked.stopWork()
+    }
+
+    /// Whether the loop may end.
     private func hasStopped() -> Bool {
         let isInFlight = context.inFlightCount > 0 || !parked.isEmpty
         switch context.stage {
         case .serving:
             return false
-        case .draining(let until):
-            guard isInFlight else { return true }
-            guard until <= .now else { return false }
-            context.stage = .cutting(until: .now + Self.cuttingTime)
-            pending.stopAll()
-            parked.stopWork()
-            return false
+        case .draining:
+            return !isInFlight
         case .cutting(let until):
             // The answer of an exchange that is still pending is about to be put into the mailbox.
             return pending.isEmpty && (!isInFlight || until <= .now)
