@@ -30,7 +30,7 @@ final class ParkedConnections {
     // way.
     private static let iterationBytesMax = 1 << 20
     private static let shortBytesMax = 64 << 10
-    /// The streams that are writable, and those that have a heartbeat due, since the handlers were last called with them.
+    /// The writable streams, and the streams with a heartbeat due, since the handlers were last called with them.
     @exclusivity(unchecked) private var writable: [Exchange] = []
     @exclusivity(unchecked) private var silent: [Exchange] = []
 

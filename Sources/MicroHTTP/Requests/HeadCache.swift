@@ -11,7 +11,7 @@ final class ParsedHead {
     let isLast: Bool
     /// Whether the body has a transfer coding: it comes in chunks.
     let isChunked: Bool
-    /// The index of its method among those that are counted.
+    /// The index of its method among the counted ones.
     let methodIndex: UInt8
     /// The reusable answer, with the generation and the request's own fields for which it counts.
     private var answer: (response: WireResponse, generation: UInt64, own: OwnFields?)?

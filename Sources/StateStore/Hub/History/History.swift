@@ -14,7 +14,6 @@ struct History: Sendable {
     /// How many versions lie between two snapshots: so few that the kept commits always span a snapshot.
     private let checkpointInterval: Version
     private var weightSinceCheckpoint = 0
-    private var nextCheckpoint: Version
     private let countMax: Int
     private let weightMax: Int
     private(set) var base: Version
@@ -23,7 +22,6 @@ struct History: Sendable {
         base = snapshot.cursor.version
         checkpoints = [snapshot]
         checkpointInterval = Version(min(1024, max(1, countMax / 4)))
-        nextCheckpoint = base + checkpointInterval
         self.countMax = countMax
         self.weightMax = weightMax
     }
@@ -46,8 +44,10 @@ struct History: Sendable {
     /// Whether so many bytes lie behind the last kept snapshot that the next one is kept.
     private var isHeavy: Bool { weightSinceCheckpoint > weightMax / 4 }
 
+    private var lastCheckpoint: Version { checkpoints.last?.cursor.version ?? base }
+
     /// Whether the snapshot of a version is to be kept.
-    func isDue(at version: Version) -> Bool { version >= nextCheckpoint || isHeavy }
+    func isDue(at version: Version) -> Bool { isHeavy || version >= lastCheckpoint + checkpointInterval }
 
     /// Keeps a snapshot where enough versions or bytes lie between it and the last one.
     mutating func note(_ snapshot: any AnySnapshot) -> [any AnySnapshot] {
@@ -56,7 +56,6 @@ struct History: Sendable {
             ownBytes[ownBytes.count - 1] = min(last.memoryBytes, weightSinceCheckpoint * Fork.treeFactor)
         }
         weightSinceCheckpoint = 0
-        nextCheckpoint = snapshot.cursor.version + checkpointInterval
         checkpoints.append(snapshot)
         ownBytes.append(0)
         // A snapshot before the first kept commit is of no use: commits after it are missing.
