@@ -50,10 +50,8 @@ package protocol AnyStore: AnyObject, Sendable {
     /// A caller must not be on the store's queue: the process would stop.
     func flushNow()
 
-    /// Computes what each of some dry runs would do to the published state, beside the turns of the store.
-    ///
-    /// - Returns: an outcome for each, in order.
-    func dryRun(_ transactions: ArraySlice<Transaction>, of client: String?) -> [Outcome]
+    /// Computes what a dry run would do to the published state, beside the turns of the store.
+    func dryRun(_ transaction: Transaction, of client: String?) -> Outcome
 
     /// Runs a function on the store's queue behind the turns that wait for it.
     func afterWaitingTurns(_ body: @escaping @Sendable () -> Void)

@@ -311,15 +311,15 @@ public final class Store<State: StateType>: Sendable {
         journal?.note(historyTime: time)
     }
 
-    /// The outcomes that transactions have by their idempotency keys alone, or nil for each other one.
-    func outcomes(byKeysOf pending: [PendingTransaction]) -> [Outcome?] {
+    /// The outcome that a transaction has by its idempotency key alone, or nil.
+    func outcome(byKeyOf transaction: Transaction, of client: String?) -> Outcome? {
         let time = now()
-        var outcomes: [Outcome?] = []
+        var outcome: Outcome?
         onQueue {
             let historyTime = core.historyClock.read(wall: time, monotonic: monotonicNow)
-            outcomes = pending.map { core.outcome(byKeyOf: $0.transaction, of: $0.taker.client, at: historyTime) }
+            outcome = core.outcome(byKeyOf: transaction, of: client, at: historyTime)
         }
-        return outcomes
+        return outcome
     }
 
     func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {

@@ -73,7 +73,7 @@ package final class Access: Sendable {
                 guard let store = catalogue.stores.first(where: { JSONPointer.sameBytes($0.name, name) }) else { break }
                 pointers.append(store.pointer)
                 seenViews.formUnion(store.views.values.map { ExactText($0) })
-                for type in store.actions.keys { seen.insert(type) }
+                for type in store.types { seen.insert(type) }
             }
         }
         parts = isWhole ? nil : PointerSet(pointers)

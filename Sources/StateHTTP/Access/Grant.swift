@@ -158,7 +158,7 @@ extension Grant {
     ///
     /// - Parameter types: the types of the actions that the bearer can be allowed; nil for those of clients.
     package func warnings(in catalogue: Catalogue, dispatching types: [String]? = nil) -> [String] {
-        let types = types ?? catalogue.whole.open.keys.sorted()
+        let types = types ?? catalogue.whole.open.map(\.type)
         if read.isEmpty, dispatch.isEmpty, !operate {
             return ["the token allows nothing: it has no read and no dispatch"]
         }

@@ -69,7 +69,7 @@ extension VisibleStore {
     }
 
     private func isSeen(_ type: String) -> Bool {
-        (isWhole || scope.actions.value(named: type) != nil) && (access.isUnlimited || access.sees(type: type))
+        (isWhole || scope.entries[type] != nil) && (access.isUnlimited || access.sees(type: type))
     }
 
     /// The actions of a commit that the client sees, as UTF-8 JSON: an action, or an array for a batch; nil for none.

@@ -25,7 +25,7 @@ package struct VisibleStore: Sendable {
         access.isUnlimited ? scope.views : scope.views.filter { access.sees(view: $0.value) }
     }
 
-    var types: [String] { scope.open.keys.filter(access.dispatches).sorted() }
+    var types: [String] { scope.open.map(\.type).filter(access.dispatches) }
 
     /// Whether the client may dispatch actions of a type.
     func dispatches(_ type: String) -> Bool { type.withBytes(entry(named:)) != nil }
@@ -52,7 +52,7 @@ package struct VisibleStore: Sendable {
 
     /// Whether the client may name an action type as a filter: it may see actions of the type.
     func sees(type: String) -> Bool {
-        (scope.actions.value(named: type) != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
+        (scope.entries[type] != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
     }
 
     /// The visible action types that a name of a filter means: the type, or with a `*` at its end every type that

@@ -13,7 +13,8 @@ struct DomainSchemas: Sendable {
     private let parts: [(part: StatePart, schema: JSONValue)]
 
     init(_ catalogue: Catalogue) {
-        payloads = catalogue.whole.open.mapValues(SchemaProbe.payloadSchema)
+        payloads = Dictionary(
+            uniqueKeysWithValues: catalogue.whole.open.map { ($0.type, SchemaProbe.payloadSchema(of: $0.actionType)) })
         views = catalogue.viewTypes.mapValues(SchemaProbe.schema)
         addresses = catalogue.viewParameters.mapValues(ViewAddress.init)
         parts = catalogue.parts.map { part in

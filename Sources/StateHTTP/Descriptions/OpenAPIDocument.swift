@@ -207,7 +207,7 @@ struct OpenAPIDocument {
             parameters[name]["schema"]["default"] = .integer(Int64(limits.changesLimitDefault))
         }
         // The types that the client may see in the log, without those that are for the domain alone.
-        let types = store.scope.open.keys.sorted().filter(store.sees(type:))
+        let types = store.scope.open.map(\.type).filter(store.sees(type:))
         if !types.isEmpty {
             let item: JSONValue = [
                 "type": "string", "anyOf": [["enum": .array(types.map(JSONValue.string))], ["pattern": #"\*$"#]],

@@ -46,22 +46,14 @@ final class DryRuns: Sendable {
 
     private func computeNext() {
         let standing = standing()
-        // The rest of the run ends outside the lock: it is as long as the client has made it.
-        let next = progress.withLock { progress in
-            guard case .wanted = standing else {
-                if case .refused(let outcome) = standing {
-                    progress.outcomes.append(outcome, count: progress.rest.count)
-                }
-                return exchange(&progress.rest, with: [])
-            }
-            let next = progress.rest.prefix(1)
-            progress.rest = progress.rest.dropFirst()
-            return next
+        guard case .wanted = standing else {
+            // The rest of the run ends outside the lock: it is as long as the client has made it.
+            let rest = progress.withLock { exchange(&$0.rest, with: []) }
+            guard case .refused(let outcome) = standing else { return }
+            return progress.withLock { $0.outcomes.append(outcome, count: rest.count) }
         }
-        guard case .wanted = standing else { return }
-        let outcomes = store.dryRun(next, of: client)
-        progress.withLock { progress in
-            for outcome in outcomes { progress.outcomes.append(outcome) }
-        }
+        guard let next = progress.withLock({ $0.rest.popFirst() }) else { return }
+        let outcome = store.dryRun(next, of: client)
+        progress.withLock { $0.outcomes.append(outcome) }
     }
 }

@@ -139,14 +139,13 @@ package struct ActionTable: Sendable {
 
     init(_ entries: [ActionEntry]) {
         slots = Array(repeating: nil, count: 1 << (Int.bitWidth - (4 * entries.count + 3).leadingZeroBitCount))
-        // In one order, so that every process has the same table.
-        for entry in entries.sorted(by: { $0.type < $1.type }) {
-            slots[entry.type.withBytes { place(of: $0).slot }] = entry
-        }
+        for entry in entries { slots[entry.type.withBytes { place(of: $0).slot }] = entry }
     }
 
     /// The entry of the type with these bytes, or nil.
     package subscript(name: UnsafeBufferPointer<UInt8>) -> ActionEntry? { place(of: name).entry }
+
+    package subscript(name: String) -> ActionEntry? { name.withBytes { self[$0] } }
 
     /// The slot of a name, and the entry there; without an entry it is the slot for one.
     private func place(of name: UnsafeBufferPointer<UInt8>) -> (slot: Int, entry: ActionEntry?) {

@@ -19,9 +19,6 @@ package struct Catalogue: Sendable {
     /// The parts of the state that a state stream tells as entities, in the order of their declaration.
     package let parts: [StatePart]
 
-    /// The actions by the names of their types.
-    package var actions: [String: ActionType] { whole.actions }
-
     /// The action types, sorted.
     package var types: [String] { whole.types }
 }
@@ -34,26 +31,24 @@ package final class Scope: Sendable {
     package let name: String
     /// The pointer to the store's state in the whole state.
     package let pointer: JSONPointer
-    /// The actions that only reducers of this store handle, by the names of their types.
-    package let actions: [String: ActionType]
-    /// Their entries by the bytes of these names.
+    /// The actions that only reducers of this store handle, by the bytes of the names of their types.
     package let entries: ActionTable
+    /// The names of these types, sorted.
+    package let types: [String]
+    /// The actions that clients may dispatch, sorted by their types: not the internal ones.
+    package let open: [ActionEntry]
     /// The names of the store's views in the whole store, by their names in this one.
     package let views: [String: String]
 
     init(name: String, pointer: JSONPointer, entries: [ActionEntry], views: [String: String]) {
         self.name = name
         self.pointer = pointer
+        let entries = entries.sorted { $0.type < $1.type }
         self.entries = ActionTable(entries)
-        actions = Dictionary(uniqueKeysWithValues: entries.map { ($0.type, $0.actionType) })
+        types = entries.map(\.type)
+        open = entries.filter { !$0.isInternal }
         self.views = views
     }
-
-    /// The action types, sorted.
-    package var types: [String] { actions.keys.sorted() }
-
-    /// The actions that clients may dispatch: not the internal ones.
-    package var open: [String: ActionType] { actions.filter { !$1.isInternal } }
 
     /// Whether this is the whole store.
     package var isWhole: Bool { name.isEmpty }
@@ -73,7 +68,7 @@ package final class Scope: Sendable {
 
     /// The filter for the commits of a derived store; nil for the whole store.
     package var filter: ChangesFilter.Within? {
-        isWhole ? nil : ChangesFilter.Within(pointer: pointer, types: Set(actions.keys))
+        isWhole ? nil : ChangesFilter.Within(pointer: pointer, types: Set(types))
     }
 }
 

@@ -55,10 +55,10 @@ public struct StandardAction: Codable, Sendable, Equatable {
     }
 
     func typed(in catalogue: Catalogue) throws(Rejection) -> any Action {
-        guard let found = catalogue.actions.value(named: type) else {
+        guard let found = catalogue.whole.entries[type] else {
             throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid, pointer: "/type")
         }
-        switch found {
+        switch found.actionType {
         case .typed(let type): return try typed(as: type)
         case .declared(let declaration):
             do throws(PayloadFaults) {

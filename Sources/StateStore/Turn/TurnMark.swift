@@ -43,11 +43,11 @@ final class TurnMark {
     }
 
     /// Marks the current thread while a function runs.
-    func with(_ body: () -> Void) {
+    func with<Result>(_ body: () -> Result) -> Result {
         let outer = pthread_getspecific(Self.key)
         // The thread-specific value holds no reference: this call keeps the mark alive.
         pthread_setspecific(Self.key, Unmanaged.passUnretained(self).toOpaque())
-        withExtendedLifetime(self, body)
-        pthread_setspecific(Self.key, outer)
+        defer { pthread_setspecific(Self.key, outer) }
+        return withExtendedLifetime(self, body)
     }
 }

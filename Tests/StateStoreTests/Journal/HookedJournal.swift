@@ -38,7 +38,7 @@ final class HookedJournal: Journal {
     func oldestState() -> Version { memory.oldestState() }
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
     func note(historyTime: Timestamp) {}
-    func follow(_ appended: @escaping @Sendable () -> Void) {}
+    func follow(_ appended: @escaping @Sendable () -> Void) { memory.follow(appended) }
     var failure: String? { memory.failure }
     var isShared: Bool { false }
 

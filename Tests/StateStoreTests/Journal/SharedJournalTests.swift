@@ -1,4 +1,5 @@
 import Dispatch
+import Synchronization
 import Testing
 
 @testable import StateJSON
@@ -64,6 +65,32 @@ struct SharedJournalTests {
         #expect(journal.latestVersion == 3)
         #expect(deaf.refusals == 1)
     }
+
+    @Test("what another store appends during an append that fails is taken in behind it, without a further word")
+    func appendedDuringFailure() throws {
+        let journal = try journal()
+        let one = try Store.sample(journal: journal)
+        let storeTwo = Mutex<Store<Sample.State>?>(nil)
+        let hooked = HookedJournal(
+            { _ in
+                try one.dispatch(Sample.Add(amount: 7))
+                // The store is told while its own turn is in flight.
+                storeTwo.withLock(\.self)?.queue.sync {}
+                throw FailedAppend()
+            }, on: journal)
+        let two = try Store.sample(journal: hooked)
+        storeTwo.withLock { $0 = two }
+
+        let outcome = two.submitNow(.of(Sample.Add(amount: 1)))
+        catchUp(two)
+
+        guard case .notRecorded = outcome else { Issue.record("\(outcome)"); return }
+        #expect(two.version == 1)
+        #expect(two.state.count.value == 7)
+        storeTwo.withLock { $0 = nil }
+    }
+
+    private struct FailedAppend: Error {}
 
     @Test("many threads dispatch on both: every version is made once, and both end in the same state")
     func race() throws {

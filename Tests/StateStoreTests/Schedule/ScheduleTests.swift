@@ -757,7 +757,7 @@ struct ReducerScheduleTests {
 
         #expect(store.submitNow(.of(Ticker.After(delay: delay))).rejection?.code == "bad-schedule")
         let dryRun = Transaction.of(Ticker.After(delay: delay), purpose: .dryRun)
-        #expect(store.dryRun([dryRun]).first?.rejection?.code == "bad-schedule")
+        #expect(store.dryRun(dryRun).rejection?.code == "bad-schedule")
         #expect(store.submitNow(.of(Ticker.After(delay: .zero - delay))).receipt != nil)
         #expect(store.submitNow(.of(Ticker.At(milliseconds: .max, name: nil))).rejection?.code == "bad-schedule")
         #expect(store.submitNow(.of(Ticker.At(milliseconds: .min, name: nil))).receipt != nil)

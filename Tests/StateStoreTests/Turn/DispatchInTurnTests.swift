@@ -38,7 +38,7 @@ struct DispatchInTurnTests {
         let store = try dispatching()
         let dryRun = Transaction.of(Sample.Add(amount: 1), purpose: .dryRun)
 
-        _ = store.dryRun([dryRun])
+        _ = store.dryRun(dryRun)
         _ = store.submitNow(dryRun)
         #expect(throws: DispatchError.self) { try store.dispatch(Sample.Add(amount: -9)) }
         store.drain()

@@ -43,7 +43,7 @@ struct DryRunTests {
         _ = store.submitNow(.of(Sample.Add(amount: 1)))
         store.middleware = [dispatching]
 
-        let outcomes = store.dryRun([add(1), add(2), add(-9)])
+        let outcomes = [add(1), add(2), add(-9)].map { store.dryRun($0) }
 
         #expect(
             outcomes.map(text) == [
@@ -61,7 +61,7 @@ struct DryRunTests {
         let store = try store(limits: limits)
 
         #expect(store.submitNow(.of(Sample.Add(amount: 1))).rejection?.code == "commit-too-large")
-        #expect(store.dryRun([add(1)]).map(text) == ["commit-too-large"])
+        #expect(text(store.dryRun(add(1))) == "commit-too-large")
     }
 
     @Test("a dry run does not wait for a turn that is being computed")
@@ -78,24 +78,24 @@ struct DryRunTests {
         store.submit(PendingTransaction(.of(Sample.Add(amount: 5))) { _ in })
         began.wait()
 
-        let outcomes = store.dryRun([add(1)])
+        let outcome = store.dryRun(add(1))
 
         goOn.signal()
         store.drain()
-        #expect(outcomes.map(text) == [#"true [{"op":"replace","path":"/count/value","value":1}]"#])
+        #expect(text(outcome) == #"true [{"op":"replace","path":"/count/value","value":1}]"#)
         #expect(store.version == 1)
     }
 
     @Test("a used key counts as for the real request, and a dry run uses none up")
     func keys() throws {
         let store = try store()
-        _ = store.dryRun([add(1, key: ("k", "body"))])
+        _ = store.dryRun(add(1, key: ("k", "body")))
         let real = Transaction.of(Sample.Add(amount: 1), key: "k", body: "body")
         _ = store.submitNow(real)
 
-        let outcomes = store.dryRun([
+        let outcomes = [
             add(1, key: ("k", "body")), add(1, key: ("other", "body")), add(1, key: ("k", "another body")), add(2),
-        ])
+        ].map { store.dryRun($0) }
 
         #expect(store.version == 1)
         #expect(
@@ -112,11 +112,11 @@ struct DryRunTests {
         store.submit(PendingTransaction(real, client: "one") { _ in })
         store.drain()
 
-        let refused = store.dryRun([add(1, key: ("other", "body"))], of: "one")
-        let allowed = store.dryRun([add(1, key: ("other", "body"))], of: "two")
+        let refused = store.dryRun(add(1, key: ("other", "body")), of: "one")
+        let allowed = store.dryRun(add(1, key: ("other", "body")), of: "two")
 
-        guard case .full(.idempotencyKeysOfClient) = refused[0] else { Issue.record("\(refused)"); return }
-        #expect(allowed.map(text) == [#"true [{"op":"replace","path":"/count/value","value":2}]"#])
+        guard case .full(.idempotencyKeysOfClient) = refused else { Issue.record("\(refused)"); return }
+        #expect(text(allowed) == #"true [{"op":"replace","path":"/count/value","value":2}]"#)
     }
 
     @Test("metrics count dry runs")
@@ -127,7 +127,8 @@ struct DryRunTests {
             decided: { lines.add("\($2) \($0) \($1.rawValue)") }, landed: { _ in }, appended: { _, _, _ in },
             woken: { _ in })
 
-        _ = try store(observer: observer).dryRun([add(1), add(-9)])
+        let store = try store(observer: observer)
+        for amount in [1, -9] { _ = store.dryRun(add(amount)) }
 
         #expect(lines.values == ["1 count/add dry_run", "1 count/add rejected"])
     }
@@ -148,10 +149,11 @@ struct DryRunTests {
         let bad = Transaction([.init(Sample.Add(amount: 1), id: "bad")], purpose: .dryRun)
         mark.watch([try #require(TransactionIdentity(bad)): .init(name: "q1")])
 
-        let outcomes = store.dryRun([bad, first])
+        let refused = store.dryRun(bad)
+        _ = store.dryRun(first)
         _ = store.submitNow(real)
 
-        #expect(outcomes.map(text).first == "action-quarantined")
+        #expect(text(refused) == "action-quarantined")
         #expect(seen.values == ["0 first", "1 -", "0 real", "1 -"])
     }
 }
