@@ -101,7 +101,8 @@ struct MicroHTTPDOwnValue {
     size_t count;
 };
 
-enum { MICROHTTPD_OWN_VALUES_MAX = 8 };
+// As many as a head may have fields.
+enum { MICROHTTPD_OWN_VALUES_MAX = 100 };
 
 // The head of a request: the lines that other requests have, too, as on the wire, and what it has of its own.
 struct MicroHTTPDHead {

@@ -69,6 +69,21 @@ struct HeadCacheTests {
         }
     }
 
+    @Test("a request has its trace behind as many fields of its own as a head may have, and none where it names two")
+    func traceBehindMany() async throws {
+        let handlers = Handlers(
+            receive: { request, _ in .reusable(.text("\(request.trace != nil)")) }, generation: { 1 })
+        try await withServer(handlers) { _, port in
+            let client = try RawClient(port: port)
+            let trace = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n"
+            let many = String(repeating: "X-Request-Id: a\r\n", count: 90)
+            for (lines, isTraced) in [(trace, true), (many + trace, true), (many + trace + trace, false)] {
+                client.send("GET /a HTTP/1.1\r\nHost: a\r\n\(lines)\r\n")
+                #expect(client.response()?.body == "\(isTraced)", "\(lines.utf8.count) bytes")
+            }
+        }
+    }
+
     @Test("a probe on a connection over capacity takes no head of another connection")
     func overCapacity() async throws {
         let handlers = Handlers(

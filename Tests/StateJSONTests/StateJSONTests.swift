@@ -196,6 +196,7 @@ struct DecodingTests {
             (#"{"a":[1,]}"#, "/a/1", "expected a value, found ']' at byte 8"),
             (#"{'a':1}"#, "", "expected a key in quotes, found ''' at byte 1"),
             (#"{"a":01}"#, "/a", "a number must not begin with a zero, at byte 7"),
+            (#"{"p\u0061\"\/":x}"#, "/pa\"~1", "expected a value, found 'x' at byte 15"),
             (#"{"a":1} x"#, "", "expected the end of the text, found 'x' at byte 8"),
             (#"{"a":NaN}"#, "/a", "expected a value, found 'N' at byte 5"),
             ("", "", "the text is empty; a JSON value was expected"),

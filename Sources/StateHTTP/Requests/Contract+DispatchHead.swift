@@ -135,32 +135,35 @@ extension Contract {
         guard let field = request[.idempotencyKey] else { return nil }
         let bytes = Array(field.utf8)
         var content = bytes[...]
-        let isQuoted = bytes.first == UInt8(ascii: "\"")
-        if isQuoted {
-            guard bytes.count >= 2, bytes.last == UInt8(ascii: "\"") else {
+        if bytes.first == UInt8(ascii: "\"") {
+            guard let quoted = Self.quoted(bytes) else {
                 throw Problem(.badRequest, "bad-idempotency-key", "the quotes around Idempotency-Key do not match")
             }
-            content = bytes[1..<bytes.count - 1]
+            content = quoted
         }
-        let key =
-            isQuoted && content.contains(UInt8(ascii: "\\"))
-            ? Self.unescaped(content) : String(decoding: content, as: UTF8.self)
-        guard (1...255).contains(key.utf8.count), content.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+        guard (1...255).contains(content.count), content.allSatisfy({ (0x20...0x7E).contains($0) }) else {
             throw Problem(
                 .badRequest, "bad-idempotency-key", "Idempotency-Key must be 1 to 255 printable ASCII characters")
         }
-        return key
+        return String(decoding: content, as: UTF8.self)
     }
 
     /// The content of a structured-field string (RFC 8941, section 3.3.3), in which a backslash escapes a quote or a
-    /// backslash.
-    private static func unescaped(_ content: ArraySlice<UInt8>) -> String {
-        var result: [UInt8] = []
-        var isEscaped = false
-        for byte in content {
-            isEscaped = byte == UInt8(ascii: "\\") && !isEscaped
-            if !isEscaped { result.append(byte) }
+    /// backslash; nil for a text that is none.
+    private static func quoted(_ field: [UInt8]) -> ArraySlice<UInt8>? {
+        guard field.count >= 2, field.last == UInt8(ascii: "\"") else { return nil }
+        let text = field[1..<field.count - 1]
+        // Nearly every key is as it stands.
+        guard text.contains(where: { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else { return text }
+        var (content, rest) = ([UInt8](), text)
+        while var byte = rest.popFirst() {
+            guard byte != UInt8(ascii: "\"") else { return nil }
+            if byte == UInt8(ascii: "\\") {
+                guard let escaped = rest.popFirst(), #""\"#.utf8.contains(escaped) else { return nil }
+                byte = escaped
+            }
+            content.append(byte)
         }
-        return String(decoding: result, as: UTF8.self)
+        return content[...]
     }
 }

@@ -57,7 +57,7 @@ struct JSONFaultLocator {
         switch next {
         case UInt8(ascii: "{"): try object(depth: depth)
         case UInt8(ascii: "["): try array(depth: depth)
-        case UInt8(ascii: "\""): _ = try string()
+        case UInt8(ascii: "\""): try string()
         case UInt8(ascii: "t"): try literal("true")
         case UInt8(ascii: "f"): try literal("false")
         case UInt8(ascii: "n"): try literal("null")
@@ -77,7 +77,9 @@ struct JSONFaultLocator {
         while true {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw Stop(detail: "expected a key in quotes, found \(found)") }
-            path.append(try string())
+            let start = index
+            try string()
+            path.append(Self.name(bytes[start..<index]))
             skipSpace()
             guard next == UInt8(ascii: ":") else { throw Stop(detail: "expected ':', found \(found)") }
             index += 1
@@ -121,8 +123,13 @@ struct JSONFaultLocator {
         }
     }
 
-    private mutating func string() throws(Stop) -> String {
-        let start = index + 1
+    /// The name that a key in quotes spells.
+    private static func name(_ key: ArraySlice<UInt8>) -> String {
+        if case .string(let name)? = try? JSONValue(parsing: Array(key)) { return name }
+        return String(decoding: key.dropFirst().dropLast(), as: UTF8.self)
+    }
+
+    private mutating func string() throws(Stop) {
         index += 1
         while let byte = next, byte != UInt8(ascii: "\"") {
             guard byte >= 0x20 else {
@@ -139,7 +146,6 @@ struct JSONFaultLocator {
         }
         guard next != nil else { throw Stop(detail: "expected '\"' at the end of a string, found \(found)") }
         index += 1
-        return String(decoding: bytes[start..<index - 1], as: UTF8.self)
     }
 
     /// Reads the rest of an escape `\uXXXX`, and a second one behind the first half of a character; ends at the last digit.

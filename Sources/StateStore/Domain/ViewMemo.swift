@@ -151,12 +151,15 @@ final class ViewMemo<State: StateType>: Sendable {
     }
 
     private func step(_ moment: Moment) -> Step {
-        // Two views that read each other on two threads must not wait for each other.
-        let mayWait = ViewEvaluation.current == nil
+        // Two views that read each other on two threads must not wait for each other, and a view that reads itself is evaluated
+        // again for each of its readers, because the one that reads it now may be on the way.
+        let isRead = ViewEvaluation.current != nil
         return memo.withLock { memo in
-            if let known = memo.known, known.moment == moment { return .known(known.value) }
+            if let known = memo.known, known.moment == moment, !isRead || !(known.value.value is ViewReadsItself) {
+                return .known(known.value)
+            }
             // One evaluation for the same arguments runs at a time, for whichever version.
-            if mayWait, let underWay = memo.underWay, underWay.moment == moment || !arguments.isEmpty {
+            if !isRead, let underWay = memo.underWay, underWay.moment == moment || !arguments.isEmpty {
                 return .wait(underWay.evaluation)
             }
             let evaluation = DispatchGroup()
