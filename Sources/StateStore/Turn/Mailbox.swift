@@ -209,12 +209,13 @@ struct TurnRule: Sendable {
     private struct Habit: Sendable {
         /// Whether a turn took long by its processor time, and not only by the clock.
         var isSlow = false
-        /// After so many further short turns nothing is known any more.
+        /// After so many further short turns nothing is known any more, but for ``TurnRule/lengths``.
         var shortTurnsLeft = TurnRule.habitTurns
     }
 
     static let longTime = Duration.milliseconds(5)
     private static let habitTurns = 100
+    private static let habitTurnsMax = 1_000_000
     /// The most actions of a turn that a loop runs.
     private static let shortItemsMax = 1024
     /// Behind so many short turns in a row there is no bound: bursts of long transactions are at least that far apart.
@@ -227,6 +228,9 @@ struct TurnRule: Sendable {
     private var shortTurnsCount = 0
     /// By type; an action of no known type has the empty one.
     private var habits: [String: Habit] = [:]
+    /// How many short turns in a row end the slowness of a type that has been slow: ten times as many after each relapse, because
+    /// a client may make a type look short, and slow turns of it would stop a loop again and again.
+    private var lengths: [String: Int] = [:]
     private var scheduledCount = 0
 
     /// Decides where the next turn runs.
@@ -270,7 +274,10 @@ struct TurnRule: Sendable {
         let slowCount = transactions.count { isSlow($0.transaction) }
         for type in Self.typesToLearn(of: transactions) {
             if isLong {
-                habits[type] = Habit(isSlow: true)
+                if habits[type]?.isSlow != true {
+                    lengths[type] = lengths[type].map { min($0 * 10, Self.habitTurnsMax) } ?? Self.habitTurns
+                }
+                habits[type] = Habit(isSlow: true, shortTurnsLeft: lengths[type] ?? Self.habitTurns)
             } else if var habit = habits[type] {
                 habit.shortTurnsLeft -= 1
                 habits[type] = habit.shortTurnsLeft > 0 ? habit : nil

@@ -74,6 +74,26 @@ struct TurnRuleTests {
         #expect(!rule.isSlow(.of(Sample.Remove(id: 1))))
     }
 
+    @Test("a type that is slow again is so for ten times as many short turns, and for no more than a million")
+    func relapse() {
+        let add = pending(1)
+        var rule = TurnRule()
+        func shortTurns() -> Int {
+            rule.adapt(to: .milliseconds(200), of: add)
+            // A long turn behind a long one is no relapse.
+            rule.adapt(to: .milliseconds(200), of: add)
+            var count = 0
+            while rule.isSlow(add[0].transaction) {
+                rule.adapt(to: .milliseconds(1), of: add)
+                count += 1
+            }
+            return count
+        }
+
+        #expect((0..<4).map { _ in shortTurns() } == [100, 1000, 10_000, 100_000])
+        #expect((0..<2).map { _ in shortTurns() } == [1_000_000, 1_000_000])
+    }
+
     @Test("a turn that took long by the clock has the next ones of its types measured, and sends none to the queue")
     func suspected() {
         var rule = TurnRule()
