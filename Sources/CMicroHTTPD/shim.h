@@ -101,8 +101,8 @@ struct MicroHTTPDOwnValue {
     size_t count;
 };
 
-// As many as a head may have fields.
-enum { MICROHTTPD_OWN_VALUES_MAX = 100 };
+// The most fields in a head; each may be the request's own.
+enum { MICROHTTPD_FIELDS_MAX = 100 };
 
 // The head of a request: the lines that other requests have, too, as on the wire, and what it has of its own.
 struct MicroHTTPDHead {
@@ -110,7 +110,7 @@ struct MicroHTTPDHead {
     size_t count, capacity;
     // How many bytes and fields the whole head has.
     size_t size, fields_count;
-    struct MicroHTTPDOwnValue own[MICROHTTPD_OWN_VALUES_MAX];
+    struct MicroHTTPDOwnValue own[MICROHTTPD_FIELDS_MAX];
     size_t own_count;
     // The value of Content-Length, or -1 without it.
     int64_t length;
@@ -164,7 +164,7 @@ static inline bool microhttpd_take_own(
     }
     // Nobody reads it.
     if (field == MICROHTTPD_TRACESTATE) return true;
-    if (head->own_count == MICROHTTPD_OWN_VALUES_MAX) return false;
+    if (head->own_count == MICROHTTPD_FIELDS_MAX) return false;
     head->own[head->own_count++] = (struct MicroHTTPDOwnValue){field, value, count};
     return true;
 }

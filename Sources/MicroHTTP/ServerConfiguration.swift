@@ -1,3 +1,5 @@
+import CMicroHTTPD
+
 /// Where a server listens, and the limits on what its clients use.
 package struct ServerConfiguration: Sendable {
     /// The addresses to listen on, at least one.
@@ -30,7 +32,7 @@ package struct ServerConfiguration: Sendable {
     /// The longest request head in bytes; the server refuses a longer one with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
     package var headBytesMax = 12 << 10
     /// The most fields in a head; the server refuses more with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
-    package var fieldsMax = 100
+    package var fieldsMax = MICROHTTPD_FIELDS_MAX
     /// The longest request target in bytes; the server refuses a longer one with ``TransportFault/targetTooLong(bytesMax:parametersMax:)``.
     package var targetBytesMax = 8000
     /// The most parameters in a target; the server refuses more with ``TransportFault/targetTooLong(bytesMax:parametersMax:)``.

@@ -6,7 +6,8 @@ import Glibc
 /// libmicrohttpd watches its sockets edge-triggered, and forgets the event of the end of the input where that arrived
 /// together with other bytes (Libmicrohttpd page, 22). It would keep such a connection until the idle timeout, and the
 /// memory of a body that never becomes complete with it. The loop looks at each connection when it has been silent for 50
-/// to 100 ms: once behind a request, so a busy connection costs no system call, and from then on within one.
+/// to 100 ms: once behind a request, so a busy connection costs no system call, and from then on within one. It looks at so
+/// many at a time that others wait some milliseconds at most; the rest of many have their turn later.
 ///
 /// Only the loop thread uses it.
 final class IdleConnections {
@@ -15,6 +16,8 @@ final class IdleConnections {
     private let context: LoopContext
     @exclusivity(unchecked) private var connections: [ClientConnection] = []
     private static let interval = Duration.milliseconds(50)
+    /// A look is a system call, and costs about a microsecond.
+    private static let looksMax = 1000
 
     init(_ context: LoopContext) { self.context = context }
 
@@ -29,14 +32,18 @@ final class IdleConnections {
         connections.append(connection)
     }
 
-    /// Checks the connections that have been silent since the last call.
+    /// Checks the connections that have been silent since the last call, those first that have waited longest.
     func check() {
+        var looksLeft = Self.looksMax
+        var looked: [ClientConnection] = []
         connections.removeAll { connection in
             guard connection.awaitsInput else {
                 connection.idleCheck = .none
                 return true
             }
             if connection.idleCheck == .due {
+                guard looksLeft > 0 else { return false }
+                looksLeft -= 1
                 let hasFinished = connection.hasFinishedSending
                 // It makes an event, at which libmicrohttpd reads the end of the input.
                 if hasFinished { shutdown(connection.descriptor, Int32(SHUT_RD)) }
@@ -45,10 +52,13 @@ final class IdleConnections {
                     connection.idleCheck = .none
                     return true
                 }
+                looked.append(connection)
+                return true
             }
             connection.idleCheck = .due
             return false
         }
+        connections += looked
         if !connections.isEmpty { setAlarm() }
     }
 
