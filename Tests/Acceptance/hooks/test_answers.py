@@ -108,11 +108,11 @@ def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(wo
     receiver, server = answering(workspace, rename, options=options)
     with server.client() as client:
         first = client.commit(action("tasks/add", {"id": 1, "title": "t"}))
-        receiver.wait_for(1)
-        client.commit(action("tasks/add", {"id": 7, "title": "t"}))
-        wait_until(lambda: client.get("/v1").json["version"] == 3, "the second answer is committed")
+        # The task that the answer names comes when the answer has been refused.
         says = f"1 answer refused, the newest at {first['cursor']}"
         wait_until(lambda: says in receiver.listed(), "the list has the refusal of the first one")
+        client.commit(action("tasks/add", {"id": 7, "title": "t"}))
+        wait_until(lambda: client.get("/v1").json["version"] == 3, "the second answer is committed")
         [hook] = client.get("/v1/operations").json["hooks"]
         expect_equal((hook["refusedAt"], hook["refusedCount"]), (first["cursor"], 1), "the refusal over HTTP")
         expect("is not the cursor" in receiver.hook("resend", "--from", "x", code=78), "a cursor that is none")
