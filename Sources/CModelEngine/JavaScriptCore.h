@@ -38,7 +38,7 @@ typedef void (*JSBytesDeallocator)(void *bytes, void *data);
     _(size_t, JSStringGetMaximumUTF8CStringSize, (JSText text)) \
     _(size_t, JSStringGetUTF8CString, (JSText text, char *buffer, size_t size)) \
     _(void, JSStringRelease, (JSText text)) \
-    _(void, JSGarbageCollect, (JSContext context)) \
+    _(void, JSSynchronousGarbageCollectForDebugging, (JSContext context)) \
     _(JSValue, JSGetMemoryUsageStatistics, (JSContext context))
 
 #define JAVASCRIPTCORE_DECLARE(result, name, parameters) extern result(*name) parameters;

@@ -33,11 +33,16 @@ struct Model {
     size_t descriptionLength;
     char *answer;
     size_t answerSize;
+    // The bytes of the answers since the garbage was last collected.
+    size_t answered;
 #define PRELUDE_MEMBER(name) JSValue name;
     PRELUDE_FUNCTIONS(PRELUDE_MEMBER)
 };
 
 enum { ALLOWANCE_OF_VIEWS = 9, ALLOWANCE_OF_LOADING = 99 };
+
+/// A large answer is rare, so its buffer is not kept for small ones.
+enum { KEPT_ANSWER_BYTES = 1 << 20, GARBAGE_BYTES = 4 << 20 };
 
 const char *model_engine_open(void) { return javascriptcore_open(); }
 
@@ -84,8 +89,7 @@ static ModelText take_text(Model *model, JSValue value, size_t bytesMax) {
         return constant(too_large);
     }
     size_t size = JSStringGetMaximumUTF8CStringSize(string);
-    // A large answer is rare, so its buffer is not kept for small ones.
-    if (size > model->answerSize || (model->answerSize > 1 << 20 && size < 1 << 16)) {
+    if (size > model->answerSize) {
         free(model->answer);
         model->answerSize = size < 4096 ? 4096 : size;
         model->answer = malloc(model->answerSize);
@@ -93,6 +97,7 @@ static ModelText take_text(Model *model, JSValue value, size_t bytesMax) {
     }
     size_t length = model->answer == NULL ? 0 : JSStringGetUTF8CString(string, model->answer, model->answerSize);
     JSStringRelease(string);
+    model->answered += length;
     if (length == 0) return constant(out_of_memory);
     return length - 1 > bytesMax ? constant(too_large) : (ModelText){model->answer, length - 1};
 }
@@ -247,7 +252,21 @@ size_t model_process_bytes(void) {
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-void model_collect(Model *model) { JSGarbageCollect(model->context); }
+void model_collect(Model *model) {
+    model->answered = 0;
+    // JSGarbageCollect asks a timer for it, which no thread of ours runs.
+    JSSynchronousGarbageCollectForDebugging(model->context);
+}
+
+void model_answered(Model *model) {
+    if (model->answerSize > KEPT_ANSWER_BYTES) {
+        free(model->answer);
+        model->answer = NULL;
+        model->answerSize = 0;
+    }
+    // Left alone, the engine collects when its garbage is tens of megabytes, more the more memory the machine has.
+    if (model->answered > GARBAGE_BYTES) model_collect(model);
+}
 
 void model_free(Model *model) {
     watchdog_remove(&model->watched);

@@ -258,6 +258,7 @@ package final class Model: Sendable {
 
     private static func answer(_ text: ModelText, _ engine: inout Engine) throws(Fault) -> JSONObject {
         let bytes = [UInt8](UnsafeRawBufferPointer(start: text.bytes, count: text.length))
+        model_answered(engine.model)
         // An answer has anything that the file and its clients put there: a schema nested as deeply as one likes.
         guard case .object(let answer)? = try? JSONValue(parsing: bytes, depthMax: 1000) else {
             engine.isSpent = true

@@ -80,6 +80,20 @@ struct HostileModelTests {
         #expect(fault?.cause == .size)
     }
 
+    @Test("the garbage of large views is a few of them")
+    func garbage() throws {
+        let text = text + "view('large', (state) => 'x'.repeat(1000000) + state.it.n);"
+        let model = try model(text, answerBytesMax: 1 << 21)
+
+        var most = 0
+        for _ in 0..<40 {
+            _ = try model.view("large")
+            most = max(most, model.bytesCount)
+        }
+
+        #expect(most < 20 << 20)
+    }
+
     @Test("an engine that has failed is not used again, and the next state is loaded into another one")
     func spent() throws {
         let model = try model()

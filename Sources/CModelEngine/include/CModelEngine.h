@@ -100,6 +100,10 @@ size_t model_process_bytes(void);
 /// Collects the garbage of the context, in time linear in the state.
 void model_collect(Model *model);
 
+/// Ends the use of an answer: the memory of a large one is freed, and after each 4 MiB of answers the garbage is collected, in
+/// time linear in the state.
+void model_answered(Model *model);
+
 void model_free(Model *model);
 
 #endif

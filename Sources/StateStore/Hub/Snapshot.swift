@@ -173,10 +173,14 @@ package final class Encoded: Sendable {
     /// Makes an encoded value of its bytes, which the initializer hashes.
     ///
     /// The cost is O(n) in the number of bytes.
-    package init(_ bytes: consuming [UInt8]) {
+    package init(_ bytes: [UInt8]) {
         tag = bytes.withUnsafeBytes { ContentHash($0) }.text
-        bytes.append(UInt8(ascii: "\n"))
-        body = bytes
+        // A buffer that has grown has up to as much room again, which nobody counts.
+        var body: [UInt8] = []
+        body.reserveCapacity(bytes.count + 1)
+        body += bytes
+        body.append(UInt8(ascii: "\n"))
+        self.body = body
     }
 
     /// Indented UTF-8 JSON and a line feed, for people.
