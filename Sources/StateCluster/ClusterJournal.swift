@@ -288,7 +288,7 @@ package final class ClusterJournal: Journal {
     /// Does nothing: the keys expire by the wall clock.
     package func note(historyTime: Timestamp) {}
 
-    package func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {
+    package func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (Version) -> Void) {
         let (due, link, key, records) = known.withLock { known in
             (
                 known.sinceSnapshot.commits >= 10_000 || known.sinceSnapshot.bytes >= 8 << 20, known.tip, known.tipKey,
@@ -313,7 +313,7 @@ package final class ClusterJournal: Journal {
         }
     }
 
-    package func close(_ snapshot: any AnySnapshot) throws {
+    package func close(_ snapshot: Snapshot) throws {
         lease.stop()
         follower.stop()
         quota.stop()

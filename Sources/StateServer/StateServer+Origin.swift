@@ -7,7 +7,7 @@ extension StateServer {
     /// Dispatches `StoreResume`, so that the domain notes that the effects of the process before have ended.
     ///
     /// A restart that changes nothing makes no commit.
-    static func resume<State>(_ store: Store<State>, _ compiled: CompiledDomain<State>, _ logger: Logger) {
+    static func resume(_ store: UntypedStore, _ compiled: CompiledDomain, _ logger: Logger) {
         guard compiled.handles(StoreResume.type) else { return }
         let dryRun = Transaction([.init(StoreResume())], purpose: .dryRun)
         if case .wouldCommit(isChange: false, _) = store.submitNow(dryRun),
@@ -16,14 +16,14 @@ extension StateServer {
             return
         }
         do throws(DispatchError) {
-            try store.dispatch(StoreResume())
+            _ = try store.dispatch(Transaction([.init(StoreResume())]), .turn)
         } catch {
             logger.warning("resume refused", metadata: ["code": .string(error.code), "reason": .string("\(error)")])
         }
     }
 
     /// Throws where a new history would begin with a state that breaks the schema of the domain.
-    static func checkInitial<State>(_ compiled: CompiledDomain<State>, _ settings: Settings) throws {
+    static func checkInitial(_ compiled: CompiledDomain, _ settings: Settings) throws {
         guard let fault = compiled.initialFault, fault.kind == .schema,
             try JournalPlace(settings.data, settings)?.hasHistory != true
         else { return }
@@ -34,10 +34,10 @@ extension StateServer {
     }
 
     /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
-    static func origin<State>(
-        _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ claim: DomainClaim?, _ logger: Logger,
+    static func origin(
+        _ compiled: CompiledDomain, _ opened: OpenedJournal?, _ claim: DomainClaim?, _ logger: Logger,
         _ now: Timestamp
-    ) throws -> (Store<State>.Origin, Version?) {
+    ) throws -> (UntypedStore.Origin, Version?) {
         guard var opened else { return (.init(state: compiled.initial), nil) }
         for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         let record = try claim?.record(of: opened.domain, endingAt: opened.version, in: opened.place)
@@ -58,7 +58,7 @@ extension StateServer {
                     "the journal \(opened.place) is of another domain: its newest action is \(foreign), which this one does not have; name that domain or model, or another place for the data"
             )
         }
-        var state: State
+        var state: StateBox
         var schedule: ActionSchedule
         var recorded: [UInt8]
         let end = ContinuousClock.now + .seconds(20)

@@ -101,7 +101,7 @@ public struct StateServer: Service, Sendable {
         if let most = opened?.commitBytesMax { limits.commitBytesMax = most }
         quarantine = try opened.map { try $0.quarantine(settings, logger) }
         let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, claim, logger, now) }
-        var chain: [Middleware<D.State>] = [.validation] + middleware
+        var chain: [MiddlewareStep] = [.validation] + middleware.map(\.step)
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(
             types: compiled.catalogue.types, settings: settings, journal: journal,
@@ -112,7 +112,7 @@ public struct StateServer: Service, Sendable {
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.memoryBytesMax)
         var watchLimits = settings.watchLimits
         watchLimits.memory = ClientMemory(gauges.memory)
-        let store = Store(
+        let store = UntypedStore(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: watchLimits, journalOldest: oldest, clock: schedule.now,
             processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: queues,
@@ -177,7 +177,7 @@ public struct StateServer: Service, Sendable {
     /// let token = store?.subscribe(\.value) { print($0) }
     /// try await store?.dispatch(Counter.Add(amount: 2))
     /// ```
-    public func store<State: StateType>(of _: State.Type) -> Store<State>? { handler.store as? Store<State> }
+    public func store<State: StateType>(of _: State.Type) -> Store<State>? { Store(handler.store) }
 
     /// Serves until the task is cancelled or the service group shuts down; then drains and closes the journal.
     ///

@@ -16,7 +16,7 @@ public final class TestStore<State: StateType>: Sendable {
     /// The store under test, for calls that this type has no method for.
     public let store: Store<State>
 
-    private let model: CompiledDomain<State>
+    private let model: CompiledDomain
     private let log: Log<State>
     private let token: SubscriptionToken
 
@@ -92,13 +92,13 @@ public final class TestStore<State: StateType>: Sendable {
         let clock = ContinuousClock()
         let end = clock.now + patience
         // The last commit is noted a little later than it is published.
-        while !store.isAtRest || log.version < store.version, clock.now < end {
+        while !store.untyped.isAtRest || log.version < store.version, clock.now < end {
             try await clock.sleep(for: .milliseconds(1))
         }
         var faults: [String] = []
         let left = log.steps.flatMap(\.commit.types)
         if !left.isEmpty { faults.append("these had not been received: \(left.joined(separator: ", "))") }
-        let running = store.runningEffects
+        let running = store.untyped.runningEffects
         if !running.isEmpty {
             faults.append("these effects still ran after \(patience): \(running.joined(separator: ", "))")
         }
@@ -127,7 +127,7 @@ public final class TestStore<State: StateType>: Sendable {
     private func check(_ step: Log<State>.Step, _ change: (inout State) throws -> Void) throws {
         var expected = step.before
         try change(&expected)
-        let (wanted, found) = (try model.bytes(of: expected), try model.bytes(of: step.after))
+        let (wanted, found) = (try model.bytes(of: .of(expected)), try model.bytes(of: .of(step.after)))
         guard wanted != found else { return }
         var patch = JSONPatch()
         patch.compare(wanted, found)

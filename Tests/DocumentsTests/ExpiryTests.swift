@@ -34,7 +34,7 @@ struct ExpiryTests {
 
     private func places(_ store: Store<JSONState>) -> [String] {
         var places: [String] = []
-        store.hub.latest.schedule.visit { places.append("\($0.name.text) \($0.due.milliseconds)") }
+        store.untyped.hub.latest.schedule.visit { places.append("\($0.name.text) \($0.due.milliseconds)") }
         return places
     }
 
@@ -42,7 +42,7 @@ struct ExpiryTests {
     func set() throws {
         let store = try store()
         var actions: [String] = []
-        store.hub.latest.schedule.visit { actions.append(String(decoding: $0.action, as: UTF8.self)) }
+        store.untyped.hub.latest.schedule.visit { actions.append(String(decoding: $0.action, as: UTF8.self)) }
 
         #expect(places(store) == ["/locks/a 31000", "/list/1/m 61000"])
         #expect(actions[0] == #"{"type":"document/remove","payload":{"path":"/locks/a"}}"#)

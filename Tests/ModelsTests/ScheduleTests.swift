@@ -26,15 +26,15 @@ private let text = """
 
 @Suite("A model that schedules", .enabled(if: hasEngine))
 struct ModelScheduleTests {
-    private func store() throws -> Store<JSONState> {
+    private func store() throws -> UntypedStore {
         let model = try ServedModel(
             .init(
                 read: { Array(text.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
                 check: { _, _ in { _, _ in [] } }, report: { _ in }))
-        return Store(domain: try CompiledDomain(model.domain()), now: { Timestamp(milliseconds: 5000) })
+        return UntypedStore(domain: try CompiledDomain(model.domain()), now: { Timestamp(milliseconds: 5000) })
     }
 
-    private func dispatch(_ type: String, _ payload: String, to store: Store<JSONState>) throws -> Outcome {
+    private func dispatch(_ type: String, _ payload: String, to store: UntypedStore) throws -> Outcome {
         let node = JSONNode(try JSONDocument(Array(#"{"type":"jobs/\#(type)","payload":\#(payload)}"#.utf8)))
         return store.submitNow(Transaction([.init(try store.domain.action(of: node))], subject: "ada"))
     }
@@ -118,7 +118,7 @@ struct ModelScheduleTests {
             "wrong", #"{"action":{"type":"jobs/giveUp","payload":{"id":"z"}},"when":{"after":0}}"#, to: store)
         while !store.isAtRest { store.queue.sync {} }
 
-        #expect(store.state.tree.value[pointer: "/jobs/done"] == ["z"])
+        #expect(store.latest.state.tree?.value[pointer: "/jobs/done"] == ["z"])
         #expect(store.latest.schedule.count == 1)
     }
 

@@ -21,7 +21,7 @@ extension Store {
 
     /// The JSON of the state.
     func json() throws -> String? {
-        try hub.latest.encoded(.pointer(.root)).map { String(decoding: $0.bytes, as: UTF8.self) }
+        try untyped.hub.latest.encoded(.pointer(.root)).map { String(decoding: $0.bytes, as: UTF8.self) }
     }
 }
 

@@ -44,7 +44,8 @@ struct SentActionTests {
         let request = try contract.dispatch(Array(body.utf8), options)
         guard case .one(let transaction) = request.content else { return "no transaction" }
         let core = Core(
-            domain: domain, epoch: .random(), middleware: [.validation], limits: StoreLimits(), state: Sent.State(),
+            domain: domain, epoch: .random(), middleware: [.validation], limits: StoreLimits(),
+            state: .of(Sent.State()),
             version: 0, keys: [])
         let turn = core.turn(
             [PendingTransaction(transaction) { _ in }], at: Timestamp(milliseconds: 5),

@@ -10,15 +10,15 @@ import Testing
 struct BulkLoadTests {
     private let memory = MemoryBudget(bytesMax: 256 << 20)
 
-    private func store(mailboxMax: Int = 65_536, observer: StoreObserver? = nil) throws -> Store<Number.State> {
-        Store(
+    private func store(mailboxMax: Int = 65_536, observer: StoreObserver? = nil) throws -> UntypedStore {
+        UntypedStore(
             domain: try CompiledDomain(Number()), limits: StoreLimits(mailboxMax: mailboxMax),
             now: { Timestamp(milliseconds: 0) }, observer: observer)
     }
 
     /// The outcomes of a load of additions of 1.
     private func outcomes(
-        of count: Int, in store: Store<Number.State>, valuesBytesMax: Int = LoadOutcomes.valuesBytesMax,
+        of count: Int, in store: UntypedStore, valuesBytesMax: Int = LoadOutcomes.valuesBytesMax,
         isRepresented: Bool = false, sent: [UInt8]? = nil,
         standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
     ) throws -> LoadOutcomes {

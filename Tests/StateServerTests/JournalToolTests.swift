@@ -41,7 +41,7 @@ struct JournalToolTests {
         }
 
         func journal(_ name: String) throws -> SQLiteJournal {
-            try SQLiteJournal(directory: path + "/" + name) { try CompiledDomain(Sums()).bytes(of: Sums.State()) }
+            try SQLiteJournal(directory: path + "/" + name) { try CompiledDomain(Sums()).bytes(of: .of(Sums.State())) }
         }
 
     }
@@ -59,8 +59,9 @@ struct JournalToolTests {
     func record(count: Int, seed: UInt64 = 1) throws -> SQLiteJournal {
         var generator = Numbers(state: seed)
         let journal = try scratch.journal("recorded")
-        let store = Store(
-            domain: try CompiledDomain(Sums()), origin: .init(state: Sums.State(), cursor: Cursor(journal.epoch, 0)),
+        let store = UntypedStore(
+            domain: try CompiledDomain(Sums()),
+            origin: .init(state: .of(Sums.State()), cursor: Cursor(journal.epoch, 0)),
             now: { Timestamp(milliseconds: 77) }, journal: journal)
         for index in 0..<count {
             var items: [Transaction.Item] = []

@@ -26,9 +26,9 @@ struct ScheduledJournalTests {
     /// Records schedules, replacements and cancellations, and a snapshot in the middle.
     private func record() throws -> (ActionSchedule, Version) {
         let journal = try scratch.journal("recorded")
-        let store = Store(
+        let store = UntypedStore(
             domain: try CompiledDomain(Sums()),
-            origin: .init(state: Sums.State(), cursor: Cursor(journal.epoch, 0)),
+            origin: .init(state: .of(Sums.State()), cursor: Cursor(journal.epoch, 0)),
             now: { Timestamp(milliseconds: 77) }, journal: journal)
         for number in 0..<40 {
             _ = store.submitNow(try scheduled(number, after: Double(number % 9), name: "n\(number % 25)"))

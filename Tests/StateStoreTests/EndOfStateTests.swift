@@ -26,9 +26,10 @@ struct EndOfStateTests {
 
     @Test("an object of an old state may read the store when it ends")
     func reads() throws {
-        let store = Store(
+        let store = UntypedStore(
             domain: try CompiledDomain(Farewells()), limits: StoreLimits(historyCommitsMax: 4),
-            now: { Timestamp.now() })
+            now: { Timestamp.now() }
+        ).typed(Farewells.State.self)
         let versions = Mutex<[Version]>([])
         Farewell.hook.withLock { hook in
             hook = { [weak store] in if let store { versions.withLock { $0.append(store.version) } } }

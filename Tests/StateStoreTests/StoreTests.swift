@@ -11,10 +11,11 @@ extension Store where State == Sample.State {
         limits: StoreLimits = StoreLimits(), journal: (any Journal)? = nil, queues: WatchHub.Queues = .dispatch(),
         processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) }
     ) throws -> Store {
-        Store(
+        UntypedStore(
             domain: try CompiledDomain(Sample()), limits: limits,
-            origin: Origin(state: State(), cursor: Cursor(Core<State>.epoch, 0)),
-            now: { Timestamp(milliseconds: 0) }, journal: journal, processorTime: processorTime, queues: queues)
+            origin: .init(state: .of(State()), cursor: Cursor(Core.sampleEpoch, 0)),
+            now: { Timestamp(milliseconds: 0) }, journal: journal, processorTime: processorTime, queues: queues
+        ).typed(Sample.State.self)
     }
 }
 
@@ -58,7 +59,7 @@ struct StoreTests {
         let store = try Store.sample(journal: HookedJournal { turns.add($0.count) })
         let done = DispatchSemaphore(value: 0)
         for _ in 0..<5 { store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in done.signal() }) }
-        #expect(store.waitingCount == 5)
+        #expect(store.untyped.waitingCount == 5)
 
         store.flush()
         for _ in 0..<5 { done.wait() }
@@ -210,7 +211,7 @@ struct StoreTests {
         entered.wait()
 
         store.submit(PendingTransaction(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
-        let waiting = store.waitingCount
+        let waiting = store.untyped.waitingCount
         let refused = store.submitNow(.of(Sample.Add(amount: 1)))
         leave.signal()
         leave.signal()
@@ -219,7 +220,7 @@ struct StoreTests {
         guard case .full(.mailbox) = refused else { Issue.record("\(refused)"); return }
         #expect(waiting == 2)
         #expect(outcomes.values.compactMap { $0.receipt?.version } == [1, 2])
-        #expect(store.waitingCount == 0)
+        #expect(store.untyped.waitingCount == 0)
     }
 
     @Test("a flush by a thread that serves clients runs no long turn, and waits for none")
@@ -261,7 +262,7 @@ struct StoreTests {
     func tooLong() throws {
         var limits = StoreLimits()
         limits.transactionTime = .milliseconds(10)
-        let core = try Core<Sample.State>.sample(limits: limits)
+        let core = try Core.sample(limits: limits)
         let ticks = Mutex(Int64(0))
         let clock: () -> Instant = {
             Instant(

@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 
 @testable import StateJSON
@@ -80,16 +81,18 @@ extension Core {
     }
 }
 
-extension Core where State == Sample.State {
-    static var epoch: Epoch { Epoch("aaaaaaaaaaaaaaaa") ?? .random() }
+extension Core {
+    static var sampleEpoch: Epoch { Epoch("aaaaaaaaaaaaaaaa") ?? .random() }
 
     static func sample(
-        middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits(), keys: [KeyRecord] = [],
+        middleware: [Middleware<Sample.State>] = [.validation], limits: StoreLimits = StoreLimits(),
+        keys: [KeyRecord] = [],
         historyTime: Timestamp? = nil
     ) throws -> Core {
         Core(
-            domain: try CompiledDomain(Sample()), epoch: epoch, middleware: middleware, limits: limits,
-            state: State(), version: 0, keys: keys, historyTime: historyTime)
+            domain: try CompiledDomain(Sample()), epoch: sampleEpoch, middleware: middleware.map(\.step),
+            limits: limits,
+            state: .of(Sample.State()), version: 0, keys: keys, historyTime: historyTime)
     }
 
     /// Runs a turn.
@@ -133,4 +136,27 @@ final class Log: Sendable {
     private let stored = Mutex<[String]>([])
     var lines: [String] { stored.withLock { $0 } }
     func add(_ line: String) { stored.withLock { $0.append(line) } }
+}
+
+extension UntypedStore {
+    /// The same store, whose state is of this type.
+    func typed<State: StateType>(_: State.Type) -> Store<State> {
+        guard let typed = Store<State>(self) else { preconditionFailure("the state is of another type") }
+        return typed
+    }
+}
+
+/// What only the tests of the store ask a typed store for.
+extension Store {
+    var hub: WatchHub { untyped.hub }
+    var latest: Snapshot { untyped.latest }
+    var queue: DispatchQueue { untyped.queue }
+    func submit(_ pending: PendingTransaction) { untyped.submit(pending) }
+    func submitNow(_ transaction: Transaction) -> Outcome { untyped.submitNow(transaction) }
+    func enqueue(_ pending: PendingTransaction) { untyped.enqueue(pending) }
+    func flush() { untyped.flush() }
+    func flushNow() { untyped.flushNow() }
+    func drain() { untyped.drain() }
+    func onQueue(_ body: () -> Void) { untyped.onQueue(body) }
+    func dispatchDue() { untyped.dispatchDue() }
 }

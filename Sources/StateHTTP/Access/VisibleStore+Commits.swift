@@ -155,7 +155,7 @@ extension VisibleStore {
     /// The objects around the parts are there, so that the patches of later commits apply.
     ///
     /// - Throws: `EncodingError`, never for a committed state.
-    package func state(in snapshot: any AnySnapshot) throws -> [UInt8] {
+    package func state(in snapshot: Snapshot) throws -> [UInt8] {
         guard let parts = access.parts(of: pointer) else {
             return try snapshot.selected(.pointer(pointer), countMax: .max).bytes ?? Array("null".utf8)
         }
@@ -165,7 +165,7 @@ extension VisibleStore {
     }
 
     private func write(
-        _ parts: [JSONPointer], depth: Int, of snapshot: any AnySnapshot, to writer: inout JSONWriter
+        _ parts: [JSONPointer], depth: Int, of snapshot: Snapshot, to writer: inout JSONWriter
     ) throws {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))

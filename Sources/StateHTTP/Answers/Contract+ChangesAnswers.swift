@@ -116,7 +116,7 @@ extension Contract {
     /// a lost or expired one.
     ///
     /// - Throws: `EncodingError`, never for a committed state.
-    package func initialDifference(to request: ChangesRequest, in snapshot: any AnySnapshot) throws -> Response {
+    package func initialDifference(to request: ChangesRequest, in snapshot: Snapshot) throws -> Response {
         guard case .difference(let pointer) = request.form else {
             return response(to: .ourFault, latest: snapshot.cursor, requestID: request.requestID)
         }

@@ -49,7 +49,7 @@ extension Contract {
     }
 
     /// The answer to a GET of the scheduled actions; O(n) in their number.
-    package func response(to request: ScheduleRequest, in snapshot: any AnySnapshot) -> Response {
+    package func response(to request: ScheduleRequest, in snapshot: Snapshot) -> Response {
         let store = request.store
         guard let name = request.name else {
             var shown: [ScheduledAction] = []

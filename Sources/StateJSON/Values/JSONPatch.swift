@@ -87,7 +87,7 @@ package struct JSONPatch: Sendable {
 
     /// Adds the operation that replaces the value at the current pointer, which had `count` bytes.
     package mutating func replace(_ count: Int, with value: some Collection<UInt8>) {
-        append("replace", value)
+        append(#"{"op":"replace","path":""#, value)
         growth += value.count - count
         noteChange()
     }
@@ -96,7 +96,7 @@ package struct JSONPatch: Sendable {
     package mutating func add(member token: String, value: some Collection<UInt8>) {
         let length = place.count
         push(token)
-        append("add", value)
+        append(#"{"op":"add","path":""#, value)
         // The member has quotes, a colon and a comma besides the key, and the pointer a solidus.
         growth += value.count + place.count - length + 3
         noteChange()
@@ -107,7 +107,7 @@ package struct JSONPatch: Sendable {
     package mutating func remove(member token: String, _ count: Int) {
         let length = place.count
         push(token)
-        append("remove", nil as [UInt8]?)
+        append(#"{"op":"remove","path":""#, nil as [UInt8]?)
         growth -= count + place.count - length + 3
         noteChange()
         pop(to: length)
@@ -115,32 +115,32 @@ package struct JSONPatch: Sendable {
 
     /// Adds the operation that inserts an element before the one at `index` into the array at the current pointer.
     package mutating func insert(at index: Int, value: some Collection<UInt8>) {
-        descend(String(index)) { $0.append("add", value) }
+        descend(String(index)) { $0.append(#"{"op":"add","path":""#, value) }
         growth += value.count + 1
         noteArray()
     }
 
     /// Adds the operation that removes an element, which had `count` bytes, from the array at the current pointer.
     package mutating func remove(at index: Int, _ count: Int) {
-        descend(String(index)) { $0.append("remove", nil as [UInt8]?) }
+        descend(String(index)) { $0.append(#"{"op":"remove","path":""#, nil as [UInt8]?) }
         growth -= count + 1
         noteArray()
     }
 
     /// Appends an operation at the current pointer.
-    private mutating func append(_ operation: StaticString, _ value: (some Collection<UInt8>)?) {
+    ///
+    /// - Parameter beginning: its text up to the pointer.
+    private mutating func append(_ beginning: StaticString, _ value: (some Collection<UInt8>)?) {
         if operations.count > 1 { operations.append(UInt8(ascii: ",")) }
-        operations.append(contentsOf: #"{"op":""#.utf8)
-        operations.append(
-            contentsOf: UnsafeBufferPointer(start: operation.utf8Start, count: operation.utf8CodeUnitCount))
-        operations.append(contentsOf: #"","path":""#.utf8)
+        operations.append(contentsOf: beginning)
         operations.append(contentsOf: place)
-        operations.append(UInt8(ascii: "\""))
         if let value {
-            operations.append(contentsOf: #","value":"#.utf8)
+            operations.append(contentsOf: #"","value":"#)
             operations.append(contentsOf: value)
+            operations.append(UInt8(ascii: "}"))
+        } else {
+            operations.append(contentsOf: #""}"#)
         }
-        operations.append(UInt8(ascii: "}"))
     }
 
     private mutating func noteChange() {
@@ -179,6 +179,11 @@ package struct JSONPatch: Sendable {
     }
 
     private mutating func pop(to length: Int) { place.removeLast(place.count - length) }
+}
+
+extension [UInt8] {
+    /// Appends a literal, without the reading of a string.
+    fileprivate mutating func append(contentsOf text: StaticString) { text.withUTF8Buffer { append(contentsOf: $0) } }
 }
 
 extension JSONPatch {

@@ -272,7 +272,7 @@ package final class SQLiteJournal: Journal {
         condition.withLock { change(&$0.historyTime) }
     }
 
-    package func close(_ snapshot: any AnySnapshot) throws {
+    package func close(_ snapshot: Snapshot) throws {
         try close(snapshot.saved(), version: snapshot.cursor.version)
     }
 

@@ -92,7 +92,7 @@ struct SnapshotRetention {
 }
 
 extension SQLiteJournal {
-    package func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {
+    package func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (Version) -> Void) {
         guard claimSnapshot() else { return }
         background.async { [self] in
             do {

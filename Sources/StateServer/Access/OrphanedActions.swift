@@ -7,11 +7,11 @@ internal import Synchronization
 final class OrphanedActions: Sendable {
     /// Whether there may be some: after a start, and after tokens have gone.
     private let isDue = Atomic(true)
-    private let store: any AnyStore
+    private let store: UntypedStore
     private let authenticator: Authenticator
     private let schedule: Schedule
 
-    init(_ store: any AnyStore, _ authenticator: Authenticator, _ schedule: Schedule) {
+    init(_ store: UntypedStore, _ authenticator: Authenticator, _ schedule: Schedule) {
         (self.store, self.authenticator, self.schedule) = (store, authenticator, schedule)
     }
 

@@ -67,7 +67,7 @@ final class Forks: Sendable {
     func description(_ name: String) -> ForkDescription? { entry(name).map(Self.current) }
 
     /// The newest state of a fork, and the version of which the fork was made.
-    func state(of name: String) -> (past: any AnySnapshot, base: Version?)? {
+    func state(of name: String) -> (past: Snapshot, base: Version?)? {
         entry(name).map { ($0.handler.hub.latest, $0.description.to.version) }
     }
 
@@ -98,7 +98,7 @@ final class Forks: Sendable {
     func abandon(_ place: Place) { state.withLock { state in state.making.removeAll { $0 === place } } }
 
     func add(
-        _ fork: Fork, from: Cursor, to: Cursor, at place: Place, serve: (any AnyStore, _ name: String) -> RequestHandler
+        _ fork: Fork, from: Cursor, to: Cursor, at place: Place, serve: (UntypedStore, _ name: String) -> RequestHandler
     ) -> ForkDescription {
         let name = "f" + String(UInt64.random(in: 0 ... .max), radix: 36)
         let handler = serve(fork.store, name)

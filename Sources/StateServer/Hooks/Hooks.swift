@@ -15,7 +15,7 @@ internal import Synchronization
 final class Hooks: Sendable {
     /// The parts of the server that hooks look at and dispatch to.
     struct Site: Sendable {
-        let store: any AnyStore
+        let store: UntypedStore
         let contract: Contract
         /// The cluster, of whose servers the one that writes delivers; nil for a server of its own.
         let cluster: Cluster?

@@ -20,12 +20,12 @@ final class BulkLoad: Sendable {
 
     private let progress: Mutex<Progress>
     private let client: String
-    private let store: any AnyStore
+    private let store: UntypedStore
     private let loads: BulkLoads
     private let standing: @Sendable () -> DryRuns.Standing
 
     init(
-        _ transactions: [Transaction], of client: String, into outcomes: LoadOutcomes, store: any AnyStore,
+        _ transactions: [Transaction], of client: String, into outcomes: LoadOutcomes, store: UntypedStore,
         among loads: BulkLoads, standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
     ) {
         progress = Mutex(Progress(rest: transactions[...], outcomes: outcomes))

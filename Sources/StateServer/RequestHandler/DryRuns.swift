@@ -17,13 +17,13 @@ final class DryRuns: Sendable {
     }
 
     private let progress: Mutex<Progress>
-    private let store: any AnyStore
+    private let store: UntypedStore
     private let schedule: Schedule
     private let client: String
     private let standing: @Sendable () -> Standing
 
     init(
-        _ transactions: [Transaction], into outcomes: LoadOutcomes, store: any AnyStore, on schedule: Schedule,
+        _ transactions: [Transaction], into outcomes: LoadOutcomes, store: UntypedStore, on schedule: Schedule,
         for client: String, standing: @escaping @Sendable () -> Standing
     ) {
         progress = Mutex(Progress(rest: transactions[...], outcomes: outcomes))

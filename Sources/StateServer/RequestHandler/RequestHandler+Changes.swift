@@ -158,7 +158,7 @@ extension RequestHandler {
     }
 }
 
-extension AnyStore {
+extension UntypedStore {
     /// The commits after a version from memory or from the journal, however many have to be examined, or nil if they
     /// are no longer kept.
     func page(_ query: ChangesQuery) throws -> ChangesPage? {

@@ -268,7 +268,7 @@ extension RequestHandler {
     private func page(
         of request: EntitiesRequest, at cursor: Cursor?, from position: Int, _ exchange: Exchange
     ) throws -> (EntityPage, Cursor) {
-        func page(of snapshot: any AnySnapshot) throws -> EntityPage {
+        func page(of snapshot: Snapshot) throws -> EntityPage {
             try EntityPage(
                 of: snapshot, contract.parts, in: request.store.pointer, from: position,
                 bytesMax: Self.entitiesBytesMax, isVisible: request.store.visibility)
@@ -281,7 +281,7 @@ extension RequestHandler {
         return (try page(of: snapshot), snapshot.cursor)
     }
 
-    private func snapshot(at cursor: Cursor, _ exchange: Exchange) throws -> any AnySnapshot {
+    private func snapshot(at cursor: Cursor, _ exchange: Exchange) throws -> Snapshot {
         if let kept = statePages.snapshot(cursor) { return kept }
         let latest = hub.latest
         if latest.cursor == cursor { return latest }

@@ -131,7 +131,7 @@ extension RequestHandler {
     }
 
     /// The handlers of a fork: those of a server with its store and its paths.
-    private func handler(of store: any AnyStore, named name: String) -> RequestHandler {
+    private func handler(of store: UntypedStore, named name: String) -> RequestHandler {
         RequestHandler(
             authenticator: authenticator, contract: contract.ofFork(named: name), store: store, journal: store.journal,
             schedule: schedule, heartbeat: heartbeat, streamLifetime: streamLifetime, gauges: gauges,

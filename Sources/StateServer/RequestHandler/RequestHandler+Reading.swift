@@ -154,8 +154,8 @@ extension RequestHandler {
     /// The state at a past version, made of the nearest state before it and the patches since, or nil if neither the
     /// hub nor the journal has them.
     func pastState(
-        at cursor: Cursor, _ path: (from: any AnySnapshot, commits: [Commit])?, isOver: () -> Bool
-    ) throws -> (any AnySnapshot)? {
+        at cursor: Cursor, _ path: (from: Snapshot, commits: [Commit])?, isOver: () -> Bool
+    ) throws -> Snapshot? {
         let last = lastPast.withLock(\.self)
         if let last, last.cursor == cursor { return last }
         let saved: SavedState

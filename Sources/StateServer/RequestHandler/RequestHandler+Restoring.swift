@@ -38,7 +38,7 @@ extension RequestHandler {
     }
 
     /// The state, and for one of a fork the version of which the fork was made.
-    private func state(of source: Restoration.Source) throws -> (past: any AnySnapshot, base: Version?) {
+    private func state(of source: Restoration.Source) throws -> (past: Snapshot, base: Version?) {
         switch source {
         case .version(let version):
             guard version <= latest.version else { throw Problem.restoreAhead(latest: latest.version) }

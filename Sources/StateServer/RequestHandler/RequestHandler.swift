@@ -15,7 +15,7 @@ internal import Synchronization
 final class RequestHandler: Sendable {
     let authenticator: Authenticator
     let contract: Contract
-    let store: any AnyStore
+    let store: UntypedStore
     let journal: (any Journal)?
     let cluster: Cluster?
     let quarantine: Quarantine?
@@ -38,7 +38,7 @@ final class RequestHandler: Sendable {
     let slowReads: SlowReads
     let bulkLoads = BulkLoads()
     /// The state of the past version that was made last: a client that goes through versions gets each from the one before.
-    let lastPast = Mutex<(any AnySnapshot)?>(nil)
+    let lastPast = Mutex<Snapshot?>(nil)
     let statePages = StatePages()
     /// When it was made.
     let begun: Instant
@@ -48,7 +48,7 @@ final class RequestHandler: Sendable {
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
-        store: any AnyStore, journal: (any Journal)?, cluster: Cluster? = nil, quarantine: Quarantine? = nil,
+        store: UntypedStore, journal: (any Journal)?, cluster: Cluster? = nil, quarantine: Quarantine? = nil,
         backups: Backups? = nil, forks: Forks? = nil, hooks: Hooks? = nil, schedule: Schedule, heartbeat: Duration,
         streamLifetime: Duration,
         gauges: ServerGauges, slowReads: SlowReads = SlowReads(),

@@ -25,7 +25,7 @@ final class StatePages: Sendable {
         /// The entities at the version of the last page of each filter, the one that was used last at the end.
         var entities: [(filter: ChangesFilter, entities: EntityChanges)] = []
         /// The snapshots that clients are reading in pages, oldest first, each with the time at which its first client came.
-        var snapshots: [(snapshot: any AnySnapshot, since: Instant)] = []
+        var snapshots: [(snapshot: Snapshot, since: Instant)] = []
         var sent: [(page: Page, messages: Messages)] = []
     }
 
@@ -44,9 +44,9 @@ final class StatePages: Sendable {
     /// or else the latest, which is then kept for the further pages.
     ///
     /// A writer would otherwise make a version for each client that begins.
-    func shared(_ latest: any AnySnapshot, at now: Instant) -> any AnySnapshot {
+    func shared(_ latest: Snapshot, at now: Instant) -> Snapshot {
         // A dropped page ends outside the lock: a state has an adopter's objects.
-        state.withLock { state -> (any AnySnapshot, dropped: (any AnySnapshot)?) in
+        state.withLock { state -> (Snapshot, dropped: Snapshot?) in
             if let last = state.snapshots.last, now - last.since < Self.sharing { return (last.snapshot, nil) }
             state.snapshots.append((latest, now))
             let isFull = state.snapshots.count > Self.snapshotsMax
@@ -54,7 +54,7 @@ final class StatePages: Sendable {
         }.0
     }
 
-    func snapshot(_ cursor: Cursor) -> (any AnySnapshot)? {
+    func snapshot(_ cursor: Cursor) -> Snapshot? {
         state.withLock { $0.snapshots.last { $0.snapshot.cursor == cursor }?.snapshot }
     }
 

@@ -12,7 +12,7 @@ package struct Restoration: Sendable {
 
     package let source: Source
     /// The state with its schedule, and with everything that it has in common with the present one; nil until it is looked up.
-    var state: (any AnySnapshot)?
+    var state: Snapshot?
     /// The version that the store must still have; nil for any.
     var base: Version?
 
@@ -36,7 +36,7 @@ extension Transaction {
     /// The same transaction with the state that it restores.
     ///
     /// - Parameter base: the version that the store must still have; nil for any.
-    package func restoring(_ state: any AnySnapshot, ifAt base: Version?) -> Transaction {
+    package func restoring(_ state: Snapshot, ifAt base: Version?) -> Transaction {
         var items = items
         if case .restore(var restoration) = items[0].content {
             (restoration.state, restoration.base) = (state, base)
@@ -46,16 +46,19 @@ extension Transaction {
     }
 }
 
-extension Store {
-    package func stateToRestore(like past: any AnySnapshot) throws -> any AnySnapshot {
+extension UntypedStore {
+    /// A state of this domain for a ``Restoration``, which shares with the present state what both have in common.
+    ///
+    /// The cost is O(n) in the size of both states.
+    ///
+    /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain as it is now.
+    package func stateToRestore(like past: Snapshot) throws -> Snapshot {
         let present = latest
         let state = try domain.resumed(from: past.whole())
         // The states share their equal parts, so that the turn compares only the rest.
-        let shared: State
-        if let old = present.state as? JSONState, let new = state as? JSONState,
-            let tree = JSONState(new.tree.sharing(old.tree)) as? State
-        {
-            shared = tree
+        let shared: StateBox
+        if let old = present.state.tree, let new = state.tree {
+            shared = .of(JSONState(new.sharing(old)))
         } else {
             let patch = try domain.patch(from: present.state, to: state)
             shared = try domain.state(present.state, patchedBy: patch.text)

@@ -126,6 +126,22 @@ extension Store {
         case creator(ActionCreator)
     }
 
+    /// Dispatches a batch, or what a creator makes, as one transaction and returns after its turn or its cascade.
+    ///
+    /// - Throws: ``DispatchError`` when the transaction itself was not committed; the state is then unchanged.
+    @discardableResult
+    public func dispatch(_ actions: Actions, awaiting: Awaiting = .turn) throws(DispatchError) -> Dispatched {
+        try untyped.dispatch(transaction(of: actions), awaiting)
+    }
+
+    /// Dispatches a batch, or what a creator makes, as one transaction, without blocking a thread.
+    ///
+    /// - Throws: ``DispatchError`` when the transaction itself was not committed; the state is then unchanged.
+    @discardableResult
+    public func dispatch(_ actions: Actions, awaiting: Awaiting = .turn) async throws(DispatchError) -> Dispatched {
+        try await untyped.dispatch(transaction(of: actions), awaiting)
+    }
+
     /// Dispatches an action and returns after its turn, when the subscribers have been notified, or after its cascade.
     ///
     /// Inside a turn of any store (in a notification, a middleware or a creator, also in a `sync` on another queue) the
@@ -145,7 +161,7 @@ extension Store {
     public func dispatch(
         _ action: any Action, id: String? = nil, awaiting: Awaiting = .turn
     ) throws(DispatchError) -> Dispatched {
-        try dispatch(Transaction([.init(action, id: id)]), awaiting)
+        try untyped.dispatch(Transaction([.init(action, id: id)]), awaiting)
     }
 
     /// Dispatches an action and returns after its turn or its cascade, without blocking a thread.
@@ -155,23 +171,7 @@ extension Store {
     public func dispatch(
         _ action: any Action, id: String? = nil, awaiting: Awaiting = .turn
     ) async throws(DispatchError) -> Dispatched {
-        try await dispatch(Transaction([.init(action, id: id)]), awaiting)
-    }
-
-    /// Dispatches a batch, or what a creator makes, as one transaction and returns after its turn or its cascade.
-    ///
-    /// - Throws: ``DispatchError`` when the transaction itself was not committed; the state is then unchanged.
-    @discardableResult
-    public func dispatch(_ actions: Actions, awaiting: Awaiting = .turn) throws(DispatchError) -> Dispatched {
-        try dispatch(transaction(of: actions), awaiting)
-    }
-
-    /// Dispatches a batch, or what a creator makes, as one transaction, without blocking a thread.
-    ///
-    /// - Throws: ``DispatchError`` when the transaction itself was not committed; the state is then unchanged.
-    @discardableResult
-    public func dispatch(_ actions: Actions, awaiting: Awaiting = .turn) async throws(DispatchError) -> Dispatched {
-        try await dispatch(transaction(of: actions), awaiting)
+        try await untyped.dispatch(Transaction([.init(action, id: id)]), awaiting)
     }
 
     /// Adds an action to the batch that the store dispatches after every subscriber has been notified of the commit.
@@ -182,8 +182,8 @@ extension Store {
     /// - Throws: ``DispatchError``, only outside a notification.
     public func batchFollowUp(_ action: any Action) throws(DispatchError) {
         let isBatched =
-            isInOwnTurn
-            && notification.withLock { notification in
+            untyped.isInOwnTurn
+            && untyped.notification.withLock { notification in
                 notification?.batched.append(action)
                 return notification != nil
             }
@@ -195,15 +195,14 @@ extension Store {
         case .batch(let actions): Transaction(actions.map { .init($0) }, form: .batch)
         case .creator(let creator):
             Transaction([
-                .init(creator: { [self] (state) throws(Rejection) in
-                    guard let state = state as? State else { return nil }
-                    return try creator(state, self)
-                })
+                .init(creator: { [self] (state) throws(Rejection) in try creator(state.state(), self) })
             ])
         }
     }
+}
 
-    private func dispatch(_ transaction: Transaction, _ awaiting: Awaiting) throws(DispatchError) -> Dispatched {
+extension UntypedStore {
+    package func dispatch(_ transaction: Transaction, _ awaiting: Awaiting) throws(DispatchError) -> Dispatched {
         guard let mark = TurnMark.current else {
             guard awaiting == .cascade else { return try Dispatched(submitNow(transaction)) }
             let isComplete = DispatchSemaphore(value: 0)
@@ -231,7 +230,9 @@ extension Store {
         return Dispatched(result: .queued, cascade: nil)
     }
 
-    private func dispatch(_ transaction: Transaction, _ awaiting: Awaiting) async throws(DispatchError) -> Dispatched {
+    func dispatch(_ transaction: Transaction, _ awaiting: Awaiting) async throws(DispatchError)
+        -> Dispatched
+    {
         let (outcome, report): (Outcome, CascadeReport?) = await withCheckedContinuation { continuation in
             submit(
                 awaiting == .cascade

@@ -1,6 +1,6 @@
 internal import Dispatch
 
-extension Store {
+extension UntypedStore {
     /// Computes the effect of a dry run on the published state, beside the turns of the store.
     ///
     /// The middleware, the commands and the reducers run on the caller's thread, perhaps at the same time as in a turn,
@@ -23,11 +23,11 @@ extension Store {
     }
 
     private func compute(_ dryRun: PendingTransaction) -> Outcome {
-        let middleware = middleware
+        let steps = steps
         return dryRunQueue.sync {
             dryRunMark.withValue { mark in
                 // A snapshot that is published is never taken back.
-                let core = Core(dryRunOn: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
+                let core = Core(dryRunOn: latest, of: domain, middleware: steps, limits: limits, mark: mark)
                 // Actions of a middleware belong to a later turn, as in any turn.
                 let turnMark = TurnMark(of: queue)
                 return turnMark.with {

@@ -1,7 +1,7 @@
 internal import StateJSON
 internal import Synchronization
 
-extension Store {
+extension UntypedStore {
     var currentCausation: Causation? { notification.withLock { $0?.causation } }
 
     func dispatchFollowUp(
@@ -32,7 +32,7 @@ extension Store {
     }
 
     func run(
-        _ handler: Declaration<State>.EffectHandler, _ action: any Action, _ state: State, _ causation: Causation
+        _ handler: Declaration<StateBox>.EffectHandler, _ action: any Action, _ state: StateBox, _ causation: Causation
     ) {
         guard let start = handler.start else {
             if let id = handler.id { effects.cancel(id) }
@@ -47,7 +47,7 @@ extension Store {
         let dispatcher = Dispatcher(subject: causation?.subject) { [weak self] action async throws(DispatchError) in
             guard !Task.isCancelled else { throw .cancelled }
             guard let self else { throw .draining }
-            guard let causation else { return try await self.dispatch(action) }
+            guard let causation else { return try await self.dispatch(Transaction([.init(action)]), .turn) }
             let outcome = await withCheckedContinuation { continuation in
                 self.dispatchFollowUp([.init(action)], .single, causation) { continuation.resume(returning: $0) }
             }
@@ -126,12 +126,6 @@ extension Store {
 
     /// The report of a commit's cascade so far, or nil if the cascade is complete or the commit has caused nothing.
     package func cascade(of root: Version) -> CascadeReport? { cascades.withLock { $0.currentReport(of: root) } }
-
-    /// Cancels the running effect with an ID.
-    ///
-    /// - Returns: false when no effect with this ID runs.
-    @discardableResult
-    public func cancel(effect id: String) -> Bool { effects.cancel(id) }
 }
 
 /// A failure that a store reports because no caller waits for it.

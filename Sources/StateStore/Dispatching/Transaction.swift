@@ -8,7 +8,7 @@ package final class Transaction: Sendable {
     package enum Content: Sendable {
         case action(any Action)
         /// A function from the state in the turn to an action or nil; its argument has the store's type of state.
-        case creator(@Sendable (any Sendable) throws(Rejection) -> (any Action)?)
+        case creator(@Sendable (StateBox) throws(Rejection) -> (any Action)?)
         /// The only item of its transaction.
         case restore(Restoration)
     }
@@ -42,7 +42,7 @@ package final class Transaction: Sendable {
             (self.id, self.meta, self.sent) = (id, meta, sent)
         }
 
-        init(creator: @escaping @Sendable (any Sendable) throws(Rejection) -> (any Action)?) {
+        init(creator: @escaping @Sendable (StateBox) throws(Rejection) -> (any Action)?) {
             content = .creator(creator)
         }
     }
@@ -123,7 +123,7 @@ package final class Transaction: Sendable {
     /// Whether the actions have more than 64 KiB.
     var isLong: Bool { sentBytesCount > 65_536 }
 
-    /// Whether the actions have something that the state may have already: see ``AnyStore/prepared(_:)``.
+    /// Whether the actions have something that the state may have already: see ``UntypedStore/prepared(_:)``.
     package var isPreparable: Bool { isLong || !expectations.isEmpty }
 
     /// Whether the transaction is of actions whose types have entries, and so no restoration.

@@ -22,9 +22,7 @@ package final class ActionEntry: Sendable {
     let scopes: [[String]]
     /// The views that read something in those slices.
     let reads: [Reads]
-    /// The ``ActionHandlers``, without the type of their state: Swift looks up the metadata of a generic element type at each
-    /// access to a list.
-    private let handlers: any AnyObject & Sendable
+    let handlers: ActionHandlers
 
     struct Reads: Sendable {
         let view: Int
@@ -49,8 +47,8 @@ package final class ActionEntry: Sendable {
         }
     }
 
-    init<State>(
-        _ type: String, _ draft: ActionEntryDraft<State>, of layout: any LayoutNode<State>, number: Int, reads: [Reads]
+    init(
+        _ type: String, _ draft: ActionEntryDraft, of layout: any LayoutNode<StateBox>, number: Int, reads: [Reads]
     ) {
         self.type = type
         types = [type]
@@ -78,11 +76,6 @@ package final class ActionEntry: Sendable {
         { action throws(Rejection) in try (action as? Validated)?.validate() }
     }
 
-    /// The functions of the action type in a domain of the state that the entry was made for.
-    func handlers<State>(in domain: CompiledDomain<State>) -> ActionHandlers<State> {
-        unsafeDowncast(handlers, to: ActionHandlers<State>.self)
-    }
-
     /// The scopes without repetitions, and without those inside another one.
     static func outermost(_ scopes: [[String]]) -> [[String]] {
         var found: [[String]] = []
@@ -93,25 +86,25 @@ package final class ActionEntry: Sendable {
     }
 }
 
-struct ActionEntryDraft<State: Sendable> {
+struct ActionEntryDraft {
     let actionType: ActionType
-    var handlers: [Declaration<State>.Handler] = []
-    var commands: [Declaration<State>.CommandHandler] = []
-    var effects: [Declaration<State>.EffectHandler] = []
+    var handlers: [Declaration<StateBox>.Handler] = []
+    var commands: [Declaration<StateBox>.CommandHandler] = []
+    var effects: [Declaration<StateBox>.EffectHandler] = []
     var homes: Set<[String]> = []
 
     /// Whether a handler of every action handles actions of this type, too.
     func takesAnyHandler(_ type: String) -> Bool { commands.isEmpty && !type.hasPrefix(OwnTypes.prefix) }
 }
 
-final class ActionHandlers<State: Sendable>: Sendable {
-    let reduce: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
+final class ActionHandlers: Sendable {
+    let reduce: @Sendable (inout StateBox, any Action, ReducerContext) throws(Rejection) -> Void
     /// Compares what the reducers can change.
-    let compare: Comparison<State>
-    let creators: [@Sendable (State, any Action) throws(Rejection) -> (any Action)?]
-    let effects: [Declaration<State>.EffectHandler]
+    let compare: Comparison<StateBox>
+    let creators: [@Sendable (StateBox, any Action) throws(Rejection) -> (any Action)?]
+    let effects: [Declaration<StateBox>.EffectHandler]
 
-    init(_ draft: ActionEntryDraft<State>, _ comparisons: [Comparison<State>]) {
+    init(_ draft: ActionEntryDraft, _ comparisons: [Comparison<StateBox>]) {
         // As with the reducers.
         if comparisons.count == 1 {
             compare = comparisons[0]

@@ -6,7 +6,7 @@ extension CompiledDomain {
     /// The cost is O(n) in the size of the state.
     ///
     /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
-    package func bytes(of state: State) throws -> [UInt8] { try layout.bytes(state) }
+    package func bytes(of state: StateBox) throws -> [UInt8] { try layout.bytes(state) }
 
     /// The commit that adds the newly declared parts of the domain to a recorded state; nil when there are none.
     ///
@@ -14,7 +14,7 @@ extension CompiledDomain {
     ///
     /// - Throws: ``JSONFault`` or `EncodingError` where the recorded state or the new one cannot be read or encoded.
     package func upgrade(
-        from recorded: [UInt8], to state: State, version: Version, epoch: Epoch, at time: Timestamp
+        from recorded: [UInt8], to state: StateBox, version: Version, epoch: Epoch, at time: Timestamp
     ) throws -> Commit? {
         let bytes = try layout.bytes(state)
         // Nearly every start finds the very bytes that it would write.

@@ -10,11 +10,11 @@ public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
 }
 
 /// The form of a domain that the store works with: its layout, its action entries and handlers, and its views.
-package final class CompiledDomain<State: StateType>: Sendable {
-    let layout: any LayoutNode<State>
+package final class CompiledDomain: Sendable {
+    let layout: any LayoutNode<StateBox>
     private let entries: [String: ActionEntry]
     private let entriesByType: [ObjectIdentifier: ActionEntry]
-    private let views: [String: CompiledView<State>]
+    private let views: [String: CompiledView]
     /// Records which view is being computed, if a crash concerns it.
     private let viewMark = Mutex<ReductionMark?>(nil)
     let initialViewVersions: [Version]
@@ -22,26 +22,30 @@ package final class CompiledDomain<State: StateType>: Sendable {
     let loads: LoadCount
     package let catalogue: Catalogue
     /// Reads the source of the domain again, for the state that it has now; nil for a domain of Swift types.
-    let reload: (@Sendable (State) throws -> DomainReload)?
-    private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
+    let reload: (@Sendable (StateBox) throws -> DomainReload)?
+    private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> StateBox)?
     /// The reason for which the domain can take no action now, or nil, as always for a domain of Swift types.
     package let failure: @Sendable () -> DomainFailure?
-    private let declines: (@Sendable (State) -> DomainFailure?)?
+    private let declines: (@Sendable (StateBox) -> DomainFailure?)?
     /// Whether any JSON is a state of the domain, also what another domain has recorded.
     package let takesAnyState: Bool
     /// The state that a new history begins with.
-    package let initial: State
+    package let initial: StateBox
 
     /// Compiles a domain.
     ///
     /// - Throws: ``DeclarationFault`` for a part of the state that the domain does not declare or declares twice, and
     ///   for two Swift types under one action type.
-    package init<D: Domain>(_ domain: D) throws(DeclarationFault) where D.State == State {
-        var declaration = Declaration<State>()
+    package convenience init<D: Domain>(_ domain: D) throws(DeclarationFault) {
+        var declaration = Declaration<D.State>()
         domain.reducer.declare(in: &declaration)
+        try self.init(declaration.boxed())
+    }
+
+    private init(_ declaration: Declaration<StateBox>) throws(DeclarationFault) {
         var (layout, faults) = declaration.layout()
-        var drafts: [String: ActionEntryDraft<State>] = [:]
-        func entry(_ type: String, _ actionType: ActionType) -> ActionEntryDraft<State> {
+        var drafts: [String: ActionEntryDraft] = [:]
+        func entry(_ type: String, _ actionType: ActionType) -> ActionEntryDraft {
             let entry = drafts[type] ?? ActionEntryDraft(actionType: actionType)
             if entry.actionType.identity != actionType.identity {
                 faults.append(
@@ -85,9 +89,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         {
             faults.append("\"\(type)\" is a command, so nothing of it is committed: no reducer or effect can handle it")
         }
-        let (declaredViews, unread) = declaration.resolvedViews()
-        faults += unread
-        for view in declaredViews {
+        for view in declaration.views {
             for pointer in view.reads where !layout.declares(pointer.tokens[...]) {
                 faults.append("the view \"\(view.name)\" reads \(pointer), which the domain does not declare")
             }
@@ -97,11 +99,11 @@ package final class CompiledDomain<State: StateType>: Sendable {
                 faults.append(fault)
             }
         }
-        let views = Dictionary(declaredViews.map { ($0.name, $0) }) { first, _ in
+        let views = Dictionary(declaration.views.map { ($0.name, $0) }) { first, _ in
             faults.append("there are two views named \"\(first.name)\"")
             return first
         }
-        var initial = declaration.initial ?? State()
+        guard var initial = declaration.initial else { preconditionFailure("a declaration in a box has its state") }
         do throws(Rejection) {
             let context = ReducerContext(subject: nil)
             for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit(), context) }
@@ -141,7 +143,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
             parts: declaration.allParts)
     }
 
-    private static func encodingFault(_ layout: any LayoutNode<State>, _ initial: State) -> String? {
+    private static func encodingFault(_ layout: any LayoutNode<StateBox>, _ initial: StateBox) -> String? {
         do {
             _ = try layout.bytes(initial)
             return nil
@@ -176,23 +178,23 @@ package final class CompiledDomain<State: StateType>: Sendable {
 
     /// Whether a commit of an action of this type starts effects.
     package func startsEffects(_ type: String) -> Bool {
-        entry(ofType: type).map { $0.handlers(in: self).effects.contains { $0.start != nil } } ?? false
+        entry(ofType: type).map { $0.handlers.effects.contains { $0.start != nil } } ?? false
     }
 
     func reduce(
-        _ state: inout State, _ action: any Action, by entry: ActionEntry, _ context: ReducerContext
+        _ state: inout StateBox, _ action: any Action, by entry: ActionEntry, _ context: ReducerContext
     ) throws(Rejection) {
-        try entry.handlers(in: self).reduce(&state, action, context)
+        try entry.handlers.reduce(&state, action, context)
     }
 
-    func create(_ command: any Action, by entry: ActionEntry, in state: State) throws(Rejection) -> (any Action)? {
-        for create in entry.handlers(in: self).creators {
+    func create(_ command: any Action, by entry: ActionEntry, in state: StateBox) throws(Rejection) -> (any Action)? {
+        for create in entry.handlers.creators {
             if let action = try create(state, command) { return action }
         }
         return nil
     }
 
-    func effects(of entry: ActionEntry) -> [Declaration<State>.EffectHandler] { entry.handlers(in: self).effects }
+    func effects(of entry: ActionEntry) -> [Declaration<StateBox>.EffectHandler] { entry.handlers.effects }
 
     /// The patch from a state to the one that some actions have made of it.
     ///
@@ -201,10 +203,10 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// - Parameters:
     ///   - patch: becomes the patch; its memory is used again, and before the call it is one whose new value is the old
     ///     state here. Where the call throws, the patch has to begin anew.
-    func compare(_ old: State, with new: State, by entries: [ActionEntry], into patch: inout JSONPatch) throws {
+    func compare(_ old: StateBox, with new: StateBox, by entries: [ActionEntry], into patch: inout JSONPatch) throws {
         patch.beginNext()
         if entries.count == 1 {
-            try entries[0].handlers(in: self).compare(old, new, &patch)
+            try entries[0].handlers.compare(old, new, &patch)
         } else {
             for scope in ActionEntry.outermost(entries.flatMap(\.scopes)) {
                 try layout.comparison(at: scope[...])(old, new, &patch)
@@ -213,7 +215,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     /// The patch from a state to any other one; the cost is that of comparing all that they do not share.
-    func patch(from old: State, to new: State) throws -> JSONPatch {
+    func patch(from old: StateBox, to new: StateBox) throws -> JSONPatch {
         var patch = JSONPatch()
         try layout.compare(old, new, into: &patch)
         return patch
@@ -222,7 +224,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// Has a mark record which view is being computed, in this domain's stores and their forks.
     func mark(by mark: ReductionMark) { viewMark.withLock { $0 = mark } }
 
-    func select(_ selection: Selection, in snapshot: Snapshot<State>, countMax: Int) throws -> SelectedValue {
+    func select(_ selection: Selection, in snapshot: Snapshot, countMax: Int) throws -> SelectedValue {
         let state = snapshot.state
         switch selection {
         case .pointer(let pointer): return try layout.select(state, pointer.tokens[...], countMax: countMax)
@@ -249,7 +251,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     func view(
-        _ name: String, parameters: JSONValue? = nil, subject: String? = nil, in snapshot: Snapshot<State>
+        _ name: String, parameters: JSONValue? = nil, subject: String? = nil, in snapshot: Snapshot
     ) -> (any Sendable)? {
         guard let view = views[name] else { return nil }
         return view.withMemo(for: view.arguments(parameters, subject: subject)) { memo -> (any Sendable)? in
@@ -268,15 +270,15 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     /// The state that the patch of a recorded commit makes of a state; the cost is that of what the patch touches.
-    func state(_ state: State, patchedBy patch: [UInt8]) throws -> State {
+    func state(_ state: StateBox, patchedBy patch: [UInt8]) throws -> StateBox {
         var state = state
         try layout.apply(try PatchOperation.operations(of: patch), to: &state)
         return state
     }
 
     /// The state that a commit of another server makes of a state; the cost is that of what its patch touches.
-    func state(_ state: State, following commit: Commit) throws(DomainFailure) -> State {
-        let next: State
+    func state(_ state: StateBox, following commit: Commit) throws(DomainFailure) -> StateBox {
+        let next: StateBox
         do {
             next = try self.state(state, patchedBy: commit.patch)
         } catch {
@@ -302,7 +304,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The cost is O(n) in the size of the state.
     ///
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
-    package func resumed(from bytes: [UInt8]) throws(JSONFault) -> State {
+    package func resumed(from bytes: [UInt8]) throws(JSONFault) -> StateBox {
         guard let resume else { return try state(from: bytes) }
         return try resume(bytes)
     }
@@ -321,7 +323,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The cost is O(n) in the size of the state.
     ///
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
-    package func state(from bytes: [UInt8]) throws(JSONFault) -> State {
+    package func state(from bytes: [UInt8]) throws(JSONFault) -> StateBox {
         var state = initial
         try layout.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
         return state

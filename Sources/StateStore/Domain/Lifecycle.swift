@@ -30,12 +30,12 @@ enum OwnTypes {
     /// Whether no client finds an action type in the catalogue.
     static func isHidden(_ type: String) -> Bool { handled.contains(type) || scheduling.contains(type) }
 
-    static func drafts<State: Sendable>() -> [String: ActionEntryDraft<State>] {
+    static func drafts() -> [String: ActionEntryDraft] {
         func draft<Handled: Action>(
             _ type: Handled.Type, _ apply: @escaping @Sendable (Handled, ReducerContext) throws(Rejection) -> Void
-        ) -> ActionEntryDraft<State> {
-            var declaration = Declaration<State>()
-            On(type) { (_: inout State, action, context) throws(Rejection) in try apply(action, context) }
+        ) -> ActionEntryDraft {
+            var declaration = Declaration<StateBox>()
+            On(type) { (_: inout StateBox, action, context) throws(Rejection) in try apply(action, context) }
                 .declare(in: &declaration)
             return ActionEntryDraft(actionType: .typed(type), handlers: declaration.handlers)
         }

@@ -9,10 +9,7 @@ public struct Middleware<State: StateType>: Sendable {
     /// Passes an action to the next middleware, or from the last one to the reducers.
     public typealias Next = (any Action) throws(Rejection) -> Void
 
-    private let process: @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
-    /// Whether it calls `next` with the action that it gets, or not at all.
-    let passesActionsOn: Bool
-    let onlyValidates: Bool
+    package let step: MiddlewareStep
 
     /// Makes a middleware of a function.
     public init(
@@ -21,55 +18,85 @@ public struct Middleware<State: StateType>: Sendable {
             throws(Rejection) ->
             Void
     ) {
-        self.process = process
-        passesActionsOn = false
-        onlyValidates = false
+        step = MiddlewareStep { action, context, next throws(Rejection) in
+            try process(action, MiddlewareContext(transaction: context), next)
+        }
     }
 
-    private init(
-        passingOn process: @escaping @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void,
-        onlyValidates: Bool = false
-    ) {
+    init(_ step: MiddlewareStep) { self.step = step }
+}
+
+/// A middleware without the type of its state.
+package struct MiddlewareStep: Sendable {
+    typealias Process =
+        @Sendable (any Action, TransactionContext, (any Action) throws(Rejection) -> Void) throws(Rejection) -> Void
+
+    let process: Process
+    /// Whether it calls `next` with the action that it gets, or not at all.
+    let passesActionsOn: Bool
+    let onlyValidates: Bool
+
+    init(passesActionsOn: Bool = false, onlyValidates: Bool = false, _ process: @escaping Process) {
         self.process = process
-        passesActionsOn = true
-        self.onlyValidates = onlyValidates
+        (self.passesActionsOn, self.onlyValidates) = (passesActionsOn, onlyValidates)
     }
-}
 
-/// A middleware without the type of its state: Swift looks up the metadata of a generic element type at each access to a
-/// list.
-struct MiddlewareStep: Sendable {
-    /// Its second argument is the ``MiddlewareContext`` of the middleware's state.
-    let process: @Sendable (any Action, AnyObject, (any Action) throws(Rejection) -> Void) throws(Rejection) -> Void
-}
+    package static let validation = MiddlewareStep(passesActionsOn: true, onlyValidates: true) {
+        action, _, next throws(Rejection) in
+        if let action = action as? any ValidatedAction { try action.validate() }
+        try next(action)
+    }
 
-extension Middleware {
-    var step: MiddlewareStep {
-        MiddlewareStep { [process] action, context, next throws(Rejection) in
-            try process(action, unsafeDowncast(context, to: MiddlewareContext<State>.self), next)
+    package static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> MiddlewareStep {
+        MiddlewareStep(passesActionsOn: true) { action, context, next throws(Rejection) in
+            let type = action.typeName
+            do throws(Rejection) {
+                try next(action)
+            } catch {
+                log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: error))
+                throw error
+            }
+            log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: nil))
         }
     }
 }
 
 /// An action on its way to the reducers, as middleware sees it.
-public final class MiddlewareContext<State: StateType> {
-    // exclusivity unchecked: one turn uses the variables, and a check takes as long as ten accesses.
+public struct MiddlewareContext<State: StateType> {
+    let transaction: TransactionContext
 
     /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
-    public var state: State { (made ?? before).state }
-    var version: Version { before.version + 1 }
+    public var state: State { transaction.state.state() }
+
     /// Whether this is a dry run, of which the store keeps nothing.
-    @exclusivity(unchecked) public private(set) var isDryRun = false
+    public var isDryRun: Bool { transaction.isDryRun }
+
     /// The subject that dispatches the action, or nil if the server knows no subjects, and for an action of the
     /// process.
     ///
     /// A follow-up has the subject of the commit that caused it.
-    @exclusivity(unchecked) public private(set) var subject: String?
-    @exclusivity(unchecked) private var before: Snapshot<State>
+    public var subject: String? { transaction.subject }
+
+    /// Dispatches another action after this one, in a later turn.
+    ///
+    /// The store drops the follow-up in a dry run, and when it refuses this action or its batch.
+    public func dispatch(_ action: any Action) { transaction.collect(FollowUp(items: [.init(action)], form: .single)) }
+}
+
+/// A transaction on its way to the reducers.
+final class TransactionContext {
+    // exclusivity unchecked: one turn uses the variables, and a check takes as long as ten accesses.
+
+    /// The state that the actions have made so far.
+    var state: StateBox { (made ?? before).state }
+    var version: Version { before.version + 1 }
+    @exclusivity(unchecked) private(set) var isDryRun = false
+    @exclusivity(unchecked) private(set) var subject: String?
+    @exclusivity(unchecked) private var before: Snapshot
     /// The time of the commit, the ID that the client gave to the action that is on its way, and its position.
     @exclusivity(unchecked) var item: (time: Timestamp, id: String?, index: Int) = (Timestamp(milliseconds: 0), nil, 0)
     /// The snapshot that the actions have made; nil before an action reaches the reducers.
-    @exclusivity(unchecked) private(set) var made: Snapshot<State>?
+    @exclusivity(unchecked) private(set) var made: Snapshot?
     /// The actions that have reached the reducers; `entries` has the entry of each.
     @exclusivity(unchecked) private(set) var applied: [any Action] = []
     @exclusivity(unchecked) private(set) var entries: [ActionEntry] = []
@@ -82,7 +109,7 @@ public final class MiddlewareContext<State: StateType> {
     /// The mark of the thread; nil outside a turn.
     @exclusivity(unchecked) private var mark: TurnMark?
     /// The snapshot whose state was restored, which no action has made; nil for none.
-    @exclusivity(unchecked) private(set) var restored: Snapshot<State>?
+    @exclusivity(unchecked) private(set) var restored: Snapshot?
     var isRestored: Bool { restored != nil }
     /// Whether something of the transaction may change the schedule.
     var mayChangeSchedule: Bool { isRestored || !scheduling.isEmpty }
@@ -90,10 +117,10 @@ public final class MiddlewareContext<State: StateType> {
     let scheduling = Scheduling()
 
     /// Makes a context for ``begin(_:_:at:mark:)``.
-    init(_ before: Snapshot<State>) { self.before = before }
+    init(_ before: Snapshot) { self.before = before }
 
     /// Begins a transaction, behind the end of the one before.
-    func begin(_ before: Snapshot<State>, _ transaction: Transaction, at time: Timestamp, mark: TurnMark?) {
+    func begin(_ before: Snapshot, _ transaction: Transaction, at time: Timestamp, mark: TurnMark?) {
         (self.before, self.mark) = (before, mark)
         item = (time, nil, 0)
         subject = transaction.subject
@@ -104,7 +131,7 @@ public final class MiddlewareContext<State: StateType> {
     }
 
     /// Drops what belongs to the transaction.
-    func end(at snapshot: Snapshot<State>) {
+    func end(at snapshot: Snapshot) {
         (before, made) = (snapshot, nil)
         // Nearly every transaction has one action, and to remove the last element is the fastest way to none.
         if applied.count == 1 { applied.removeLast() } else { applied.removeAll(keepingCapacity: true) }
@@ -118,9 +145,7 @@ public final class MiddlewareContext<State: StateType> {
     /// Reduces the state by an action.
     ///
     /// The reducers change a copy: a middleware may catch their rejection, and then the state must be as before.
-    func reduce(
-        _ action: any Action, _ entry: ActionEntry, in domain: CompiledDomain<State>
-    ) throws(Rejection) {
+    func reduce(_ action: any Action, _ entry: ActionEntry) throws(Rejection) {
         var state = state
         let requestsCount = scheduling.count
         let name = ActionName(
@@ -130,28 +155,23 @@ public final class MiddlewareContext<State: StateType> {
         do throws(Rejection) {
             mark?.phase = .reducing
             defer { mark?.phase = .open }
-            try entry.handlers(in: domain).reduce(&state, action, context)
+            try entry.handlers.reduce(&state, action, context)
         } catch {
             if !scheduling.isEmpty { scheduling.keep(requestsCount) }
             throw error
         }
-        made = before.next(consume state)
+        made = Snapshot(state, after: before)
         applied.append(action)
         entries.append(entry)
     }
 
-    func restore(_ snapshot: Snapshot<State>) {
-        made = before.next(snapshot.state)
+    func restore(_ snapshot: Snapshot) {
+        made = Snapshot(snapshot.state, after: before)
         restored = snapshot
     }
-
-    /// Dispatches another action after this one, in a later turn.
-    ///
-    /// The store drops the follow-up in a dry run, and when it refuses this action or its batch.
-    public func dispatch(_ action: any Action) { collect(FollowUp(items: [.init(action)], form: .single)) }
 }
 
-extension MiddlewareContext: FollowUpCollector {
+extension TransactionContext: FollowUpCollector {
     func collect(_ followUp: FollowUp) { followUps.append(followUp) }
 }
 
@@ -167,26 +187,11 @@ protocol FollowUpCollector: AnyObject {
 
 extension Middleware {
     /// Calls ``ValidatedAction/validate()`` of every action that has it.
-    public static var validation: Middleware {
-        Middleware(
-            passingOn: { action, _, next throws(Rejection) in
-                if let action = action as? any ValidatedAction { try action.validate() }
-                try next(action)
-            }, onlyValidates: true)
-    }
+    public static var validation: Middleware { Middleware(.validation) }
 
     /// Calls `log` with a record of each action after the reducers and the later middleware.
     package static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
-        Middleware(passingOn: { action, context, next throws(Rejection) in
-            let type = action.typeName
-            do throws(Rejection) {
-                try next(action)
-            } catch {
-                log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: error))
-                throw error
-            }
-            log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: nil))
-        })
+        Middleware(.logging(log))
     }
 }
 

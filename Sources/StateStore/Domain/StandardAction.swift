@@ -94,7 +94,7 @@ extension Store {
 
     private func typed(_ action: StandardAction) throws(DispatchError) -> any Action {
         do throws(Rejection) {
-            return try action.typed(in: domain.catalogue)
+            return try action.typed(in: untyped.domain.catalogue)
         } catch {
             throw .rejected(error, index: 0)
         }

@@ -188,6 +188,13 @@ public struct View<State: Sendable>: Reducer {
             try evaluate($0[keyPath: path], $1)
         }
     }
+
+    /// The view of the same state in a box.
+    func boxed() -> View<StateBox> {
+        View<StateBox>(name, valueType, reads, parameters: parameters, takesSubject: takesSubject) { [evaluate] in
+            try evaluate($0.state(), $1)
+        }
+    }
 }
 
 struct ViewValue: Sendable {

@@ -5,26 +5,26 @@ internal import Synchronization
 /// A view of a compiled domain.
 ///
 /// The value of a view with arguments is kept while threads compute it or wait for it; the hub keeps its bytes.
-final class CompiledView<State: StateType>: Sendable {
+final class CompiledView: Sendable {
     private struct Use {
-        let memo: ViewMemo<State>
+        let memo: ViewMemo
         var count = 0
     }
 
-    let view: View<State>
+    let view: View<StateBox>
     /// The view's index in ``Snapshot/viewVersions``.
     let number: Int
     private let loads: LoadCount
-    private let plain: ViewMemo<State>
+    private let plain: ViewMemo
     private let used = Mutex<[ViewArguments: Use]>([:])
 
-    init(_ view: View<State>, number: Int, _ loads: LoadCount) {
+    init(_ view: View<StateBox>, number: Int, _ loads: LoadCount) {
         (self.view, self.number, self.loads) = (view, number, loads)
         plain = ViewMemo(view, number: number, loads, for: .none)
     }
 
     func withMemo<Result>(
-        for arguments: ViewArguments, _ body: (ViewMemo<State>) throws -> Result
+        for arguments: ViewArguments, _ body: (ViewMemo) throws -> Result
     ) rethrows -> Result {
         guard !arguments.isEmpty else { return try body(plain) }
         let memo = used.withLock { used in
@@ -44,7 +44,7 @@ final class CompiledView<State: StateType>: Sendable {
     /// Whether a thread that serves other clients may ask for the bytes.
     ///
     /// Clients choose the arguments of a view, so a pool computes it.
-    func isQuick(_ arguments: ViewArguments, in snapshot: Snapshot<State>) -> Bool {
+    func isQuick(_ arguments: ViewArguments, in snapshot: Snapshot) -> Bool {
         arguments.isEmpty && plain.isQuick(in: snapshot)
     }
 
@@ -66,7 +66,7 @@ final class LoadCount: Sendable {
 }
 
 /// The value of a view for some arguments, which the threads that read it share.
-final class ViewMemo<State: StateType>: Sendable {
+final class ViewMemo: Sendable {
     /// The state and the functions of which a value is.
     private struct Moment: Equatable {
         /// The last change of what the view reads.
@@ -105,16 +105,16 @@ final class ViewMemo<State: StateType>: Sendable {
     }
 
     /// The time within which a thread that serves other clients may evaluate a view.
-    private static var quickTime: Duration { .microseconds(100) }
-    private static var quickCountMin: Int { 4 }
+    private static let quickTime = Duration.microseconds(100)
+    private static let quickCountMin = 4
 
-    private let view: View<State>
+    private let view: View<StateBox>
     private let number: Int
     private let loads: LoadCount
     private let arguments: ViewArguments
     private let memo = Mutex(Memo())
 
-    init(_ view: View<State>, number: Int, _ loads: LoadCount, for arguments: ViewArguments) {
+    init(_ view: View<StateBox>, number: Int, _ loads: LoadCount, for arguments: ViewArguments) {
         self.view = view
         (self.number, self.loads) = (number, loads)
         self.arguments = arguments
@@ -123,7 +123,7 @@ final class ViewMemo<State: StateType>: Sendable {
     /// The view's value; that of a past state is not cached.
     ///
     /// A fork has versions of its own and shares the cache, so that the epoch tells the values apart.
-    func value(in snapshot: Snapshot<State>, marking mark: ReductionMark?) -> ViewValue {
+    func value(in snapshot: Snapshot, marking mark: ReductionMark?) -> ViewValue {
         while true {
             // The functions that evaluate are at least as new as their count, so a value is never taken for a newer one.
             guard let moment = moment(of: snapshot) else { return evaluate(snapshot, mark).value }
@@ -146,7 +146,7 @@ final class ViewMemo<State: StateType>: Sendable {
     }
 
     /// Nil for a past state.
-    private func moment(of snapshot: Snapshot<State>) -> Moment? {
+    private func moment(of snapshot: Snapshot) -> Moment? {
         snapshot.change(ofView: number).map { Moment(change: $0, load: loads.value) }
     }
 
@@ -170,7 +170,7 @@ final class ViewMemo<State: StateType>: Sendable {
     }
 
     /// Whether a thread that serves other clients may ask for the bytes: they are there, or the last evaluations were quick.
-    func isQuick(in snapshot: Snapshot<State>) -> Bool {
+    func isQuick(in snapshot: Snapshot) -> Bool {
         let moment = moment(of: snapshot)
         return memo.withLock { memo in
             if let known = memo.known, known.moment == moment { return known.bytes != nil }
@@ -188,7 +188,7 @@ final class ViewMemo<State: StateType>: Sendable {
     }
 
     /// The value, and whether the cache may keep it: a view that is set aside may pass later.
-    private func evaluate(_ snapshot: Snapshot<State>, _ mark: ReductionMark?) -> (value: ViewValue, isKept: Bool) {
+    private func evaluate(_ snapshot: Snapshot, _ mark: ReductionMark?) -> (value: ViewValue, isKept: Bool) {
         do {
             let value = try marking(mark, snapshot) {
                 let begun = ContinuousClock.now
@@ -202,14 +202,14 @@ final class ViewMemo<State: StateType>: Sendable {
     }
 
     private func marking<Value>(
-        _ mark: ReductionMark?, _ snapshot: Snapshot<State>, _ body: () throws -> Value
+        _ mark: ReductionMark?, _ snapshot: Snapshot, _ body: () throws -> Value
     ) throws -> Value {
         guard let mark else { return try body() }
         return try mark.viewing(
             view.name, arguments, at: snapshot.version, changed: snapshot.change(ofView: number)?.version, body)
     }
 
-    func bytes(in snapshot: Snapshot<State>, marking mark: ReductionMark?) throws -> [UInt8] {
+    func bytes(in snapshot: Snapshot, marking mark: ReductionMark?) throws -> [UInt8] {
         let moment = moment(of: snapshot)
         if let bytes = memo.withLock({ $0.known?.moment == moment ? $0.known?.bytes : nil }) { return bytes }
         // The function and the encoding are the adopter's: one mark is around both.

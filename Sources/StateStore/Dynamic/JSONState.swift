@@ -32,10 +32,6 @@ struct TreeNode: LayoutNode {
 
     func count(_ state: JSONState) -> Int { state.tree.partsCount }
 
-    func knownBytesCount(_ state: JSONState) -> Int? { state.tree.bytesCount }
-
-    func knownMemoryBytes(_ state: JSONState) -> Int? { state.tree.memoryBytes }
-
     func compare(_ old: JSONState, _ new: JSONState, into patch: inout JSONPatch) {
         // What two states share costs nothing, so no scope makes it cheaper.
         JSONTree.compare(old.tree, new.tree, into: &patch)

@@ -160,25 +160,25 @@ package protocol SharingAction: Action {
     func sharing(_ state: JSONTree) -> Self
 }
 
-extension Store {
+extension UntypedStore {
     /// The transaction with what its long values, and those that it expects, and the published state have in common.
     ///
     /// The cost is that of the values, so a caller with long ones is on a thread that serves nobody else. Another state in the
     /// turn makes the turn longer, and its outcome is the same.
     package func prepared(_ transaction: Transaction) -> Transaction {
         var (items, expectations) = (transaction.items, transaction.expectations)
-        guard transaction.isPreparable, let state = latest.state as? JSONState else {
+        guard transaction.isPreparable, let state = latest.state.tree else {
             return transaction
         }
         for index in expectations.indices where !expectations[index].isHidden {
             guard case .value(let value) = expectations[index].wanted,
-                let tree = state.tree.tree(at: expectations[index].pointer.tokens[...]), tree.isLong
+                let tree = state.tree(at: expectations[index].pointer.tokens[...]), tree.isLong
             else { continue }
             expectations[index].known = (tree, tree.equals(value))
         }
         for index in items.indices where transaction.isLong {
             guard case .action(let action as any SharingAction) = items[index].content else { continue }
-            items[index].content = .action(action.sharing(state.tree))
+            items[index].content = .action(action.sharing(state))
         }
         return transaction.copy(
             items, wantsRepresentation: transaction.wantsRepresentation, expectations: expectations)

@@ -246,8 +246,8 @@ extension JSONTree: Codable {
 }
 
 extension JSONTree {
-    static func tree(at pointer: JSONPointer, in state: some StateType) -> JSONTree? {
-        (state as? JSONState)?.tree.tree(at: pointer.tokens[...])
+    static func tree(at pointer: JSONPointer, in state: StateBox) -> JSONTree? {
+        state.tree?.tree(at: pointer.tokens[...])
     }
 
     /// The value at some tokens, or nil.

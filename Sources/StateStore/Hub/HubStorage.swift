@@ -5,7 +5,7 @@ internal import StateJSON
 ///
 /// The storage has no lock, clock or queue; ``WatchHub`` guards it with its mutex.
 struct HubStorage: Sendable {
-    private(set) var latest: any AnySnapshot
+    private(set) var latest: Snapshot
     private(set) var history: History
     private(set) var oldest: Version
     private var index: SelectionIndex
@@ -41,7 +41,7 @@ struct HubStorage: Sendable {
     private let hasJournal: Bool
 
     init(
-        latest: any AnySnapshot, catalogue: Catalogue, history: History, limits: WatchLimits, journalOldest: Version?
+        latest: Snapshot, catalogue: Catalogue, history: History, limits: WatchLimits, journalOldest: Version?
     ) {
         self.latest = latest
         self.history = history
@@ -71,7 +71,7 @@ struct HubStorage: Sendable {
     ///
     /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
     mutating func publish(
-        _ snapshot: any AnySnapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String>,
+        _ snapshot: Snapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String>,
         dropping dropped: inout Dropped
     ) -> Bool {
         if index.watchedViewsCount + index.watchedQueriesCount > 0 { self.writers.formUnion(writers()) }
@@ -392,13 +392,13 @@ struct HubStorage: Sendable {
 
     /// A snapshot that stood between two passes, and the commits of the turn that made it.
     struct Passed {
-        let snapshot: any AnySnapshot
+        let snapshot: Snapshot
         let commits: [Commit]
     }
 
     /// The commits since the last pass, and the watches that they may concern.
     struct Pass {
-        let snapshot: any AnySnapshot
+        let snapshot: Snapshot
         let commits: [Commit]
         /// The snapshots before the newest one, in order, while a watch waits for one value.
         let passed: [Passed]

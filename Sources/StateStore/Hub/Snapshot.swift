@@ -1,41 +1,7 @@
 package import StateJSON
 internal import Synchronization
 
-/// The state at one version without its type, for any reader on any thread.
-package protocol AnySnapshot: AnyObject, Sendable {
-    /// The epoch and the version of the state.
-    var cursor: Cursor { get }
-
-    /// The actions that are to be dispatched later.
-    var schedule: ActionSchedule { get }
-
-    /// The bytes of the state as compact JSON; nil where nobody has counted them.
-    var jsonBytes: Int? { get }
-
-    /// The bytes of memory of the state, with what it shares with others; 0 where nobody counts them.
-    var memoryBytes: Int { get }
-
-    /// The long value at a place that is a tree, which keeps the tag that somebody makes of it; nil elsewhere.
-    func longTree(at place: JSONPointer) -> JSONTree?
-
-    /// The value of a selection, unless the value has more than `countMax` parts to encode.
-    ///
-    /// The cost is O(n) in the size of the value.
-    ///
-    /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
-    func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue
-
-    /// How often the functions of the domain were loaded again.
-    var loadCount: Int { get }
-
-    /// The order of the members of an object at a place, where it is the same in every state; nil elsewhere.
-    func memberOrder(at place: JSONPointer) -> MemberOrder?
-
-    /// Hands out the value at a place, as ``MemberTexts`` says; O(n) in the size of the value.
-    func visitTexts(at place: JSONPointer, _ take: ([UInt8]) throws -> Void) throws
-}
-
-extension AnySnapshot {
+extension Snapshot {
     /// The encoded value of a selection, or nil.
     ///
     /// The cost is O(n) in the size of the value.
@@ -55,14 +21,74 @@ extension AnySnapshot {
     }
 }
 
-/// The typed state at one version.
+/// A state whose type only its domain knows.
+///
+/// What passes a state on is not generic: Swift looks up the metadata of a generic type at each mention, and moves its values
+/// through witnesses. A state in a box does not change.
+package struct StateBox: Sendable {
+    /// The ``Box`` of the state.
+    private let object: any AnyObject & Sendable
+
+    init(_ box: Box<some Sendable>) { object = box }
+
+    /// Puts a state into a box.
+    package static func of(_ state: consuming some Sendable) -> StateBox { StateBox(Box(state)) }
+
+    /// The state, which is of this type: the cost is that of a copy.
+    package func state<State: Sendable>(as _: State.Type = State.self) -> State { box(of: State.self).value }
+
+    /// Whether the state is of a type.
+    func isOf<State: Sendable>(_: State.Type) -> Bool { type(of: object) == Box<State>.self }
+
+    /// The tree that the state of a domain without Swift types is; nil for any other state.
+    var tree: JSONTree? { isOf(JSONState.self) ? box(of: JSONState.self).value.tree : nil }
+
+    /// The box of its type.
+    ///
+    /// - Precondition: the state is of this type.
+    @inline(__always)
+    func box<State: Sendable>(of _: State.Type) -> Box<State> { unsafeDowncast(object, to: Box<State>.self) }
+}
+
+/// The object in a ``StateBox``.
+final class Box<State: Sendable>: Sendable {
+    typealias Reduce = @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
+
+    let value: State
+
+    init(_ value: consuming State) { self.value = value }
+
+    /// The reducer of the states in boxes.
+    static func reducer(_ apply: @escaping Reduce) -> Box<StateBox>.Reduce {
+        { (state, action, context) throws(Rejection) in
+            state = try state.box(of: State.self).reduced(by: apply, action, context)
+        }
+    }
+
+    /// It is a method because the type of the new box then need not be looked up.
+    private func reduced(
+        by apply: Reduce, _ action: any Action, _ context: ReducerContext
+    ) throws(Rejection) -> StateBox {
+        var state = value
+        try apply(&state, action, context)
+        return StateBox(Box(consume state))
+    }
+
+    /// The comparison of the states in boxes.
+    static func comparison(_ compare: @escaping Comparison<State>) -> Comparison<StateBox> {
+        { old, new, patch in try compare(old.box(of: State.self).value, new.box(of: State.self).value, &patch) }
+    }
+}
+
+/// The state at one version, for any reader on any thread.
 ///
 /// A snapshot is an object, so that readers, subscribers and the next turn share it without a copy of the state.
-final class Snapshot<State: StateType>: AnySnapshot {
+package final class Snapshot: Sendable {
     // exclusivity unchecked: only the turn that makes a snapshot changes it, and a check takes as long as ten accesses.
 
-    let state: State
-    let cursor: Cursor
+    let state: StateBox
+    /// The epoch and the version of the state.
+    package let cursor: Cursor
     /// The last-changed version of each view, by the view's number; 0 where nothing that it reads has changed since the start.
     ///
     /// Empty for a past state, whose views have no values in a cache.
@@ -76,11 +102,11 @@ final class Snapshot<State: StateType>: AnySnapshot {
     /// The actions that are to be dispatched later.
     ///
     /// unsafe: as ``viewVersions``.
-    @exclusivity(unchecked) nonisolated(unsafe) var schedule: ActionSchedule
-    private let domain: CompiledDomain<State>
+    @exclusivity(unchecked) nonisolated(unsafe) package internal(set) var schedule: ActionSchedule
+    private let domain: CompiledDomain
 
     init(
-        _ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: [Version],
+        _ state: StateBox, of domain: CompiledDomain, at cursor: Cursor, viewVersions: [Version],
         schedule: ActionSchedule = ActionSchedule()
     ) {
         self.schedule = schedule
@@ -90,34 +116,31 @@ final class Snapshot<State: StateType>: AnySnapshot {
         self.domain = domain
     }
 
+    /// Makes the snapshot of the next version, with the last-changed versions and the schedule of the one before.
+    init(_ state: StateBox, after before: Snapshot) {
+        (self.state, domain) = (state, before.domain)
+        cursor = Cursor(before.cursor.epoch, before.version + 1)
+        (viewVersions, schedule) = (before.viewVersions, before.schedule)
+    }
+
     var version: Version { cursor.version }
 
-    /// This snapshot without the type of its state.
-    ///
-    /// It is a method that no caller takes apart, for the reason that ``next(_:)`` has.
-    @inline(never)
-    var erased: any AnySnapshot { self }
-
-    func longTree(at place: JSONPointer) -> JSONTree? {
+    /// The long value at a place that is a tree, which keeps the tag that somebody makes of it; nil elsewhere.
+    package func longTree(at place: JSONPointer) -> JSONTree? {
         JSONTree.tree(at: place, in: state).flatMap { $0.isLong ? $0 : nil }
     }
 
-    var jsonBytes: Int? { domain.layout.knownBytesCount(state) ?? bytesCount }
+    /// The bytes of the state as compact JSON; nil where nobody has counted them.
+    package var jsonBytes: Int? { state.tree?.bytesCount ?? bytesCount }
 
-    var memoryBytes: Int { domain.layout.knownMemoryBytes(state) ?? 0 }
+    /// The bytes of memory of the state, with what it shares with others; 0 where nobody counts them.
+    package var memoryBytes: Int { state.tree?.memoryBytes ?? 0 }
 
-    var loadCount: Int { domain.loads.value }
+    /// How often the functions of the domain were loaded again.
+    package var loadCount: Int { domain.loads.value }
 
     func change(ofView number: Int) -> Cursor? {
         viewVersions.isEmpty ? nil : Cursor(cursor.epoch, viewVersions[number])
-    }
-
-    /// Makes the snapshot of the next version, with the last-changed versions and the schedule of this one.
-    ///
-    /// It is a method because Swift then need not look up the metadata of the generic class.
-    func next(_ state: consuming State) -> Snapshot {
-        Snapshot(
-            state, of: domain, at: Cursor(cursor.epoch, version + 1), viewVersions: viewVersions, schedule: schedule)
     }
 
     /// Sets the last-changed versions of the views that a commit of these actions concerns; for the turn that has made the
@@ -137,13 +160,20 @@ final class Snapshot<State: StateType>: AnySnapshot {
         domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
     }
 
-    func memberOrder(at place: JSONPointer) -> MemberOrder? { domain.layout.memberOrder(place.tokens[...]) }
+    /// The order of the members of an object at a place, where it is the same in every state; nil elsewhere.
+    package func memberOrder(at place: JSONPointer) -> MemberOrder? { domain.layout.memberOrder(place.tokens[...]) }
 
-    func visitTexts(at place: JSONPointer, _ take: ([UInt8]) throws -> Void) throws {
+    /// Hands out the value at a place, as ``MemberTexts`` says; O(n) in the size of the value.
+    package func visitTexts(at place: JSONPointer, _ take: ([UInt8]) throws -> Void) throws {
         try domain.layout.visitTexts(state, place.tokens[...], take)
     }
 
-    func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
+    /// The value of a selection, unless the value has more than `countMax` parts to encode.
+    ///
+    /// The cost is O(n) in the size of the value.
+    ///
+    /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
+    package func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         try domain.select(selection, in: self, countMax: countMax)
     }
 }

@@ -141,7 +141,7 @@ extension WatchHub {
     ///
     /// - Returns: how many requests it has woken, or nil if nothing is compared.
     private func compare(
-        _ comparison: Comparison, of snapshot: any AnySnapshot, within left: Duration,
+        _ comparison: Comparison, of snapshot: Snapshot, within left: Duration,
         _ changes: ((Version) -> MemberChanges?)?
     ) -> Int? {
         let (selection, now) = (comparison.selection, now())
@@ -181,7 +181,7 @@ extension WatchHub {
 
     /// The value of a selection, unless it takes long.
     private func selected(
-        _ selection: IndexedSelection, in snapshot: any AnySnapshot, within left: Duration
+        _ selection: IndexedSelection, in snapshot: Snapshot, within left: Duration
     ) throws -> SelectedValue {
         let isEvaluated = selection.selection.base.isView || selection.selection.isQuery
         guard isEvaluated, isShort(selection, within: left) else {

@@ -46,7 +46,7 @@ package final class WatchHub: Sendable {
 
     /// Makes a hub that has published a snapshot.
     init(
-        _ latest: any AnySnapshot, catalogue: Catalogue, limits: StoreLimits, watchLimits: WatchLimits,
+        _ latest: Snapshot, catalogue: Catalogue, limits: StoreLimits, watchLimits: WatchLimits,
         journalOldest: Version?, queues: Queues, now: @escaping @Sendable () -> Instant,
         processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         woken: @escaping @Sendable (Int) -> Void = { _ in }
@@ -65,7 +65,7 @@ package final class WatchHub: Sendable {
     // MARK: The published snapshot
 
     /// The published snapshot.
-    package var latest: any AnySnapshot { storage.withLock { $0.latest } }
+    package var latest: Snapshot { storage.withLock { $0.latest } }
 
     /// The oldest version and the newest cursor of the history, read in one step.
     package var bounds: HistoryBounds {
@@ -126,7 +126,7 @@ package final class WatchHub: Sendable {
     ///
     /// - Parameter load: the load whose functions have made the value.
     private func keep(
-        _ selected: SelectedValue, _ selection: Selection, _ snapshot: any AnySnapshot, _ load: Int
+        _ selected: SelectedValue, _ selection: Selection, _ snapshot: Snapshot, _ load: Int
     ) -> Reading {
         let encoded = selected.bytes.map(Encoded.init)
         if case .pointer(let place) = selection, let encoded { snapshot.longTree(at: place)?.note(tag: encoded.tag) }
@@ -150,7 +150,7 @@ package final class WatchHub: Sendable {
     /// The nearest snapshot at or before a version and the commits from there to the version.
     ///
     /// - Returns: nil if the history in memory does not reach so far back.
-    package func path(to version: Version) -> (from: any AnySnapshot, commits: [Commit])? {
+    package func path(to version: Version) -> (from: Snapshot, commits: [Commit])? {
         storage.withLock { $0.history.path(to: version) }
     }
 
@@ -182,7 +182,7 @@ package final class WatchHub: Sendable {
     /// - Returns: what the hub keeps no more, whose end may take long.
     @discardableResult
     func publish(
-        _ snapshot: any AnySnapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String> = []
+        _ snapshot: Snapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String> = []
     ) -> Dropped {
         var dropped = Dropped()
         let mustFanOut = storage.withLock { storage in
@@ -211,8 +211,8 @@ package final class WatchHub: Sendable {
 /// The values that end outside the hub's lock: with a state its adopter's objects end, which may read the store, and
 /// one large commit may push out thousands of small ones.
 struct Dropped: Sendable {
-    var latest: (any AnySnapshot)?
-    var past: [any AnySnapshot] = []
+    var latest: Snapshot?
+    var past: [Snapshot] = []
     var commits: [Commit] = []
 }
 

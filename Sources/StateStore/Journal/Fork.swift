@@ -74,7 +74,7 @@ package struct Fork: Sendable {
     /// - Throws: ``NoRoom``, and the errors of the reader of the commits.
     package typealias Advance = @Sendable (_ mayGoOn: () -> Bool) throws -> Fork?
 
-    package let store: any AnyStore
+    package let store: UntypedStore
     package let appliedCount: Int
     package let skippedCount: Int
     /// The first hundred.
@@ -82,8 +82,8 @@ package struct Fork: Sendable {
     package let refusalsCount: Int
 }
 
-private struct ForkMaking<State: StateType> {
-    private var replay: Replay<State>
+private struct ForkMaking {
+    private var replay: Replay
     private var result: (applied: Int, skipped: Int, refusals: [Fork.Refusal], refused: Int) = (0, 0, [], 0)
     private var commits: [Commit] = []
     /// The recorded commits that are read and have not run.
@@ -100,17 +100,17 @@ private struct ForkMaking<State: StateType> {
     private var ids: [ExactText: String] = [:]
 
     /// How many bytes of memory a byte of a state's JSON takes in a store, but for a tree with many short values.
-    private static var stateFactor: Int { 8 }
-    private static var refusalsMax: Int { 100 }
+    private static let stateFactor = 8
+    private static let refusalsMax = 100
 
     init(
-        _ source: Fork.Source, of domain: CompiledDomain<State>, _ mark: ReductionMark?,
+        _ source: Fork.Source, of domain: CompiledDomain, _ mark: ReductionMark?,
         hasRoom: @escaping @Sendable (Int) -> Bool
     ) throws {
         self.mark = mark
         guard hasRoom(Self.stateFactor * source.state.count) else { throw Fork.NoRoom() }
         replay = try Replay(domain, from: source.state, version: source.cursor.version)
-        let more = (domain.layout.knownMemoryBytes(replay.state) ?? 0) - Self.stateFactor * source.state.count
+        let more = (replay.state.tree?.memoryBytes ?? 0) - Self.stateFactor * source.state.count
         guard more <= 0 || hasRoom(more) else { throw Fork.NoRoom() }
         skipped = Set(source.skipped.map { ExactText($0) })
         (self.source, self.hasRoom, time) = (source, hasRoom, source.time)
@@ -133,7 +133,7 @@ private struct ForkMaking<State: StateType> {
         return false
     }
 
-    func fork(of store: Store<State>) -> Fork {
+    func fork(of store: UntypedStore) -> Fork {
         let version = source.cursor.version
         let journal = MemoryJournal(source.state, version: version, commits: commits, hasRoom: hasRoom)
         let forked = store.forked(
@@ -211,7 +211,15 @@ private struct ForkMaking<State: StateType> {
     }
 }
 
-extension Store {
+extension UntypedStore {
+    /// Begins to make a store in memory of a part of a history, which may leave out and add actions.
+    ///
+    /// The cost is O(n) in the size of the state; the returned function costs what each commit costs that it computes again.
+    ///
+    /// - Parameters:
+    ///   - hasRoom: takes room for bytes, and returns whether there is any.
+    ///   - commits: returns the recorded commits after a version, in order, some at a time.
+    /// - Throws: ``JSONFault`` where the state does not fit the domain, and ``Fork/NoRoom``.
     package func fork(
         _ source: Fork.Source, hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool,
         commits: @escaping @Sendable (_ after: Version) throws -> [Commit]
@@ -225,13 +233,13 @@ extension Store {
     }
 
     /// A store with the same domain and middleware that runs no effect.
-    fileprivate func forked(_ origin: Origin, _ journal: MemoryJournal, oldest: Version) -> Store {
+    fileprivate func forked(_ origin: Origin, _ journal: MemoryJournal, oldest: Version) -> UntypedStore {
         var limits = limits
         limits.effectsMax = 0
         limits.historyCommitsMax = min(limits.historyCommitsMax, 1000)
         limits.historyBytesMax = min(limits.historyBytesMax, 1 << 20)
-        return Store(
-            domain: domain, middleware: middleware, limits: limits, origin: origin, now: now, journal: journal,
+        return UntypedStore(
+            domain: domain, middleware: steps, limits: limits, origin: origin, now: now, journal: journal,
             watchLimits: WatchLimits(
                 watchesMax: 1000, watchesPerClientMax: 100, memory: hub.storage.withLock { $0.limits.memory }),
             journalOldest: oldest, clock: monotonicNow, processorTime: processorTime, mark: mark?.another(),

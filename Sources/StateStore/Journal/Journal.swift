@@ -41,7 +41,7 @@ package protocol Journal: AnyObject, Sendable {
     ///   - snapshot: the snapshot that the store has just published.
     ///   - saved: the journal calls this after it has saved the snapshot, with the oldest version that a client can follow
     ///     from.
-    func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (_ oldest: Version) -> Void)
+    func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (_ oldest: Version) -> Void)
 
     /// Notes how far the time of the history has come, by which its keys expire; at once, and now and then on the disk.
     func note(historyTime: Timestamp)
@@ -70,7 +70,7 @@ package protocol Journal: AnyObject, Sendable {
     /// Closes the journal, which may save the last snapshot.
     ///
     /// - Throws: an error that describes itself in a sentence; the appended commits are durable all the same.
-    func close(_ snapshot: any AnySnapshot) throws
+    func close(_ snapshot: Snapshot) throws
 }
 
 /// The result of an append.

@@ -100,9 +100,9 @@ package final class MemoryJournal: Journal {
 
     package func oldestState() -> Version { start }
 
-    package func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
+    package func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (Version) -> Void) {}
 
     package func probe() { fail(nil) }
 
-    package func close(_ snapshot: any AnySnapshot) {}
+    package func close(_ snapshot: Snapshot) {}
 }

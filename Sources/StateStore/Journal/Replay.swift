@@ -3,9 +3,9 @@ package import StateJSON
 /// A state that follows a history by running today's reducers on the recorded actions.
 ///
 /// No middleware and no effect runs: the journal records the actions that have reached the reducers.
-package struct Replay<State: StateType>: HistoryFollower {
-    private let domain: CompiledDomain<State>
-    private(set) var state: State
+package struct Replay: HistoryFollower {
+    private let domain: CompiledDomain
+    private(set) var state: StateBox
     /// The recorded schedule, and in a fork what its commits schedule; neither dispatches anything.
     private(set) var schedule: ActionSchedule
     /// The patch of the last commit, with the known encodings of the state.
@@ -17,7 +17,7 @@ package struct Replay<State: StateType>: HistoryFollower {
     /// Begins with the recorded state of a version.
     ///
     /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain.
-    package init(_ domain: CompiledDomain<State>, from recorded: [UInt8], version: Version) throws(JSONFault) {
+    package init(_ domain: CompiledDomain, from recorded: [UInt8], version: Version) throws(JSONFault) {
         self.domain = domain
         let saved = try SavedState(saved: recorded)
         state = try domain.state(from: saved.state)
@@ -71,7 +71,7 @@ package struct Replay<State: StateType>: HistoryFollower {
 
     private mutating func reduce(
         _ recorded: Commit, _ work: WorkMeter?, _ scheduling: Scheduling?
-    ) throws(HistoryFault) -> State {
+    ) throws(HistoryFault) -> StateBox {
         let actions = try actions(of: recorded)
         var next = state
         var entries: [ActionEntry] = []
@@ -136,7 +136,7 @@ package struct Replay<State: StateType>: HistoryFollower {
         }
     }
 
-    private mutating func apply(_ recorded: Commit) throws(HistoryFault) -> State {
+    private mutating func apply(_ recorded: Commit) throws(HistoryFault) -> StateBox {
         do {
             let before = try domain.bytes(of: state)
             var upgraded = PatchedState(try JSONValue(parsing: before, depthMax: 1000), version: version)

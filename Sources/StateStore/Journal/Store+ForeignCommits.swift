@@ -9,7 +9,7 @@ package struct LostHistory: Sendable {
     package var since: Instant
 }
 
-extension Store {
+extension UntypedStore {
     /// Adopts the commits of other writers later, on the store's queue: after the landing of the turns in flight, whose
     /// append such a commit refuses.
     func adoptForeignCommitsLater() {
@@ -55,7 +55,7 @@ extension Store {
         hub.endGeneration()
     }
 
-    private func adopt(_ commits: [Commit], after before: Snapshot<State>) throws {
+    private func adopt(_ commits: [Commit], after before: Snapshot) throws {
         var before = before
         for commit in commits {
             let next = adopt(commit, state: try domain.state(before.state, following: commit))

@@ -36,15 +36,15 @@ extension PatchedState: HistoryVerification {
 }
 
 /// Applies a history by its recorded patches and by today's reducers, to find the first commit at which they differ.
-package struct Verification<State: StateType>: HistoryVerification, Sendable {
-    private let domain: CompiledDomain<State>
+package struct Verification: HistoryVerification, Sendable {
+    private let domain: CompiledDomain
     private var recorded: PatchedState
-    private var replay: Replay<State>
+    private var replay: Replay
 
     /// Begins with the recorded state of a version.
     ///
     /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain.
-    package init(_ domain: CompiledDomain<State>, from state: [UInt8], version: Version) throws {
+    package init(_ domain: CompiledDomain, from state: [UInt8], version: Version) throws {
         self.domain = domain
         replay = try Replay(domain, from: state, version: version)
         // The recorded spelling stays, because the patches fit it.

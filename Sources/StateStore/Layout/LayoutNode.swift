@@ -24,10 +24,6 @@ protocol LayoutNode<Root>: Sendable {
     /// About how many parts there are to encode: each entity of a table counts one, and every other value counts one.
     func count(_ root: Root) -> Int
 
-    func knownBytesCount(_ root: Root) -> Int?
-
-    func knownMemoryBytes(_ root: Root) -> Int?
-
     func compare(_ old: Root, _ new: Root, into patch: inout JSONPatch) throws
 
     /// The comparison of the part at a place, or of the one around it that is compared as a whole: it is made once for the
@@ -83,10 +79,6 @@ extension LayoutNode {
     }
 
     func count(_ root: Root) -> Int { 1 }
-
-    func knownBytesCount(_ root: Root) -> Int? { nil }
-
-    func knownMemoryBytes(_ root: Root) -> Int? { nil }
 
     func bytes(_ root: Root) throws -> [UInt8] {
         var writer = JSONWriter()

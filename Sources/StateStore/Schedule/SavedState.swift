@@ -26,7 +26,7 @@ package struct SavedState: Sendable {
     package var bytes: [UInt8] { schedule.isEmpty ? state : state + [UInt8(ascii: "\n")] + schedule.json }
 }
 
-extension AnySnapshot {
+extension Snapshot {
     /// The state with its schedule, as a journal saves it; O(n) in the size of both.
     ///
     /// - Throws: never for a committed state.

@@ -29,7 +29,7 @@ final class FiringBatch: Sendable {
     func fail() { failed.store(true, ordering: .relaxed) }
 }
 
-extension Store {
+extension UntypedStore {
     /// Begins to dispatch the scheduled actions: those that are overdue at once, and the others at their times.
     ///
     /// A store dispatches none before this call, so a replay and a fork dispatch none at all.

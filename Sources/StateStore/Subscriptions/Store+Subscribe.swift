@@ -10,7 +10,7 @@ internal import Synchronization
 /// which must not wait for this one, the subscriber gets the current value after the call has returned.
 extension Store {
     var wholeSubscription: Subscription<State, State> {
-        Subscription(value: { $0.state }, passes: { _, _ in true })
+        Subscription(value: { $0.state.state() }, passes: { _, _ in true })
     }
 
     /// Subscribes to the changes of what `transform` selects: each with the value before, the version and the commit.
@@ -75,11 +75,11 @@ extension Store {
     public func subscribe<Value: Equatable & Sendable>(
         view name: String, as type: Value.Type = Value.self, newState notify: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken? {
-        guard view(name, as: type) != nil, let number = domain.number(ofView: name) else { return nil }
-        let value: @Sendable (Snapshot<State>) -> Value? = { [domain] snapshot in
+        guard view(name, as: type) != nil, let number = untyped.domain.number(ofView: name) else { return nil }
+        let value: @Sendable (Snapshot) -> Value? = { [domain = untyped.domain] snapshot in
             domain.view(name, in: snapshot) as? Value
         }
-        let isChanged: @Sendable (Snapshot<State>, Snapshot<State>) -> Bool = {
+        let isChanged: @Sendable (Snapshot, Snapshot) -> Bool = {
             $0.viewVersions[number] != $1.viewVersions[number]
         }
         // The subscription keeps the value before, because the cache of the view only has the newest value.
@@ -98,11 +98,10 @@ extension Store {
     public func view<Value: Sendable>(
         _ name: String, parameters: (any Encodable)? = nil, subject: String? = nil, as type: Value.Type = Value.self
     ) -> Value? {
-        let latest = latest
         // Parameters that cannot be encoded are none that the view takes.
         let given = parameters.flatMap { try? JSON.encode($0) }.flatMap { try? JSONValue(parsing: $0) }
-        let value = domain.view(name, parameters: given, subject: subject, in: latest)
-        if let fault = value as? ViewReadsItself { report(.viewFailed(reason: fault.description)) }
+        let value = untyped.domain.view(name, parameters: given, subject: subject, in: untyped.latest)
+        if let fault = value as? ViewReadsItself { untyped.report(.viewFailed(reason: fault.description)) }
         return value as? Value
     }
 
@@ -131,7 +130,7 @@ extension Store {
 
     /// Ends the subscription of an object, if it has one.
     public func unsubscribe(_ subscriber: some StoreSubscriber) {
-        subscribers.end(ObjectIdentifier(subscriber))
+        untyped.subscribers.end(ObjectIdentifier(subscriber))
     }
 
     /// The values as a sequence, beginning with the current one.
@@ -198,21 +197,6 @@ extension Store {
         return stream
     }
 
-    /// Whether the calling thread is inside a turn of any store, where a dispatch is queued for a later turn.
-    public static var isInTurn: Bool { TurnMark.current != nil }
-
-    /// How many subscriptions the store has.
-    package var subscriptionsCount: Int { subscribers.count }
-
-    /// Notifies the subscribers of a commit, and dispatches the follow-ups that they have batched as one transaction.
-    func notify(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>, _ causation: Causation) {
-        guard subscribers.count > 0 else { return }
-        notification.withLock { $0 = Notification(causation: causation, snapshot: new) }
-        subscribers.notify(commit, from: old, to: new)
-        let batched = notification.withLock { $0.take() }?.batched ?? []
-        if !batched.isEmpty { dispatchFollowUp(batched.map { .init($0) }, .batch, causation) }
-    }
-
     private func withoutRepeats<Value: Equatable & Sendable>(_ subscription: Subscription<State, Value>)
         -> Subscription<State, Value>
     {
@@ -222,18 +206,18 @@ extension Store {
     private func add<Subscriber: StoreSubscriber>(
         _ subscriber: Subscriber, _ subscription: Subscription<State, Subscriber.Value>
     ) {
-        let registration = Subscribers<State>.Registration { [weak subscriber] _, old, new in
+        let registration = Subscribers.Registration { [weak subscriber] _, old, new in
             guard let subscriber else { return false }
             if old.map({ subscription.passes($0, new) }) ?? true { subscriber.newState(subscription.value(new)) }
             return true
         }
-        begin(registration, of: ObjectIdentifier(subscriber))
+        untyped.begin(registration, of: ObjectIdentifier(subscriber))
     }
 
     private func subscribe<Value: Sendable>(
         _ subscription: Subscription<State, Value>, _ notify: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
-        let registration = Subscribers<State>.Registration { commit, old, new in
+        let registration = Subscribers.Registration { commit, old, new in
             if let old, !subscription.passes(old, new) { return true }
             notify(
                 Change(
@@ -241,23 +225,8 @@ extension Store {
                     commit: commit))
             return true
         }
-        begin(registration)
-        return SubscriptionToken { [weak self] in self?.subscribers.end(registration) }
-    }
-
-    /// Adds a registration and calls it with the current snapshot, in one step, so that it misses no commit.
-    private func begin(_ registration: Subscribers<State>.Registration, of object: ObjectIdentifier? = nil) {
-        let begin = { @Sendable [self] in
-            subscribers.add(registration, of: object)
-            // Inside a notification, the current snapshot is the one of its commit: later commits of the turn follow.
-            subscribers.notify(registration, notification.withLock { $0?.snapshot } ?? latest)
-        }
-        switch TurnMark.current {
-        case nil: onQueue(begin)
-        // Inside a reducer, the current snapshot is not yet the one that the reducer makes.
-        case let mark? where mark.queue === queue && mark.phase != .reducing: begin()
-        case _?: onQueueLater(begin)
-        }
+        untyped.begin(registration)
+        return SubscriptionToken { [weak untyped] in untyped?.subscribers.end(registration) }
     }
 }
 
@@ -274,5 +243,34 @@ extension Store where State: Equatable {
     /// The subscription replaces the object's earlier one, and skips repeats where ``automaticallySkipsRepeats`` is true.
     public func subscribe<Subscriber: StoreSubscriber>(_ subscriber: Subscriber) where Subscriber.Value == State {
         subscribe(subscriber) { $0 }
+    }
+}
+
+extension UntypedStore {
+    /// How many subscriptions the store has.
+    package var subscriptionsCount: Int { subscribers.count }
+
+    /// Notifies the subscribers of a commit, and dispatches the follow-ups that they have batched as one transaction.
+    func notify(_ commit: Commit, from old: Snapshot, to new: Snapshot, _ causation: Causation) {
+        guard subscribers.count > 0 else { return }
+        notification.withLock { $0 = Notification(causation: causation, snapshot: new) }
+        subscribers.notify(commit, from: old, to: new)
+        let batched = notification.withLock { $0.take() }?.batched ?? []
+        if !batched.isEmpty { dispatchFollowUp(batched.map { .init($0) }, .batch, causation) }
+    }
+
+    /// Adds a registration and calls it with the current snapshot, in one step, so that it misses no commit.
+    fileprivate func begin(_ registration: Subscribers.Registration, of object: ObjectIdentifier? = nil) {
+        let begin = { @Sendable [self] in
+            subscribers.add(registration, of: object)
+            // Inside a notification, the current snapshot is the one of its commit: later commits of the turn follow.
+            subscribers.notify(registration, notification.withLock { $0?.snapshot } ?? latest)
+        }
+        switch TurnMark.current {
+        case nil: onQueue(begin)
+        // Inside a reducer, the current snapshot is not yet the one that the reducer makes.
+        case let mark? where mark.queue === queue && mark.phase != .reducing: begin()
+        case _?: onQueueLater(begin)
+        }
     }
 }

@@ -21,10 +21,12 @@ extension Store {
     public func start(_ creator: @escaping AsynchronousCreator) -> SubscriptionToken {
         let id = WorkID.next()
         // Inside a notification, the state is the one of its commit.
-        let commit = isInOwnTurn ? notification.withLock { $0.map { ($0.causation, $0.snapshot.state) } } : nil
+        let commit =
+            untyped.isInOwnTurn
+            ? untyped.notification.withLock { $0.map { ($0.causation, $0.snapshot.state.state(as: State.self)) } } : nil
         let state = commit?.1 ?? state
-        run({ dispatch in try await creator(state, dispatch) }, of: WorkID.creator, id: id, commit?.0)
-        return SubscriptionToken { [weak self] in self?.effects.cancel(id) }
+        untyped.run({ dispatch in try await creator(state, dispatch) }, of: WorkID.creator, id: id, commit?.0)
+        return SubscriptionToken { [weak untyped] in untyped?.effects.cancel(id) }
     }
 
     /// Subscribes to what `transform` selects, and runs asynchronous work for each value in a task of its own.
@@ -46,16 +48,18 @@ extension Store {
     ) -> SubscriptionToken {
         let id = WorkID.next()
         let gate = Gate()
-        let token = subscribe(transform) { [weak self] value in
-            guard let self, gate.isOpen else { return }
-            run({ dispatch in try await work(value, dispatch) }, of: WorkID.subscription, id: id, currentCausation)
+        let token = subscribe(transform) { [weak untyped] value in
+            guard let untyped, gate.isOpen else { return }
+            untyped.run(
+                { dispatch in try await work(value, dispatch) }, of: WorkID.subscription, id: id,
+                untyped.currentCausation)
             // The subscription may have ended while the work began.
-            if !gate.isOpen { effects.cancel(id) }
+            if !gate.isOpen { untyped.effects.cancel(id) }
         }
-        return SubscriptionToken { [weak self] in
+        return SubscriptionToken { [weak untyped] in
             gate.close()
             token.cancel()
-            self?.effects.cancel(id)
+            untyped?.effects.cancel(id)
         }
     }
 }

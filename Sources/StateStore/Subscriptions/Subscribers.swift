@@ -1,8 +1,8 @@
 internal import Synchronization
 
-struct Notification<State: StateType>: Sendable {
+struct Notification: Sendable {
     let causation: Causation
-    let snapshot: Snapshot<State>
+    let snapshot: Snapshot
     /// The follow-ups that the store dispatches as one transaction after the last subscriber.
     var batched: [any Action] = []
 }
@@ -11,10 +11,10 @@ struct Notification<State: StateType>: Sendable {
 ///
 /// A subscription's closure is released when the subscription ends, outside every lock: the closure may own the tokens of
 /// other subscriptions.
-final class Subscribers<State: StateType>: Sendable {
+final class Subscribers: Sendable {
     final class Registration: Sendable {
         /// Calls the subscriber; false when it has been released.
-        typealias Notify = @Sendable (_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool
+        typealias Notify = @Sendable (_ commit: Commit?, _ old: Snapshot?, _ new: Snapshot) -> Bool
 
         /// The closure in a struct: each access to a bare closure in a generic container wraps it once more.
         private struct Held {
@@ -35,7 +35,7 @@ final class Subscribers<State: StateType>: Sendable {
         /// Calls the subscriber, unless the registration has ended.
         ///
         /// - Returns: true when this call has ended the registration, because the subscriber has been released.
-        fileprivate func notifyAndEnd(_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool {
+        fileprivate func notifyAndEnd(_ commit: Commit?, _ old: Snapshot?, _ new: Snapshot) -> Bool {
             guard let held = held.withLock({ $0 }) else { return false }
             return !held.notify(commit, old, new) && end()
         }
@@ -100,12 +100,12 @@ final class Subscribers<State: StateType>: Sendable {
         if let registration = change({ $0.byObject.removeValue(forKey: object) }) { end(registration) }
     }
 
-    func notify(_ registration: Registration, _ snapshot: Snapshot<State>) {
+    func notify(_ registration: Registration, _ snapshot: Snapshot) {
         if registration.notifyAndEnd(nil, nil, snapshot) { change { $0.discount(registration) } }
     }
 
     /// Notifies of a commit every subscriber that is registered at the beginning of the call.
-    func notify(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>) {
+    func notify(_ commit: Commit, from old: Snapshot, to new: Snapshot) {
         let registrations = list.withLock { $0.registrations }
         var gone: [Registration] = []
         for registration in registrations where registration.notifyAndEnd(commit, old, new) {

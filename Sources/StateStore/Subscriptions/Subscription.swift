@@ -7,8 +7,8 @@
 /// Each of the filters compares the values before and after one commit. A subscriber always gets the value at the beginning
 /// of its subscription.
 public struct Subscription<State: StateType, Value: Sendable>: Sendable {
-    let value: @Sendable (Snapshot<State>) -> Value
-    let passes: @Sendable (_ old: Snapshot<State>, _ new: Snapshot<State>) -> Bool
+    let value: @Sendable (Snapshot) -> Value
+    let passes: @Sendable (_ old: Snapshot, _ new: Snapshot) -> Bool
 
     /// Selects a part of the value with a function.
     public func select<Part: Sendable>(_ part: @escaping @Sendable (Value) -> Part) -> Subscription<State, Part> {

@@ -2,7 +2,7 @@ internal import StateJSON
 
 extension Core {
     func dispatch(
-        _ action: any Action, of entry: ActionEntry? = nil, _ context: MiddlewareContext<State>
+        _ action: any Action, of entry: ActionEntry? = nil, _ context: TransactionContext
     ) throws(Rejection) {
         // Where middleware only validates, the way through them would only cost time.
         if onlyValidates, let entry = entry ?? domain.entry(of: action) {
@@ -12,7 +12,7 @@ extension Core {
         try pass(action, context, from: 0)
     }
 
-    private func pass(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection) {
+    private func pass(_ action: any Action, _ context: TransactionContext, from index: Int) throws(Rejection) {
         guard index < steps.count else {
             guard let entry = domain.entry(of: action) else { throw .unknownAction(action.typeName) }
             return try reduce(action, by: entry, context)
@@ -22,20 +22,20 @@ extension Core {
         }
     }
 
-    func reduce(_ action: StoreRefused, _ context: MiddlewareContext<State>) throws(Rejection) {
+    func reduce(_ action: StoreRefused, _ context: TransactionContext) throws(Rejection) {
         guard let entry = domain.entry(of: action) else { throw .unknownAction(action.typeName) }
         try reduce(action, by: entry, context)
     }
 
     private func reduce(
-        _ action: any Action, by entry: ActionEntry, _ context: MiddlewareContext<State>
+        _ action: any Action, by entry: ActionEntry, _ context: TransactionContext
     ) throws(Rejection) {
         if entry.isCommand { return try create(from: action, entry, context) }
-        try context.reduce(action, entry, in: domain)
+        try context.reduce(action, entry)
     }
 
     private func create(
-        from command: any Action, _ entry: ActionEntry, _ context: MiddlewareContext<State>
+        from command: any Action, _ entry: ActionEntry, _ context: TransactionContext
     ) throws(Rejection) {
         guard let action = try domain.create(command, by: entry, in: context.state) else { return }
         // A command may make a command. A command that makes itself would never end without this limit.
@@ -93,7 +93,7 @@ extension Core {
     ///
     /// An action of a client is recorded as it was sent, without white space. One that a command has made, or that a middleware
     /// can have changed, is recorded as its type encodes it, as is an action of the process.
-    func recordedBytes(in context: MiddlewareContext<State>, _ transaction: Transaction) throws -> [UInt8] {
+    func recordedBytes(in context: TransactionContext, _ transaction: Transaction) throws -> [UInt8] {
         let applied = context.applied
         if context.isRestored { return transaction.items[0].sent ?? [] }
         let isArray = transaction.form == .batch || applied.count != 1
@@ -119,7 +119,7 @@ extension Core {
 
     /// The JSON that the client has sent of an action, where nothing can have changed the action.
     private func sent(
-        at index: Int, in context: MiddlewareContext<State>, _ transaction: Transaction
+        at index: Int, in context: TransactionContext, _ transaction: Transaction
     ) -> [UInt8]? {
         guard passesActionsOn else { return nil }
         // A command has another type than the action that it makes.
@@ -166,9 +166,7 @@ struct Consequence: Sendable {
         let action: any Action
     }
 
-    /// The ``Snapshot`` of the commit, without the type of its state: Swift looks up the metadata of a generic element
-    /// type at each access to a list.
-    let snapshot: any AnySnapshot
+    let snapshot: Snapshot
     /// The dispatches of middleware and creators in the transaction.
     let followUps: [FollowUp]
     let effects: [Effect]

@@ -1,11 +1,9 @@
 internal import StateJSON
 
 /// The result of a turn.
-///
-/// It does not mention the type of the state: see `Decisions/OneType.md`.
 struct Turn: Sendable {
     /// The newest computed state before the turn.
-    let before: any AnySnapshot
+    let before: Snapshot
     let historyTime: Timestamp
     /// One for each commit, in order.
     fileprivate(set) var consequences: [Consequence] = []
@@ -17,7 +15,7 @@ struct Turn: Sendable {
     fileprivate(set) var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
 
     /// The newest computed state behind the turn.
-    var latest: any AnySnapshot { consequences.last?.snapshot ?? before }
+    var latest: Snapshot { consequences.last?.snapshot ?? before }
     var version: Version { latest.cursor.version }
 }
 
@@ -27,10 +25,10 @@ struct Turn: Sendable {
 /// taken the commits of a turn. One thread at a time uses it: what runs on the store's queue, or for a dry run.
 ///
 /// It is an object, because Swift looks up the metadata of a generic value each time that somebody lends it.
-final class Core<State: StateType> {
+final class Core {
     // exclusivity unchecked: one turn uses the variables, and a check takes as long as ten accesses.
 
-    let domain: CompiledDomain<State>
+    let domain: CompiledDomain
     let epoch: Epoch
     @exclusivity(unchecked) private(set) var steps: [MiddlewareStep] = []
     @exclusivity(unchecked) private(set) var passesActionsOn = true
@@ -39,18 +37,18 @@ final class Core<State: StateType> {
     private let mark: ReductionMark?
     /// Whether the bytes of a state are known at any time.
     private let knowsSize: Bool
-    @exclusivity(unchecked) private(set) var latest: Snapshot<State>
+    @exclusivity(unchecked) private(set) var latest: Snapshot
     /// The patch that made ``latest``, with the known encodings of that state; its memory is that of each turn.
     @exclusivity(unchecked) private var patch = JSONPatch()
     /// The context of the last transaction, which the next one uses again.
-    @exclusivity(unchecked) private var context: MiddlewareContext<State>?
+    @exclusivity(unchecked) private var context: TransactionContext?
     /// The findings of the preconditions of ``latest``, or nil for none or many.
-    @exclusivity(unchecked) private var preconditions: Preconditions<State>?
+    @exclusivity(unchecked) private var preconditions: Preconditions?
     @exclusivity(unchecked) private(set) var ledger: IdempotencyLedger
     @exclusivity(unchecked) var historyClock: HistoryClock
 
     init(
-        domain: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
+        domain: CompiledDomain, epoch: Epoch, middleware: [MiddlewareStep], limits: StoreLimits, state: StateBox,
         version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil,
         schedule: ActionSchedule = ActionSchedule(), mark: ReductionMark? = nil
     ) {
@@ -60,7 +58,7 @@ final class Core<State: StateType> {
         self.limits = limits
         latest = Snapshot(
             state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions, schedule: schedule)
-        knowsSize = domain.layout.knownBytesCount(latest.state) != nil
+        knowsSize = latest.state.tree != nil
         historyClock = HistoryClock(historyTime)
         ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
         install(middleware)
@@ -70,7 +68,7 @@ final class Core<State: StateType> {
 
     /// Makes a core that computes dry runs on a published snapshot, and has no idempotency keys.
     init(
-        dryRunOn snapshot: Snapshot<State>, of domain: CompiledDomain<State>, middleware: [Middleware<State>],
+        dryRunOn snapshot: Snapshot, of domain: CompiledDomain, middleware: [MiddlewareStep],
         limits: StoreLimits, mark: ReductionMark?
     ) {
         self.mark = mark
@@ -78,17 +76,17 @@ final class Core<State: StateType> {
         epoch = snapshot.cursor.epoch
         self.limits = limits
         latest = snapshot
-        knowsSize = domain.layout.knownBytesCount(snapshot.state) != nil
+        knowsSize = snapshot.state.tree != nil
         historyClock = HistoryClock(nil)
         ledger = IdempotencyLedger([])
         install(middleware)
     }
 
-    var state: State { latest.state }
+    var state: StateBox { latest.state }
     var version: Version { latest.version }
 
-    func install(_ middleware: [Middleware<State>]) {
-        steps = middleware.map(\.step)
+    func install(_ middleware: [MiddlewareStep]) {
+        steps = middleware
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
         onlyValidates = middleware.allSatisfy(\.onlyValidates)
     }
@@ -110,7 +108,7 @@ final class Core<State: StateType> {
     ) -> Turn {
         let historyTime = historyClock.read(wall: time, monotonic: monotonic)
         if ledger.count > 0 { ledger.forget(before: historyTime) }
-        var turn = Turn(before: latest.erased, historyTime: historyTime)
+        var turn = Turn(before: latest, historyTime: historyTime)
         turn.outcomes.reserveCapacity(pending.count)
         turn.commits.reserveCapacity(pending.count)
         turn.consequences.reserveCapacity(pending.count)
@@ -126,13 +124,13 @@ final class Core<State: StateType> {
     }
 
     /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.
-    func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
+    func goBack(to snapshot: Snapshot, without commits: [Commit]) {
         latest = snapshot
         forgetEncodings()
         ledger.remove(commits.compactMap(\.idempotency))
     }
 
-    func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
+    func adopt(_ commit: Commit, state: StateBox) -> Snapshot {
         var viewVersions = latest.viewVersions
         domain.noteViewVersions(&viewVersions, changedPointers: commit.changedPointers, at: commit.version)
         var schedule = latest.schedule
@@ -175,7 +173,7 @@ final class Core<State: StateType> {
             }
             let before = latest
             // Middleware of the store's own keeps no context, so that the next transaction uses it again.
-            let context = (passesActionsOn ? self.context : nil) ?? MiddlewareContext(before)
+            let context = (passesActionsOn ? self.context : nil) ?? TransactionContext(before)
             if passesActionsOn { self.context = context }
             context.begin(before, transaction, at: time, mark: turnMark)
             turnMark?.collector = context
@@ -221,7 +219,7 @@ final class Core<State: StateType> {
 
     /// Passes the items of a transaction on to the reducers, one after the other; returns the refusal of one, or nil.
     private func dispatchItems(
-        of transaction: Transaction, _ context: MiddlewareContext<State>, _ before: Snapshot<State>,
+        of transaction: Transaction, _ context: TransactionContext, _ before: Snapshot,
         _ clock: () -> Instant
     ) -> Outcome? {
         let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
@@ -243,7 +241,7 @@ final class Core<State: StateType> {
                     if let action = try create(context.state) { try dispatch(action, context) }
                 case .restore(let restoration):
                     guard restoration.base ?? before.version == before.version else { throw Restoration.moved }
-                    guard let state = restoration.state as? Snapshot<State> else { continue }
+                    guard let state = restoration.state else { continue }
                     context.restore(state)
                 }
             } catch {
@@ -260,7 +258,7 @@ final class Core<State: StateType> {
     /// The outcome of a dry run that is not refused until now: it is refused for its schedule and its size as the commit would
     /// be.
     private func dryRun(
-        _ transaction: Transaction, of client: String?, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
+        _ transaction: Transaction, of client: String?, _ context: TransactionContext, _ next: Snapshot,
         at time: Timestamp
     ) throws -> Outcome {
         let step = try scheduleStep(transaction, of: client, context, next, at: time)
@@ -274,25 +272,22 @@ final class Core<State: StateType> {
     }
 
     /// The bytes of a state as compact JSON; O(n) where nobody has counted them.
-    private func size(of snapshot: Snapshot<State>) throws -> Int {
-        try domain.layout.knownBytesCount(snapshot.state) ?? snapshot.bytesCount
-            ?? domain.layout.bytes(snapshot.state).count
+    private func size(of snapshot: Snapshot) throws -> Int {
+        try snapshot.jsonBytes ?? domain.layout.bytes(snapshot.state).count
     }
 
-    private func refusal(of state: State, _ before: Snapshot<State>) -> Rejection? {
-        if let bytes = domain.layout.knownBytesCount(state), let tooLarge = refusal(of: bytes, before) {
-            return tooLarge
-        }
-        guard let memory = domain.layout.knownMemoryBytes(state), memory > limits.stateMemoryBytesMax,
-            let old = domain.layout.knownMemoryBytes(before.state), memory > old
-        else { return nil }
+    private func refusal(of state: StateBox, _ before: Snapshot) -> Rejection? {
+        guard let tree = state.tree else { return nil }
+        if let tooLarge = refusal(of: tree.bytesCount, before) { return tooLarge }
+        let memory = tree.memoryBytes
+        guard memory > limits.stateMemoryBytesMax, memory > before.memoryBytes else { return nil }
         return Rejection(
             "state-too-large",
             "the state would take \(memory) bytes of memory, and state_memory_bytes_max allows \(limits.stateMemoryBytesMax); nothing was committed, and what makes the state smaller is",
             kind: .tooLarge)
     }
 
-    private func refusal(of bytesCount: Int, _ before: Snapshot<State>) -> Rejection? {
+    private func refusal(of bytesCount: Int, _ before: Snapshot) -> Rejection? {
         // Losing the error is right: the state before is a committed one, which can be encoded.
         guard bytesCount > limits.stateBytesMax, let old = try? size(of: before), bytesCount > old else { return nil }
         return Rejection(
@@ -309,7 +304,7 @@ final class Core<State: StateType> {
     }
 
     private func commit(
-        _ transaction: Transaction, of client: String?, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
+        _ transaction: Transaction, of client: String?, _ context: TransactionContext, _ next: Snapshot,
         by patch: inout JSONPatch, in turn: inout Turn, at time: Timestamp
     ) throws -> Receipt {
         let version = next.version
@@ -373,7 +368,7 @@ final class Core<State: StateType> {
 
     /// The schedule behind a commit, or nil if it is as before.
     private func scheduleStep(
-        _ transaction: Transaction, of client: String?, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
+        _ transaction: Transaction, of client: String?, _ context: TransactionContext, _ next: Snapshot,
         at time: Timestamp
     ) throws -> ScheduleStep? {
         guard transaction.due != nil || context.mayChangeSchedule else { return nil }

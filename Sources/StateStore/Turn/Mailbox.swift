@@ -54,7 +54,7 @@ package final class AwaitedCascade: Sendable {
     /// The store calls this once behind the outcome, when the cascade is complete; where neither a commit nor a swallowed
     /// action could begin one, never.
     let completed: @Sendable (CascadeReport) -> Void
-    /// The name by which ``AnyStore/stopAwaitingCascade(of:_:)`` finds `completed`.
+    /// The name by which ``UntypedStore/stopAwaitingCascade(of:_:)`` finds `completed`.
     let watcherID: UInt64
 
     init(_ watcherID: UInt64, _ completed: @escaping @Sendable (CascadeReport) -> Void) {

@@ -4,9 +4,7 @@ package import StateJSON
 ///
 /// A long value of a tree is neither encoded nor hashed. Any other value at a pointer is encoded, hashed and parsed at most once
 /// for each version, however many transactions name it.
-///
-/// It is an object, so that the core, which has one, does not depend in its form on the type of the state.
-final class Preconditions<State: StateType> {
+final class Preconditions {
     private struct Found {
         let encoded: Encoded?
         private var parsed: JSONValue?
@@ -24,16 +22,16 @@ final class Preconditions<State: StateType> {
     }
 
     /// The most values that are kept from one turn to the next.
-    private static var keptMax: Int { 4 }
+    private static let keptMax = 4
     /// The bytes of values above which the ones before are forgotten, also within a turn.
-    private static var foundBytesMax: Int { 16 << 20 }
+    private static let foundBytesMax = 16 << 20
 
-    private let layout: any LayoutNode<State>
+    private let layout: any LayoutNode<StateBox>
     private var version: Version?
     private var found: [JSONPointer: Found] = [:]
     private var foundBytes = 0
 
-    init(_ node: any LayoutNode<State>) { layout = node }
+    init(_ node: any LayoutNode<StateBox>) { layout = node }
 
     /// Whether a later turn on a version may find a value here instead of encoding it again.
     func isWorthKeeping(at version: Version) -> Bool {
@@ -42,7 +40,7 @@ final class Preconditions<State: StateType> {
 
     /// The first condition that a state fails, or nil.
     func failure(
-        of transaction: Transaction, in state: State, at version: Version
+        of transaction: Transaction, in state: StateBox, at version: Version
     ) throws -> PreconditionFailure? {
         if self.version != version {
             (found, foundBytes) = ([:], 0)
@@ -82,7 +80,7 @@ final class Preconditions<State: StateType> {
     }
 
     private func failure(
-        of tagGuard: Transaction.TagGuard, in state: State
+        of tagGuard: Transaction.TagGuard, in state: StateBox
     ) throws -> PreconditionFailure? {
         // Whatever is there has a tag.
         if tagGuard.tags == .any, !tagGuard.isHidden, try !isEmpty(at: tagGuard.pointer, in: state) { return nil }
@@ -106,11 +104,11 @@ final class Preconditions<State: StateType> {
     }
 
     /// Whether nothing is at a pointer; at most a plain part is encoded for that.
-    private func isEmpty(at pointer: JSONPointer, in state: State) throws -> Bool {
+    private func isEmpty(at pointer: JSONPointer, in state: StateBox) throws -> Bool {
         try !layout.has(state, pointer.tokens[...])
     }
 
-    private func find(_ pointer: JSONPointer, in state: State) throws -> Found {
+    private func find(_ pointer: JSONPointer, in state: StateBox) throws -> Found {
         if let known = found[pointer] { return known }
         let new = Found(try layout.select(state, pointer.tokens[...]).map(Encoded.init))
         if foundBytes > Self.foundBytesMax { (found, foundBytes) = ([:], 0) }

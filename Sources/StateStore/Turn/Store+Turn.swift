@@ -7,7 +7,7 @@ internal import Synchronization
 /// Without a journal a turn lands at once. With a journal the store computes further turns while the commits of earlier
 /// ones are being appended. Clients, subscribers and effects see a turn only after it has landed, in the order of the
 /// turns; an outcome without a commit waits as well where it was judged by a state that has not landed.
-extension Store {
+extension UntypedStore {
     /// Takes the waiting transactions, applies them to the newest computed state, and lands the turn or leaves it to the
     /// landing thread.
     func turn() {
@@ -153,7 +153,7 @@ extension Store {
                 causations[receipt.version] = causation
             }
         }
-        var before = unsafeDowncast(turn.before, to: Snapshot<State>.self)
+        var before = turn.before
         for (commit, consequence) in zip(result.commits, result.consequences) {
             let origin = causations[commit.version]
             let causation = Causation(
@@ -161,7 +161,7 @@ extension Store {
                 rootVersion: origin.flatMap { $0.depth == 0 ? nil : $0.rootVersion } ?? commit.version,
                 depth: (origin?.depth ?? 0) + 1, subject: commit.by, chain: origin?.chain)
             for followUp in consequence.followUps { dispatchFollowUp(followUp.items, followUp.form, causation) }
-            let snapshot = unsafeDowncast(consequence.snapshot, to: Snapshot<State>.self)
+            let snapshot = consequence.snapshot
             notify(commit, from: before, to: snapshot, causation)
             for effect in consequence.effects {
                 for handler in domain.effects(of: effect.entry) {

@@ -8,7 +8,7 @@ final class ComputedTurn: Sendable {
 
     init(pending: [PendingTransaction], result: consuming Turn) { (self.pending, self.result) = (pending, result) }
 
-    var before: any AnySnapshot { result.before }
+    var before: Snapshot { result.before }
     var commits: [Commit] { result.commits }
     var isLong: Bool { pending.contains { $0.transaction.isLong } || commits.contains { $0.patch.count > 65_536 } }
 

@@ -60,11 +60,11 @@ private final class SettlingJournal: Journal {
     func commit(id: String, by subject: String?) -> Commit? { memory.commit(id: id, by: subject) }
     func state(at version: Version) throws -> SavedState? { try memory.state(at: version) }
     func oldestState() -> Version { memory.oldestState() }
-    func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
+    func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (Version) -> Void) {}
     func note(historyTime: Timestamp) {}
     func follow(_ appended: @escaping @Sendable () -> Void) {}
     var failure: String? { nil }
     var isShared: Bool { true }
     var bytesCount: Int? { nil }
-    func close(_ snapshot: any AnySnapshot) {}
+    func close(_ snapshot: Snapshot) {}
 }

@@ -54,7 +54,7 @@ final class Stage {
 
     static let epoch = Epoch("storekeeperdemoa") ?? .random()
 
-    private let store: Store<Demo.State>
+    private let store: UntypedStore
     private let transport: InProcessTransport
     private let bulkLoads: BulkLoads
     private let schedule: ManualSchedule
@@ -67,7 +67,7 @@ final class Stage {
     init(_ setting: Setting = Setting(), journal: (any Journal)? = nil) throws {
         let model = try CompiledDomain(Demo())
         let schedule = ManualSchedule()
-        store = Store(
+        store = UntypedStore(
             domain: model, limits: setting.limits,
             origin: .init(state: model.initial, cursor: Cursor(Self.epoch, setting.version)),
             now: { schedule.timestamp }, watchLimits: setting.watches, clock: { schedule.now },

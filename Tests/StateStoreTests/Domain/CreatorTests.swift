@@ -90,13 +90,13 @@ struct CreatorTests {
     func command() throws {
         let log = Log()
         let core = Core(
-            domain: try CompiledDomain(Doubling()), epoch: Core<Sample.State>.epoch,
+            domain: try CompiledDomain(Doubling()), epoch: Core.sampleEpoch,
             middleware: [
-                Middleware { action, _, next throws(Rejection) in
+                MiddlewareStep { action, _, next throws(Rejection) in
                     log.add(type(of: action).type)
                     try next(action)
                 }
-            ], limits: StoreLimits(), state: Doubling.State(), version: 0, keys: [])
+            ], limits: StoreLimits(), state: .of(Doubling.State()), version: 0, keys: [])
 
         let first = core.turn([.of(Doubling.DoubleIfSmall())], at: Timestamp(milliseconds: 0))
         let second = core.turn(

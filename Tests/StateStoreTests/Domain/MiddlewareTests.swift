@@ -75,14 +75,14 @@ struct MiddlewareTests {
             do throws(Rejection) { try next(action) } catch { try next(Halves.Both(isWhole: true)) }
         }
         let core = Core(
-            domain: try CompiledDomain(Halves()), epoch: .random(), middleware: [again], limits: StoreLimits(),
-            state: .init(),
+            domain: try CompiledDomain(Halves()), epoch: .random(), middleware: [again.step], limits: StoreLimits(),
+            state: .of(Halves.State()),
             version: 0, keys: [])
 
         let turn = core.turn([.of(Halves.Both(isWhole: false))], at: Timestamp(milliseconds: 0))
 
-        #expect(core.state.first == 1)
-        #expect(core.state.second == 1)
+        #expect(core.state.state(as: Halves.State.self).first == 1)
+        #expect(core.state.state(as: Halves.State.self).second == 1)
         #expect(text(turn.commits.first?.action) == #"{"type":"both","payload":{"isWhole":true}}"#)
     }
 
@@ -193,7 +193,7 @@ struct RunningMiddlewareTests {
                 Middleware { action, context, next throws(Rejection) in
                     log.add("before \(context.state.count.value)")
                     try next(action)
-                    log.add("after \(context.state.count.value) at \(context.version)")
+                    log.add("after \(context.state.count.value) at \(context.transaction.version)")
                 }
             ])
 

@@ -22,7 +22,7 @@ struct Notes: Domain {
     }
 }
 
-extension Core where State == Notes.State {
+extension Core {
     @discardableResult
     fileprivate func act(_ transactions: [Transaction]) -> Turn {
         turn(transactions, at: Timestamp(milliseconds: 0))
@@ -31,10 +31,11 @@ extension Core where State == Notes.State {
 
 @Suite("What a handler knows of an action")
 struct ReducerContextTests {
-    private func core(_ middleware: [Middleware<Notes.State>] = []) throws -> Core<Notes.State> {
+    private func core(_ middleware: [Middleware<Notes.State>] = []) throws -> Core {
         Core(
-            domain: try CompiledDomain(Notes()), epoch: .random(), middleware: middleware, limits: StoreLimits(),
-            state: .init(), version: 0, keys: [])
+            domain: try CompiledDomain(Notes()), epoch: .random(), middleware: middleware.map(\.step),
+            limits: StoreLimits(),
+            state: .of(Notes.State()), version: 0, keys: [])
     }
 
     private func transaction(_ actions: [any Action], by subject: String?) -> Transaction {
@@ -54,7 +55,7 @@ struct ReducerContextTests {
             transaction([Notes.Write(text: "d")], by: nil),
         ])
 
-        #expect(core.latest.state.notes.lines == ["anna: a!", "anna: b!", "bert: c!", "?: d!"])
+        #expect(core.state.state(as: Notes.State.self).notes.lines == ["anna: a!", "anna: b!", "bert: c!", "?: d!"])
     }
 
     @Test("a handler rejects by the subject", arguments: ["bert", nil])

@@ -40,8 +40,9 @@ private struct OwnedTexts: Domain {
 @Suite("Views with parameters and subjects", .timeLimit(.minutes(5)))
 struct ViewArgumentsTests {
     private func store(_ evaluate: @escaping @Sendable (String) -> Void = { _ in }) throws -> Store<OwnedTexts.State> {
-        let store = Store(
-            domain: try CompiledDomain(OwnedTexts(evaluate: evaluate)), now: { Timestamp(milliseconds: 0) })
+        let store = UntypedStore(
+            domain: try CompiledDomain(OwnedTexts(evaluate: evaluate)), now: { Timestamp(milliseconds: 0) }
+        ).typed(OwnedTexts.State.self)
         for (owner, text) in [("ann", "a"), ("ben", "b"), ("ann", "c")] {
             try store.dispatch(OwnedTexts.Write(owner: owner, text: text))
         }
@@ -202,10 +203,11 @@ struct WatchedViewTests {
                 if isFirst { pool.favoured.add(client) }
                 if let piece { pool.work.withLock { $0.append((client, piece)) } }
             }
-            store = Store(
+            store = UntypedStore(
                 domain: try CompiledDomain(OwnedTexts { [evaluated] in evaluated.add($0) }),
                 now: { Timestamp(milliseconds: 0) }, watchLimits: WatchLimits(viewsMax: viewsMax),
-                processorTime: { [evaluated] in Instant(nanoseconds: 0) + time * evaluated.count }, queues: queues)
+                processorTime: { [evaluated] in Instant(nanoseconds: 0) + time * evaluated.count }, queues: queues
+            ).typed(OwnedTexts.State.self)
             driver = HubDriver(hub: store.hub)
         }
 

@@ -33,9 +33,10 @@ struct ViewCycleTests {
     init() throws {
         let cycles = Cycles()
         let domain = try CompiledDomain(cycles)
-        store = Store(
+        store = UntypedStore(
             domain: domain, now: { Timestamp(milliseconds: 0) },
-            report: { [events] in if case .viewFailed(let reason) = $0 { events.add(reason) } })
+            report: { [events] in if case .viewFailed(let reason) = $0 { events.add(reason) } }
+        ).typed(Cycles.State.self)
         cycles.holder.store.withLock { $0 = store }
     }
 

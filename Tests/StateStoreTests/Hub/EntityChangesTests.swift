@@ -9,8 +9,7 @@ private struct Materialized: Equatable {
     var values: [String: JSONValue] = [:]
 
     /// Everything that a snapshot has, read in pages of about so many bytes.
-    init(_ snapshot: any AnySnapshot, _ parts: [StatePart], in scope: JSONPointer = .root, bytesMax: Int = .max) throws
-    {
+    init(_ snapshot: Snapshot, _ parts: [StatePart], in scope: JSONPointer = .root, bytesMax: Int = .max) throws {
         var (start, isMore) = (0, true)
         while isMore {
             let page = try EntityPage(of: snapshot, parts, in: scope, from: start, bytesMax: bytesMax)
@@ -41,8 +40,8 @@ private struct Materialized: Equatable {
 
 @Suite("The entities of a state")
 struct EntityChangesTests {
-    private let domain: CompiledDomain<Sample.State>
-    private var core: Core<Sample.State>
+    private let domain: CompiledDomain
+    private var core: Core
     private var parts: [StatePart] { domain.catalogue.parts }
 
     init() throws {
@@ -50,7 +49,7 @@ struct EntityChangesTests {
         core = try Core.sample()
     }
 
-    private var snapshot: any AnySnapshot {
+    private var snapshot: Snapshot {
         Snapshot(core.state, of: core.domain, at: Cursor(core.epoch, core.version), viewVersions: [])
     }
 

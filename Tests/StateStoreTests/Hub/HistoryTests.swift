@@ -127,7 +127,7 @@ struct HistoryTests {
 
 @Suite("Pages of changes")
 struct ChangesPageTests {
-    private static let latest = Cursor(Core<Sample.State>.epoch, 10)
+    private static let latest = Cursor(Core.sampleEpoch, 10)
 
     private func page(_ query: ChangesQuery) -> ChangesPage {
         let commits: [Commit] = (query.since + 1...10).map { version in

@@ -80,7 +80,7 @@ struct HubDriver {
 
 /// A core with a hub that publishes its turns on the thread of the test.
 struct Published {
-    private(set) var core: Core<Sample.State>
+    private(set) var core: Core
     let watches: HubDriver
     let queue = ManualQueue()
 

@@ -24,7 +24,8 @@ private struct Plainly: Domain {
 @Suite("Quick reads", .timeLimit(.minutes(5)))
 struct QuickReadTests {
     private func store(_ time: Duration) throws -> Store<Plainly.State> {
-        Store(domain: try CompiledDomain(Plainly(time: time)), now: { Timestamp(milliseconds: 0) })
+        UntypedStore(domain: try CompiledDomain(Plainly(time: time)), now: { Timestamp(milliseconds: 0) }).typed(
+            Plainly.State.self)
     }
 
     @Test("a view is not computed on a loop at first, and is there for everybody once it is computed")

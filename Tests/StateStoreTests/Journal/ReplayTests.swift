@@ -39,8 +39,9 @@ struct EarlierTally: Domain {
 func history<D: Domain>(_ domain: D, _ transactions: [Transaction]) throws -> (start: [UInt8], commits: [Commit]) {
     let model = try CompiledDomain(domain)
     let core = Core(
-        domain: model, epoch: .random(), middleware: [], limits: StoreLimits(), state: D.State(), version: 0, keys: [])
-    let start = try model.bytes(of: D.State())
+        domain: model, epoch: .random(), middleware: [], limits: StoreLimits(), state: .of(D.State()), version: 0,
+        keys: [])
+    let start = try model.bytes(of: .of(D.State()))
     let turn = core.turn(transactions, at: Timestamp(milliseconds: 5))
     return (start, turn.commits)
 }

@@ -8,7 +8,7 @@ import Testing
 @Suite("Two stores on one journal", .timeLimit(.minutes(5)))
 struct SharedJournalTests {
     private func journal() throws -> MemoryJournal {
-        MemoryJournal(try CompiledDomain(Sample()).bytes(of: Sample.State()))
+        MemoryJournal(try CompiledDomain(Sample()).bytes(of: .of(Sample.State())))
     }
 
     /// Lets stores take in what has been appended.
@@ -169,10 +169,10 @@ private final class DeafJournal: Journal {
     func commit(id: String, by subject: String?) -> Commit? { journal.commit(id: id, by: subject) }
     func state(at version: Version) throws -> SavedState? { try journal.state(at: version) }
     func oldestState() -> Version { journal.oldestState() }
-    func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
+    func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (Version) -> Void) {}
     var failure: String? { journal.failure }
     var bytesCount: Int? { nil }
     var isOutcomeOpen: Bool { false }
     func probe() {}
-    func close(_ snapshot: any AnySnapshot) {}
+    func close(_ snapshot: Snapshot) {}
 }

@@ -66,12 +66,13 @@ extension Store where State == Ticker.State {
         middleware: [Middleware<State>] = [], schedule: ActionSchedule = ActionSchedule(),
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) throws -> Store {
-        Store(
-            domain: try CompiledDomain(Ticker()), middleware: middleware, limits: limits,
-            origin: Origin(
-                state: State(), cursor: Cursor(Core<Sample.State>.epoch, schedule.isEmpty ? 0 : 100),
+        UntypedStore(
+            domain: try CompiledDomain(Ticker()), middleware: middleware.map(\.step), limits: limits,
+            origin: .init(
+                state: .of(State()), cursor: Cursor(Core.sampleEpoch, schedule.isEmpty ? 0 : 100),
                 schedule: schedule),
-            now: { wall.now }, journal: journal, report: report)
+            now: { wall.now }, journal: journal, report: report
+        ).typed(Ticker.State.self)
     }
 
     /// Dispatches what is due at a time, and returns when all of it has landed.
@@ -79,7 +80,7 @@ extension Store where State == Ticker.State {
         wall.now = Timestamp(milliseconds: milliseconds)
         repeat {
             queue.sync { TurnMark(of: queue).with { dispatchDue() } }
-            while firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { queue.sync {} }
+            while untyped.firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { queue.sync {} }
         } while latest.schedule.first.map { $0.due <= wall.now } ?? false
     }
 }
@@ -115,7 +116,7 @@ struct ScheduleTests {
     @Test("an action is committed once, when it is due and not before, with its sender and its cause")
     func once() throws {
         let store = try Store.ticker(wall)
-        store.beginFiring()
+        store.untyped.beginFiring()
         let outcome = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 2, name: "n", by: "ada", id: "mine"))
         #expect(outcome.receipt?.scheduled.first?.due == Timestamp(milliseconds: 2000))
         #expect(outcome.receipt?.isChange == false)
@@ -139,7 +140,7 @@ struct ScheduleTests {
     @Test("actions are committed in the order of their times, and of one time in that of their commits")
     func order() throws {
         let store = try Store.ticker(wall)
-        store.beginFiring()
+        store.untyped.beginFiring()
         for (note, seconds) in [("c", 3.0), ("a", 1), ("b1", 2), ("b2", 2)] {
             _ = store.submitNow(try scheduled(Ticker.Note(text: note), after: seconds))
         }
@@ -152,7 +153,7 @@ struct ScheduleTests {
     @Test("a name replaces and takes back what its subject has scheduled, and nothing of another subject")
     func names() throws {
         let store = try Store.ticker(wall)
-        store.beginFiring()
+        store.untyped.beginFiring()
         _ = store.submitNow(try scheduled(Ticker.Note(text: "old"), after: 1, name: "n", by: "ada"))
         _ = store.submitNow(try scheduled(Ticker.Note(text: "new"), after: 2, name: "n", by: "ada"))
         _ = store.submitNow(try scheduled(Ticker.Note(text: "bob"), after: 2, name: "n", by: "bob"))
@@ -170,7 +171,8 @@ struct ScheduleTests {
     @Test("a refusal when it is due is recorded with its code, under the action's ID, and is not tried again")
     func refusals() throws {
         let store = try Store.ticker(wall)
-        store.beginFiring(judge: { action, _ in action.id == "b" ? Rejection("token-revoked", "no token") : nil })
+        store.untyped.beginFiring(judge: { action, _ in action.id == "b" ? Rejection("token-revoked", "no token") : nil
+        })
         _ = store.submitNow(try scheduled(Ticker.Note(text: "bad"), after: 1, id: "a"))
         _ = store.submitNow(try scheduled(Ticker.Note(text: "b"), after: 2, id: "b"))
         _ = store.submitNow(try scheduled(Ticker.Note(text: "c"), after: 3))
@@ -192,7 +194,7 @@ struct ScheduleTests {
             try next(action)
         }
         let store = try Store.ticker(wall, middleware: [middleware])
-        store.beginFiring()
+        store.untyped.beginFiring()
         _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1, id: "a"))
         isOpen.store(false, ordering: .relaxed)
 
@@ -207,12 +209,12 @@ struct ScheduleTests {
         let isBroken = Atomic(false)
         let journal = HookedJournal { _ in if isBroken.load(ordering: .relaxed) { throw CancellationError() } }
         let store = try Store.ticker(wall, journal: journal)
-        store.beginFiring()
+        store.untyped.beginFiring()
         _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1))
         isBroken.store(true, ordering: .relaxed)
         wall.now = Timestamp(milliseconds: 1000)
         store.queue.sync { TurnMark(of: store.queue).with { store.dispatchDue() } }
-        while store.firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { store.queue.sync {} }
+        while store.untyped.firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { store.queue.sync {} }
         #expect(store.latest.schedule.count == 1)
         #expect(store.version == 1)
 
@@ -230,7 +232,7 @@ struct ScheduleTests {
             if isBack.load(ordering: .relaxed) { wall.now = Timestamp(milliseconds: 1000) }
         }
         let store = try Store.ticker(wall, journal: journal)
-        store.beginFiring()
+        store.untyped.beginFiring()
         _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1))
 
         store.onQueue {
@@ -241,7 +243,7 @@ struct ScheduleTests {
             // Its commit makes the turn wait for the journal.
             store.submit(PendingTransaction(.of(Ticker.Note(text: "b"))) { _ in })
         }
-        while store.firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { store.queue.sync {} }
+        while store.untyped.firing.withLock({ $0?.pendingCount ?? 0 }) > 0 { store.queue.sync {} }
         store.turn(wall, to: 1000)
 
         #expect(store.state.notes == ["b", "a"])
@@ -250,9 +252,9 @@ struct ScheduleTests {
 
     @Test("two stores on one journal commit each action once, whichever dispatches it")
     func twoWriters() throws {
-        let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: Ticker.State()))
+        let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: .of(Ticker.State())))
         let stores = [try Store.ticker(wall, journal: journal), try Store.ticker(wall, journal: journal)]
-        for store in stores { store.beginFiring() }
+        for store in stores { store.untyped.beginFiring() }
         for number in 0..<50 {
             _ = stores[number % 2].submitNow(
                 try scheduled(Ticker.Note(text: "\(number)"), after: Double(number % 7) + 1))
@@ -284,7 +286,7 @@ struct ScheduleTests {
         let store = try Store.ticker(wall, schedule: saved.schedule) {
             if case .scheduledLate(let count, let late) = $0 { reported.add("\(count) by \(late)") }
         }
-        store.beginFiring()
+        store.untyped.beginFiring()
         store.turn(wall, to: 61_000)
 
         #expect(reported.values == ["3 by 60.0 seconds"])
@@ -293,18 +295,18 @@ struct ScheduleTests {
 
     @Test("a store that has not begun dispatches nothing, and neither does a fork, which has a schedule of its own")
     func forks() throws {
-        let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: Ticker.State()))
+        let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: .of(Ticker.State())))
         let store = try Store.ticker(wall, journal: journal)
         _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1, name: "n"))
         let source = Fork.Source(
-            state: try journal.state(at: 0)?.bytes ?? [], cursor: Cursor(Core<Sample.State>.epoch, 0), last: 1,
+            state: try journal.state(at: 0)?.bytes ?? [], cursor: Cursor(Core.sampleEpoch, 0), last: 1,
             skipped: [],
             insertions: [], time: wall.now)
-        let advance = try store.fork(source, hasRoom: { _ in true }) {
+        let advance = try store.untyped.fork(source, hasRoom: { _ in true }) {
             journal.commits(after: $0, through: .max, limit: 100)
         }
         let fork = try #require(try advance { true })
-        let forked = try #require(fork.store as? Store<Ticker.State>)
+        let forked = try #require(Store<Ticker.State>(fork.store))
         #expect(fork.appliedCount == 1)
         #expect(forked.latest.schedule.count == 1)
 
@@ -390,7 +392,7 @@ struct ScheduleShareTests {
         var limits = StoreLimits()
         limits.scheduleMax = 8
         let store = try Store.ticker(wall, limits: limits)
-        store.beginFiring()
+        store.untyped.beginFiring()
         let later = { Transaction([.init(Ticker.Later(text: $0, milliseconds: 90_000, name: $0))]) }
         let tick = Transaction([.init(Ticker.Tick(milliseconds: 2000, name: "t"))])
         #expect(store.submitNow(tick, client: "10.0.0.1").receipt != nil)
@@ -441,11 +443,11 @@ struct ScheduleShareTests {
 struct RestoredScheduleTests {
     private let wall = Wall()
 
-    private func restore(_ past: any AnySnapshot, in store: Store<Ticker.State>) throws -> Outcome {
+    private func restore(_ past: Snapshot, in store: Store<Ticker.State>) throws -> Outcome {
         let item = Transaction.Item(
             restoring: Restoration(.version(past.cursor.version)), id: nil, meta: nil,
             sent: Array(#"{"type":"storekeeper/restore"}"#.utf8))
-        return store.submitNow(Transaction([item]).restoring(try store.stateToRestore(like: past), ifAt: nil))
+        return store.submitNow(Transaction([item]).restoring(try store.untyped.stateToRestore(like: past), ifAt: nil))
     }
 
     private func entries(_ store: Store<Ticker.State>) -> [String] {
@@ -462,7 +464,7 @@ struct RestoredScheduleTests {
     @Test("what reducers have scheduled comes back with its full time, and what the state does not have ends")
     func reducers() throws {
         let store = try Store.ticker(wall)
-        store.beginFiring()
+        store.untyped.beginFiring()
         for (name, milliseconds) in [("done", 2000), ("still", 60_000)] as [(String, Int64)] {
             _ = store.submitNow(later(name, milliseconds))
         }
@@ -505,14 +507,14 @@ struct RestoredScheduleTests {
     @Test("a delay in a chain begins anew as it was wanted, and a time that was named stays; both survive a start")
     func chains() throws {
         let store = try Store.ticker(wall)
-        store.beginFiring()
+        store.untyped.beginFiring()
         _ = store.submitNow(.of(Ticker.Tick(milliseconds: 7000, name: "t")))
         for time in stride(from: Int64(1000), through: 20_000, by: 1000) { store.turn(wall, to: time) }
         #expect(store.latest.schedule.first?.chain.count == 2)
         _ = store.submitNow(.of(Ticker.At(milliseconds: 30_000, name: "at")))
         _ = store.submitNow(.of(Ticker.At(milliseconds: 300_000, name: "later")))
         let saved = try SavedState(saved: store.latest.saved())
-        let past = try store.snapshot(restoring: saved, at: store.latest.cursor)
+        let past = try store.untyped.snapshot(restoring: saved, at: store.latest.cursor)
         store.turn(wall, to: 100_500)
 
         _ = try restore(past, in: store)
@@ -572,9 +574,9 @@ struct RestoredScheduleTests {
 
     @Test("a fork has what its commits schedule, without those that it leaves out, and what it has comes back with it")
     func forks() throws {
-        let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: Ticker.State()))
+        let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: .of(Ticker.State())))
         let store = try Store.ticker(wall, journal: journal)
-        store.beginFiring()
+        store.untyped.beginFiring()
         _ = store.submitNow(later("early", 50_000))
         let begun = store.latest
         for (id, name, milliseconds) in [("1", "fired", 1000), ("2", "kept", 90_000), ("3", "gone", 90_000)]
@@ -591,16 +593,16 @@ struct RestoredScheduleTests {
         let source = Fork.Source(
             state: try begun.saved(), cursor: begun.cursor, last: store.version, skipped: ["3"], insertions: [],
             time: wall.now)
-        let advance = try store.fork(source, hasRoom: { _ in true }) {
+        let advance = try store.untyped.fork(source, hasRoom: { _ in true }) {
             journal.commits(after: $0, through: .max, limit: 100)
         }
         let fork = try #require(try advance { true })
-        let forked = try #require(fork.store as? Store<Ticker.State>)
+        let forked = try #require(Store<Ticker.State>(fork.store))
 
         #expect(fork.refusals.isEmpty)
         #expect(forked.state.notes == ["fired", "unnamed"])
         #expect(entries(forked) == ["early 50000 ada", "kept 90000 ada"])
-        let replayed = try #require(try forked.journal?.state(at: forked.version))
+        let replayed = try #require(try forked.untyped.journal?.state(at: forked.version))
         #expect(replayed.schedule == forked.latest.schedule)
         wall.now = Timestamp(milliseconds: 10_000)
         _ = try restore(forked.latest, in: store)
@@ -610,7 +612,7 @@ struct RestoredScheduleTests {
     @Test("a commit behind one that a fork refuses for what it schedules has a patch of its own changes only")
     func patchBehindRefusal() throws {
         let domain = try CompiledDomain(Ticker())
-        let saved = SavedState(try domain.bytes(of: Ticker.State()), ActionSchedule()).bytes
+        let saved = SavedState(try domain.bytes(of: .of(Ticker.State())), ActionSchedule()).bytes
         var replay = try Replay(domain, from: saved, version: 0)
         let commit = { (type: String, payload: String) in
             Commit(
@@ -619,7 +621,7 @@ struct RestoredScheduleTests {
         }
         let step = { (schedule: ActionSchedule) in
             ScheduleStep(
-                schedule, Cursor(Core<Sample.State>.epoch, 1), at: Timestamp(milliseconds: 5), root: nil, chain: nil)
+                schedule, Cursor(Core.sampleEpoch, 1), at: Timestamp(milliseconds: 5), root: nil, chain: nil)
         }
         let name = String(repeating: "n", count: 300)
 
@@ -636,10 +638,10 @@ struct RestoredScheduleTests {
     func model(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         let store = try Store.ticker(wall)
-        store.beginFiring()
-        var pasts: [any AnySnapshot] = [store.latest]
+        store.untyped.beginFiring()
+        var pasts: [Snapshot] = [store.latest]
         var time: Int64 = 0
-        let names = { (snapshot: any AnySnapshot, isOfState: Bool) in
+        let names = { (snapshot: Snapshot, isOfState: Bool) in
             var found: [String: Int64?] = [:]
             snapshot.schedule.visit {
                 if $0.isOfState == isOfState { found["\($0.name.by ?? "-")/\($0.name.text)"] = $0.delay }
@@ -727,7 +729,7 @@ struct ReducerScheduleTests {
             if case .followUpRefused(let refused, _) = $0 { refusals.add(refused.code) }
         }
         _ = store.submitNow(.of(Ticker.Tick(milliseconds: 0)))
-        while !store.isAtRest { store.queue.sync {} }
+        while !store.untyped.isAtRest { store.queue.sync {} }
 
         #expect(store.state.ticks.count == 6)
         #expect(refusals.values == ["cascade-over-budget"])
@@ -737,7 +739,7 @@ struct ReducerScheduleTests {
     @Test("an action that schedules itself without end comes once a second in the mean, however small its time")
     func rate() throws {
         let store = try Store.ticker(wall)
-        store.beginFiring()
+        store.untyped.beginFiring()
         _ = store.submitNow(.of(Ticker.Tick(milliseconds: 1, name: "t")))
         for time in stride(from: Int64(0), through: 10_500, by: 100) { store.turn(wall, to: time) }
 
@@ -757,7 +759,7 @@ struct ReducerScheduleTests {
 
         #expect(store.submitNow(.of(Ticker.After(delay: delay))).rejection?.code == "bad-schedule")
         let dryRun = Transaction.of(Ticker.After(delay: delay), purpose: .dryRun)
-        #expect(store.dryRun(dryRun).rejection?.code == "bad-schedule")
+        #expect(store.untyped.dryRun(dryRun).rejection?.code == "bad-schedule")
         #expect(store.submitNow(.of(Ticker.After(delay: .zero - delay))).receipt != nil)
         #expect(store.submitNow(.of(Ticker.At(milliseconds: .max, name: nil))).rejection?.code == "bad-schedule")
         #expect(store.submitNow(.of(Ticker.At(milliseconds: .min, name: nil))).receipt != nil)
@@ -815,7 +817,7 @@ struct ScheduleHistoryTests {
         let domain = try CompiledDomain(Ticker())
         let initial = try domain.bytes(of: domain.initial)
         let store = try Store.ticker(wall)
-        store.beginFiring()
+        store.untyped.beginFiring()
         var model = Model()
         var time: Int64 = 1000
         for step in 0..<300 {
@@ -878,7 +880,7 @@ struct ScheduleHistoryTests {
         let wall = Wall()
         let store = try Store.ticker(wall)
         let judged = Mutex<[CredentialKind?]>([])
-        store.beginFiring(judge: { scheduled, _ in
+        store.untyped.beginFiring(judge: { scheduled, _ in
             judged.withLock { $0.append(scheduled.credential) }
             return nil
         })

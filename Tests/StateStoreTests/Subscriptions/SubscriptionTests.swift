@@ -171,7 +171,7 @@ struct SubscriptionTests {
 
         #expect(cancelled.values == [0])
         #expect(dropped.values == [0])
-        #expect(store.subscriptionsCount == 0)
+        #expect(store.untyped.subscriptionsCount == 0)
     }
 
     @Test("an object that subscribes again replaces its subscription")
@@ -184,7 +184,7 @@ struct SubscriptionTests {
         try store.dispatch(Plain.SetOther(other: 1))
 
         #expect(subscriber.values.values == [0, 0, 10])
-        #expect(store.subscriptionsCount == 1)
+        #expect(store.untyped.subscriptionsCount == 1)
     }
 
     @Test("the store does not retain a subscribed object, and drops its registration after its release")
@@ -193,14 +193,14 @@ struct SubscriptionTests {
         var subscriber: Recorder<Plain.State>? = Recorder()
         weak let witness = subscriber
         if let subscriber { store.subscribe(subscriber) }
-        let before = store.subscriptionsCount
+        let before = store.untyped.subscriptionsCount
         subscriber = nil
 
         try store.dispatch(Plain.SetOther(other: 1))
 
         #expect(before == 1)
         #expect(witness == nil)
-        #expect(store.subscriptionsCount == 0)
+        #expect(store.untyped.subscriptionsCount == 0)
     }
 
     @Test("an object gets nothing after it unsubscribes, and an object without a subscription may unsubscribe")
@@ -256,7 +256,7 @@ struct SubscriptionTests {
         try store.dispatch(Plain.SetOther(other: 3))
 
         #expect(total.values.count == 4500)
-        #expect(store.subscriptionsCount == 0)
+        #expect(store.untyped.subscriptionsCount == 0)
     }
 
     @Test("a sequence begins with the current value, and ends with its task")

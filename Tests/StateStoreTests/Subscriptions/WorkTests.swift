@@ -103,10 +103,10 @@ struct WorkTests {
         #expect(await ends.next() == 1)
         try await store.dispatch(Plain.SetOther(other: 2))
 
-        #expect(store.subscriptionsCount == 0)
+        #expect(store.untyped.subscriptionsCount == 0)
         // The work has said that it ends a moment before its task is over.
-        for _ in 0..<500 where store.effects.count > 0 { try await Task.sleep(for: .milliseconds(10)) }
-        #expect(store.effects.count == 0)
+        for _ in 0..<500 where store.untyped.effects.count > 0 { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(store.untyped.effects.count == 0)
     }
 
     @Test("a cascade waits for the work on its value, and its commits name the commit as their cause")

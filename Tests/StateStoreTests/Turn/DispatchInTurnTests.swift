@@ -7,7 +7,8 @@ import Testing
 struct DispatchInTurnTests {
     /// A store whose middleware dispatches 100 through the store behind each smaller amount that passes.
     private func dispatching() throws -> Store<Sample.State> {
-        let store = Store(domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) })
+        let store = UntypedStore(domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }).typed(
+            Sample.State.self)
         store.middleware = [
             Middleware { [weak store] action, _, next throws(Rejection) in
                 guard let add = action as? Sample.Add, add.amount < 100 else { return try next(action) }
@@ -38,7 +39,7 @@ struct DispatchInTurnTests {
         let store = try dispatching()
         let dryRun = Transaction.of(Sample.Add(amount: 1), purpose: .dryRun)
 
-        _ = store.dryRun(dryRun)
+        _ = store.untyped.dryRun(dryRun)
         _ = store.submitNow(dryRun)
         #expect(throws: DispatchError.self) { try store.dispatch(Sample.Add(amount: -9)) }
         store.drain()
@@ -49,7 +50,8 @@ struct DispatchInTurnTests {
 
     @Test("what a creator dispatches is a follow-up, also where the creator makes no action", arguments: [true, false])
     func creator(makesAction: Bool) throws {
-        let store = Store(domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) })
+        let store = UntypedStore(domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }).typed(
+            Sample.State.self)
 
         let result = try store.dispatch(
             .creator { _, store throws(Rejection) in

@@ -14,10 +14,11 @@ struct DryRunTests {
         _ middleware: [Middleware<Sample.State>] = [], mark: ReductionMark? = nil, observer: StoreObserver? = nil,
         limits: StoreLimits = StoreLimits()
     ) throws -> Store<Sample.State> {
-        Store(
-            domain: try CompiledDomain(Sample()), middleware: middleware, limits: limits,
+        UntypedStore(
+            domain: try CompiledDomain(Sample()), middleware: middleware.map(\.step), limits: limits,
             now: { Timestamp(milliseconds: 0) },
-            mark: mark, observer: observer)
+            mark: mark, observer: observer
+        ).typed(Sample.State.self)
     }
 
     private func add(_ amount: Int, key: (String, String)? = nil) -> Transaction {
@@ -43,7 +44,7 @@ struct DryRunTests {
         _ = store.submitNow(.of(Sample.Add(amount: 1)))
         store.middleware = [dispatching]
 
-        let outcomes = [add(1), add(2), add(-9)].map { store.dryRun($0) }
+        let outcomes = [add(1), add(2), add(-9)].map { store.untyped.dryRun($0) }
 
         #expect(
             outcomes.map(text) == [
@@ -61,7 +62,7 @@ struct DryRunTests {
         let store = try store(limits: limits)
 
         #expect(store.submitNow(.of(Sample.Add(amount: 1))).rejection?.code == "commit-too-large")
-        #expect(text(store.dryRun(add(1))) == "commit-too-large")
+        #expect(text(store.untyped.dryRun(add(1))) == "commit-too-large")
     }
 
     @Test("a dry run does not wait for a turn that is being computed")
@@ -78,7 +79,7 @@ struct DryRunTests {
         store.submit(PendingTransaction(.of(Sample.Add(amount: 5))) { _ in })
         began.wait()
 
-        let outcome = store.dryRun(add(1))
+        let outcome = store.untyped.dryRun(add(1))
 
         goOn.signal()
         store.drain()
@@ -89,13 +90,13 @@ struct DryRunTests {
     @Test("a used key counts as for the real request, and a dry run uses none up")
     func keys() throws {
         let store = try store()
-        _ = store.dryRun(add(1, key: ("k", "body")))
+        _ = store.untyped.dryRun(add(1, key: ("k", "body")))
         let real = Transaction.of(Sample.Add(amount: 1), key: "k", body: "body")
         _ = store.submitNow(real)
 
         let outcomes = [
             add(1, key: ("k", "body")), add(1, key: ("other", "body")), add(1, key: ("k", "another body")), add(2),
-        ].map { store.dryRun($0) }
+        ].map { store.untyped.dryRun($0) }
 
         #expect(store.version == 1)
         #expect(
@@ -112,8 +113,8 @@ struct DryRunTests {
         store.submit(PendingTransaction(real, client: "one") { _ in })
         store.drain()
 
-        let refused = store.dryRun(add(1, key: ("other", "body")), of: "one")
-        let allowed = store.dryRun(add(1, key: ("other", "body")), of: "two")
+        let refused = store.untyped.dryRun(add(1, key: ("other", "body")), of: "one")
+        let allowed = store.untyped.dryRun(add(1, key: ("other", "body")), of: "two")
 
         guard case .full(.idempotencyKeysOfClient) = refused else { Issue.record("\(refused)"); return }
         #expect(text(allowed) == #"true [{"op":"replace","path":"/count/value","value":2}]"#)
@@ -128,7 +129,7 @@ struct DryRunTests {
             woken: { _ in })
 
         let store = try store(observer: observer)
-        for amount in [1, -9] { _ = store.dryRun(add(amount)) }
+        for amount in [1, -9] { _ = store.untyped.dryRun(add(amount)) }
 
         #expect(lines.values == ["1 count/add dry_run", "1 count/add rejected"])
     }
@@ -149,8 +150,8 @@ struct DryRunTests {
         let bad = Transaction([.init(Sample.Add(amount: 1), id: "bad")], purpose: .dryRun)
         mark.watch([try #require(TransactionIdentity(bad)): .init(name: "q1")])
 
-        let refused = store.dryRun(bad)
-        _ = store.dryRun(first)
+        let refused = store.untyped.dryRun(bad)
+        _ = store.untyped.dryRun(first)
         _ = store.submitNow(real)
 
         #expect(text(refused) == "action-quarantined")

@@ -113,7 +113,7 @@ private final class FarJournal: Journal {
     func commit(id: String, by subject: String?) -> Commit? { memory.commit(id: id, by: subject) }
     func state(at version: Version) throws -> SavedState? { try memory.state(at: version) }
     func oldestState() -> Version { memory.oldestState() }
-    func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
+    func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (Version) -> Void) {}
     func note(historyTime: Timestamp) {}
     func follow(_ appended: @escaping @Sendable () -> Void) {}
     var failure: String? { nil }
@@ -121,5 +121,5 @@ private final class FarJournal: Journal {
     var bytesCount: Int? { nil }
     var isOutcomeOpen: Bool { false }
     func probe() {}
-    func close(_ snapshot: any AnySnapshot) {}
+    func close(_ snapshot: Snapshot) {}
 }

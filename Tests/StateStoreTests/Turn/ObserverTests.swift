@@ -33,10 +33,11 @@ struct ObserverTests {
     private func store(
         _ record: Record, _ journal: (any Journal)? = nil, limits: StoreLimits = StoreLimits()
     ) throws -> Store<Sample.State> {
-        Store(
+        UntypedStore(
             domain: try CompiledDomain(Sample()), limits: limits,
-            origin: .init(state: .init(), cursor: Cursor(Core<Sample.State>.epoch, 0)),
-            now: { Timestamp(milliseconds: 0) }, journal: journal, observer: record.observer)
+            origin: .init(state: .of(Sample.State()), cursor: Cursor(Core.sampleEpoch, 0)),
+            now: { Timestamp(milliseconds: 0) }, journal: journal, observer: record.observer
+        ).typed(Sample.State.self)
     }
 
     @Test("a turn reports runs of equal actions, before their clients get the outcomes")
@@ -70,9 +71,10 @@ struct ObserverTests {
                 return Instant(nanoseconds: now)
             }, computed: { _, _ in }, decided: { _, _, _ in }, landed: { _ in }, appended: { _, _, _ in },
             woken: { _ in })
-        let store = Store(
+        let store = UntypedStore(
             domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }, observer: observer,
-            report: { if case .turnTookLong(let type, 1, let time) = $0 { events.add("\(type) \(time)") } })
+            report: { if case .turnTookLong(let type, 1, let time) = $0 { events.add("\(type) \(time)") } }
+        ).typed(Sample.State.self)
 
         store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in })
         store.flushNow()
@@ -114,7 +116,7 @@ struct ObserverTests {
             record.lines.values.filter { $0.contains(add) }.map { $0.split(separator: " ")[2] } == [
                 "committed", "replayed", "key_reused", "dry_run", "full", "committed", "draining",
             ])
-        #expect(store.idempotencyKeysCount == 1)
+        #expect(store.untyped.idempotencyKeysCount == 1)
     }
 
     @Test("an append reports its commits, its time and its result; what it refuses is counted once")
@@ -134,7 +136,7 @@ struct ObserverTests {
                 "computed 1 in 1.0 us", "appended 1 in 1.0 us: landed", "landed 1", "1 \(add) committed",
                 "computed 1 in 1.0 us", "appended 1 in 1.0 us: failed", "1 \(add) not_recorded",
             ])
-        #expect(store.turnsInFlightCount == 0)
+        #expect(store.untyped.turnsInFlightCount == 0)
     }
 }
 

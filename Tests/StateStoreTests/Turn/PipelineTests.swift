@@ -23,10 +23,11 @@ struct PipelineTests {
         _ journal: (any Journal)?, on queue: ManualQueue, middleware: [Middleware<Sample.State>] = [.validation],
         limits: StoreLimits = StoreLimits()
     ) throws -> Store<Sample.State> {
-        Store(
-            domain: try CompiledDomain(Sample()), middleware: middleware, limits: limits,
-            origin: .init(state: .init(), cursor: Cursor(Core<Sample.State>.epoch, 0)),
-            now: { Timestamp(milliseconds: 0) }, journal: journal, onLandingThread: { queue.add($0) })
+        UntypedStore(
+            domain: try CompiledDomain(Sample()), middleware: middleware.map(\.step), limits: limits,
+            origin: .init(state: .of(Sample.State()), cursor: Cursor(Core.sampleEpoch, 0)),
+            now: { Timestamp(milliseconds: 0) }, journal: journal, onLandingThread: { queue.add($0) }
+        ).typed(Sample.State.self)
     }
 
     @Test("until a turn has landed nothing of it is seen, and no outcome that depends on it is answered")
@@ -56,11 +57,11 @@ struct PipelineTests {
         #expect(seen.values.isEmpty)
         #expect(store.version == 0 && store.state.count.value == 0)
         #expect(store.hub.generation == generation && store.hub.commit(version: 1) == nil)
-        #expect(store.waitingCount == 7)
+        #expect(store.untyped.waitingCount == 7)
         queue.run()
         #expect(outcomes.values == ["commit", "second", "refused", "replay", "reuse", "dry run", "conditional"])
         #expect(seen.values == [1, 2])
-        #expect(store.version == 2 && store.waitingCount == 0)
+        #expect(store.version == 2 && store.untyped.waitingCount == 0)
     }
 
     @Test("with nothing in flight a refusal is answered at once")
@@ -283,7 +284,7 @@ struct PipelineTests {
                 append: { if $0 == failing { throw DiskFull() } })
             let kept = journal.withLock { $0?.commits(after: 0, through: .max, limit: .max) ?? [] }
 
-            let model = try Core<Sample.State>.sample()
+            let model = try Core.sample()
             for (number, transaction) in run.transactions.enumerated() {
                 let outcome = run.outcomes[number]
                 if case .notRecorded? = outcome { continue }
@@ -296,14 +297,14 @@ struct PipelineTests {
             #expect(try store.latest.whole() == (model.domain.bytes(of: model.state)))
             #expect(kept.map(\.version) == Array(1..<(store.version + 1)))
             #expect(notified == kept.map(\.version))
-            #expect(store.waitingCount == 0)
+            #expect(store.untyped.waitingCount == 0)
         }
     }
 
     @Test("where another writer appends first, all that is in flight is computed again behind its commits")
     func foreign() throws {
         for seed in 0..<UInt64(24) {
-            let shared = MemoryJournal(try CompiledDomain(Sample()).bytes(of: Sample.State()))
+            let shared = MemoryJournal(try CompiledDomain(Sample()).bytes(of: .of(Sample.State())))
             let other = try Store.sample(journal: shared)
             let (run, store, notified) = try self.run(
                 seed: seed, journal: { HookedJournal($0, on: shared) },
@@ -334,7 +335,7 @@ struct PipelineTests {
 
     @Test("a commit that another writer appends while turns are in flight is adopted after they have landed")
     func missed() throws {
-        let shared = MemoryJournal(try CompiledDomain(Sample()).bytes(of: Sample.State()))
+        let shared = MemoryJournal(try CompiledDomain(Sample()).bytes(of: .of(Sample.State())))
         let queue = ManualQueue()
         let store = try store(shared, on: queue)
         let other = try Store.sample(journal: shared)
@@ -354,13 +355,13 @@ struct PipelineTests {
         "a commit of another writer that does not fit the domain stops the following, and nothing is committed behind it"
     )
     func misfit() throws {
-        let shared = MemoryJournal(try CompiledDomain(Sample()).bytes(of: Sample.State()))
+        let shared = MemoryJournal(try CompiledDomain(Sample()).bytes(of: .of(Sample.State())))
         let queue = ManualQueue()
         let store = try store(shared, on: queue)
         let unknown = Commit(
             version: 1, time: Timestamp(milliseconds: 0), id: "x", types: ["new/add"], action: Array("{}".utf8),
             patch: Array(#"[{"op":"add","path":"/new","value":1}]"#.utf8))
-        let before = store.lostHistory?.failure.code
+        let before = store.untyped.lostHistory?.failure.code
         _ = shared.append([unknown], after: 0)
         store.onQueue {}
 
@@ -370,8 +371,8 @@ struct PipelineTests {
         queue.run()
 
         #expect(before == nil)
-        #expect(store.lostHistory?.failure.code == "domain-mismatch")
-        #expect(store.lostHistory?.failure.detail.contains("version 1") ?? false)
+        #expect(store.untyped.lostHistory?.failure.code == "domain-mismatch")
+        #expect(store.untyped.lostHistory?.failure.detail.contains("version 1") ?? false)
         #expect(store.version == 0 && shared.latestVersion == 1)
         guard case .notRecorded? = outcome.withLock(\.self) else {
             Issue.record("the outcome is \(String(describing: outcome.withLock(\.self)))")

@@ -35,12 +35,12 @@ private struct Archive: Domain {
 
 @Suite("Preconditions", .serialized)
 struct PreconditionTests {
-    private static func core(entries: Int) throws -> Core<Archive.State> {
+    private static func core(entries: Int) throws -> Core {
         var state = Archive.State()
         state.entries = (0..<entries).map { "entry \($0)" }
         return Core(
             domain: try CompiledDomain(Archive()), epoch: .random(), middleware: [], limits: StoreLimits(),
-            state: state,
+            state: .of(state),
             version: 0, keys: [])
     }
 
@@ -159,12 +159,12 @@ struct PreconditionTests {
         #expect(before.receipt == nil && behind.map { $0.receipt?.version } == [2, nil])
     }
 
-    private static func tree() throws -> (Core<JSONState>, JSONTree) {
+    private static func tree() throws -> (Core, JSONTree) {
         let domain = try CompiledDomain(Tree())
         let core = Core(
             domain: domain, epoch: .random(), middleware: [], limits: StoreLimits(), state: domain.initial, version: 0,
             keys: [])
-        return (core, try #require(domain.initial.tree.tree(at: ["long"])))
+        return (core, try #require(domain.initial.tree?.tree(at: ["long"])))
     }
 
     @Test("no turn makes the tag of a long value, and a tag stays until a commit touches the value")

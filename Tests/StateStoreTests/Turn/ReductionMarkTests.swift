@@ -22,14 +22,14 @@ struct ReductionMarkTests {
     let memory = Memory()
 
     /// A core whose middleware notes what the page says while an action is reduced.
-    func core(_ seen: @escaping @Sendable (MarkPage.Record?) -> Void = { _ in }) throws -> Core<Sample.State> {
+    func core(_ seen: @escaping @Sendable (MarkPage.Record?) -> Void = { _ in }) throws -> Core {
         let domain = try CompiledDomain(Sample())
         // unchecked: the turn calls the middleware on this thread.
         nonisolated(unsafe) let page = memory.page
         return Core(
             domain: domain, epoch: .random(),
             middleware: [
-                Middleware { action, _, next throws(Rejection) in
+                MiddlewareStep { action, _, next throws(Rejection) in
                     seen(page.interrupted(in: 0))
                     try next(action)
                 }

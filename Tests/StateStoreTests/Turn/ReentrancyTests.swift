@@ -193,7 +193,7 @@ struct ReentrancyTests {
         try right.dispatch(Plain.SetOther(other: 7))
 
         #expect(seen.values == [])
-        #expect(right.subscriptionsCount == 0)
+        #expect(right.untyped.subscriptionsCount == 0)
         withExtendedLifetime(token) {}
     }
 
@@ -232,7 +232,8 @@ struct ReentrancyTests {
         let seen = Collection<Int>()
         let look: @Sendable () -> Void = {
             guard let store = later.value else { return }
-            seen.add(store.state.count + Int(store.version) + store.subscriptionsCount + store.waitingCount)
+            seen.add(
+                store.state.count + Int(store.version) + store.untyped.subscriptionsCount + store.untyped.waitingCount)
             _ = try? store.latest.whole()
         }
         let store = try Store(
@@ -304,7 +305,7 @@ struct ReentrancyTests {
         #expect(load.count.load(ordering: .relaxed) == 1)
         inner.cancel()
         #expect(load.count.load(ordering: .relaxed) == 0)
-        #expect(store.subscriptionsCount == 0)
+        #expect(store.untyped.subscriptionsCount == 0)
     }
 
     @Test("a subscription that is cancelled inside its own notification is released after it")
@@ -341,6 +342,6 @@ struct ReentrancyTests {
         store.subscribe(recorder) { $0.select(\.other) }
 
         #expect(load.count.load(ordering: .relaxed) == 0)
-        #expect(store.subscriptionsCount == 1)
+        #expect(store.untyped.subscriptionsCount == 1)
     }
 }

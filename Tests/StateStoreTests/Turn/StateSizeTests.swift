@@ -10,7 +10,7 @@ struct StateSizeTests {
     func limit() throws {
         var limits = StoreLimits()
         limits.stateBytesMax = 300
-        let core = try Core<Sample.State>.sample(limits: limits)
+        let core = try Core.sample(limits: limits)
         var refused: Rejection?
         for id in 0..<20 where refused == nil {
             refused = core.rejection(of: Sample.Put(id: id, name: String(repeating: "n", count: 20)))
@@ -31,8 +31,8 @@ struct StateSizeTests {
         var limits = StoreLimits()
         limits.stateBytesMax = 100
         let core = Core(
-            domain: try CompiledDomain(Sample()), epoch: Core<Sample.State>.epoch, middleware: [.validation],
-            limits: limits, state: state, version: 7, keys: [])
+            domain: try CompiledDomain(Sample()), epoch: Core.sampleEpoch, middleware: [.validation],
+            limits: limits, state: .of(state), version: 7, keys: [])
 
         #expect(core.rejection(of: Sample.Both(id: 1))?.code == "state-too-large")
         #expect(core.rejection(of: Sample.Remove(id: 3)) == nil)
@@ -44,7 +44,7 @@ struct StateSizeTests {
         var generator = SplitMix(seed: UInt64(seed))
         var limits = StoreLimits()
         limits.stateBytesMax = 1 << 20
-        let core = try Core<Sample.State>.sample(limits: limits)
+        let core = try Core.sample(limits: limits)
         for _ in 0..<200 { _ = core.rejection(of: Sample.anything(using: &generator)) }
 
         let counted = try #require(core.latest.bytesCount)
@@ -69,7 +69,7 @@ struct StateMemoryTests {
 
     private static func numbers(_ count: Int) -> JSONTree { JSONTree(.array(Array(repeating: 0, count: count))) }
 
-    private static func core(beginning count: Int, most: Int) throws -> Core<JSONState> {
+    private static func core(beginning count: Int, most: Int) throws -> Core {
         var limits = StoreLimits()
         limits.stateMemoryBytesMax = numbers(most).memoryBytes
         let domain = try CompiledDomain(Tree(initial: numbers(count)))
@@ -102,7 +102,7 @@ struct StateMemoryTests {
     }
 }
 
-extension Core where State == Sample.State {
+extension Core {
     fileprivate func rejection(of action: any Action) -> Rejection? {
         guard case .rejected(let rejection, _)? = turn([.of(action)], at: Timestamp(milliseconds: 0)).outcomes.first
         else { return nil }

@@ -154,9 +154,10 @@ struct TurnRuleTests {
         let observer = StoreObserver(
             clock: clock, computed: { _, _ in }, decided: { _, _, _ in }, landed: { _ in }, appended: { _, _, _ in },
             woken: { _ in })
-        let store = Store(
+        let store = UntypedStore(
             domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }, processorTime: clock,
-            observer: observer)
+            observer: observer
+        ).typed(Sample.State.self)
         let (answered, isAnswered) = (Collection<String>(), DispatchSemaphore(value: 0))
         func enqueue(_ name: String) {
             store.enqueue(

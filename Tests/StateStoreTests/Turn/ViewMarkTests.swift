@@ -36,9 +36,10 @@ struct ViewMarkTests {
                 let record = page.interrupted(in: 0)
                 return record?.type == "view" && record?.name == "looking" ? 1 : 0
             })
-        return Store(
+        return UntypedStore(
             domain: domain, origin: .init(state: domain.initial, cursor: Cursor(.random(), version)),
-            now: { Timestamp(milliseconds: 0) }, mark: mark)
+            now: { Timestamp(milliseconds: 0) }, mark: mark
+        ).typed(Looking.State.self)
     }
 
     func read(_ store: Store<Looking.State>) throws -> String? {
@@ -109,7 +110,7 @@ struct ViewMarkTests {
         try store.dispatch(Plain.SetOther(other: 1))
         #expect(try read(store) == "11")
 
-        let advance = try store.fork(
+        let advance = try store.untyped.fork(
             .init(
                 state: try store.latest.whole(), cursor: store.latest.cursor, last: 1, skipped: [],
                 insertions: [action, bad].map { .init(after: 1, type: "other/set", id: nil, action: $0) },

@@ -21,7 +21,7 @@ package struct EntityChanges: Sendable {
     package private(set) var version: Version
     private let parts: [StatePart]
     private let scopes: PointerFilter
-    private var snapshot: any AnySnapshot
+    private var snapshot: Snapshot
     /// The values that commits since the snapshot have touched, by their pointers: entities of tables, fields and
     /// values.
     private var values: [JSONPointer: JSONValue?] = [:]
@@ -33,7 +33,7 @@ package struct EntityChanges: Sendable {
     /// - Parameters:
     ///   - parts: the parts of the whole state.
     ///   - scopes: the parts of the state whose changes count; the held values are right in these only.
-    package init(of parts: [StatePart], in scopes: PointerFilter, at snapshot: any AnySnapshot) {
+    package init(of parts: [StatePart], in scopes: PointerFilter, at snapshot: Snapshot) {
         self.parts = parts
         self.scopes = scopes
         self.snapshot = snapshot
@@ -46,7 +46,7 @@ package struct EntityChanges: Sendable {
     /// Goes on from a newer snapshot, and forgets what led to it.
     ///
     /// - Precondition: the snapshot has ``version``.
-    package mutating func renew(_ snapshot: any AnySnapshot) {
+    package mutating func renew(_ snapshot: Snapshot) {
         precondition(snapshot.cursor.version == version, "the snapshot has another version")
         self.snapshot = snapshot
         values = [:]

@@ -28,7 +28,7 @@ package struct EntityPage: Sendable {
     ///   - isVisible: whether an entity is sent, by its pointer; nil for all. Nothing then depends on the others.
     /// - Throws: ``JSONFault`` or `EncodingError`, never for a committed state.
     package init(
-        of snapshot: any AnySnapshot, _ parts: [StatePart], in scope: JSONPointer, from start: Int, bytesMax: Int,
+        of snapshot: Snapshot, _ parts: [StatePart], in scope: JSONPointer, from start: Int, bytesMax: Int,
         isVisible: ((JSONPointer) -> Bool)? = nil
     ) throws {
         end = start
@@ -57,7 +57,7 @@ package struct EntityPage: Sendable {
         var value: (Int) throws -> [UInt8]?
     }
 
-    private static func names(of part: StatePart, in snapshot: any AnySnapshot) throws -> Names {
+    private static func names(of part: StatePart, in snapshot: Snapshot) throws -> Names {
         let bytes = { (pointer: JSONPointer) in try snapshot.selected(.pointer(pointer), countMax: .max).bytes }
         let parsed = { (pointer: JSONPointer) in
             try bytes(pointer).map { try JSONValue(parsing: $0, depthMax: 1000) }

@@ -6,7 +6,7 @@ struct History: Sendable {
     private var versions: [CommitName: Version] = [:]
     private(set) var weight = 0
     /// Snapshots, oldest first: a past state is made from the nearest snapshot before it and the patches since.
-    private var checkpoints: Deque<any AnySnapshot> = []
+    private var checkpoints: Deque<Snapshot> = []
     /// About how many bytes of memory each snapshot has that the one behind it does not share.
     private var ownBytes: Deque<Int> = [0]
     /// A long patch may be of short values, and take so many times its bytes in memory.
@@ -18,7 +18,7 @@ struct History: Sendable {
     private let weightMax: Int
     private(set) var base: Version
 
-    init(beginningWith snapshot: any AnySnapshot, countMax: Int, weightMax: Int) {
+    init(beginningWith snapshot: Snapshot, countMax: Int, weightMax: Int) {
         base = snapshot.cursor.version
         checkpoints = [snapshot]
         checkpointInterval = Version(min(1024, max(1, countMax / 4)))
@@ -50,7 +50,7 @@ struct History: Sendable {
     func isDue(at version: Version) -> Bool { isHeavy || version >= lastCheckpoint + checkpointInterval }
 
     /// Keeps a snapshot where enough versions or bytes lie between it and the last one.
-    mutating func note(_ snapshot: any AnySnapshot) -> [any AnySnapshot] {
+    mutating func note(_ snapshot: Snapshot) -> [Snapshot] {
         guard isDue(at: snapshot.cursor.version), let last = checkpoints.last else { return [] }
         if isHeavy {
             ownBytes[ownBytes.count - 1] = min(last.memoryBytes, weightSinceCheckpoint * Fork.treeFactor)
@@ -59,7 +59,7 @@ struct History: Sendable {
         checkpoints.append(snapshot)
         ownBytes.append(0)
         // A snapshot before the first kept commit is of no use: commits after it are missing.
-        var dropped: [any AnySnapshot] = []
+        var dropped: [Snapshot] = []
         while checkpoints.count > 1,
             checkpoints[0].cursor.version < base || ownBytes.reduce(0, +) / Self.memoryFactor > weightMax
         {
@@ -77,7 +77,7 @@ struct History: Sendable {
 
     /// The nearest snapshot at or before a version and the commits from there to the version, or nil if they are
     /// dropped.
-    func path(to version: Version) -> (from: any AnySnapshot, commits: [Commit])? {
+    func path(to version: Version) -> (from: Snapshot, commits: [Commit])? {
         guard let start = checkpoints.last(where: { $0.cursor.version <= version }),
             let commits = commits(after: start.cursor.version)
         else { return nil }

@@ -112,7 +112,7 @@ final class KeptQuery: Sendable {
     ///   - changes: the members that the commits after a version have touched, or nil if they are unknown or many.
     /// - Throws: as ``MembersQuery/answered(to:_:)``.
     func read(
-        in snapshot: any AnySnapshot, keeps: Bool, _ changes: (Version) -> MemberChanges?
+        in snapshot: Snapshot, keeps: Bool, _ changes: (Version) -> MemberChanges?
     ) throws -> Reading {
         try work.withLock { work throws in
             let (epoch, version) = (snapshot.cursor.epoch, snapshot.cursor.version)
@@ -145,7 +145,7 @@ final class KeptQuery: Sendable {
     /// Brings the answer to a state, if that is quick.
     ///
     /// - Returns: false where another thread evaluates the query now, or it takes long, or a large answer has to be made.
-    func advance(to snapshot: any AnySnapshot, _ changes: (Version) -> MemberChanges?) -> Bool {
+    func advance(to snapshot: Snapshot, _ changes: (Version) -> MemberChanges?) -> Bool {
         work.withLockIfAvailable { work in
             let version = snapshot.cursor.version
             guard let members = work.members, let known = work.version else { return false }
@@ -162,7 +162,7 @@ final class KeptQuery: Sendable {
 
     /// The answer by the members that have changed, or nil if the whole value has to be looked at.
     private func advanced(
-        _ work: inout Work, _ snapshot: any AnySnapshot, _ changes: (Version) -> MemberChanges?, stepsMax: Int? = nil
+        _ work: inout Work, _ snapshot: Snapshot, _ changes: (Version) -> MemberChanges?, stepsMax: Int? = nil
     ) throws -> Result? {
         guard work.members != nil, let known = work.version, let changes = changes(known) else { return nil }
         let isAhead = try work.members?.update(changes.members, stepsMax: stepsMax) == true || work.isAhead
@@ -182,15 +182,15 @@ final class KeptQuery: Sendable {
         }
     }
 
-    private func value(of name: String, in snapshot: any AnySnapshot) throws -> [UInt8]? {
+    private func value(of name: String, in snapshot: Snapshot) throws -> [UInt8]? {
         try snapshot.selected(.pointer(place.appending(name)), countMax: .max).bytes
     }
 
-    private func texts(in snapshot: any AnySnapshot) -> MemberTexts {
+    private func texts(in snapshot: Snapshot) -> MemberTexts {
         { take in try snapshot.visitTexts(at: self.place, take) }
     }
 
-    private func evaluated(_ work: inout Work, _ snapshot: any AnySnapshot, keeps: Bool) throws -> [UInt8]? {
+    private func evaluated(_ work: inout Work, _ snapshot: Snapshot, keeps: Bool) throws -> [UInt8]? {
         (work.members, work.isAhead) = (nil, false)
         work.keepsNothing = keeps
         let (texts, order) = (texts(in: snapshot), snapshot.memberOrder(at: place))

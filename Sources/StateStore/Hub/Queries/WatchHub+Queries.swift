@@ -33,7 +33,7 @@ extension WatchHub {
     ///
     /// - Parameter isQuick: as for ``MemberChanges``.
     func changes(
-        at place: JSONPointer, in snapshot: any AnySnapshot, isQuick: Bool = false
+        at place: JSONPointer, in snapshot: Snapshot, isQuick: Bool = false
     ) -> (Version) -> MemberChanges? {
         var known: [Version: MemberChanges?] = [:]
         return { [self] since in

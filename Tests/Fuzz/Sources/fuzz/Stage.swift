@@ -70,7 +70,7 @@ final class Stage {
         catalogue: model.catalogue, hosts: AllowedHosts(listening: ["127.0.0.1"], further: ["example.com"]))
     static let epoch = require(Epoch("aaaaaaaaaaaaaaaa"), "no epoch")
 
-    private let store: Store<Example.State>
+    private let store: UntypedStore
     private let transport: InProcessTransport
     private let schedule = Work()
     private let mail = Mail()
@@ -80,7 +80,7 @@ final class Stage {
         let schedule = schedule
         var limits = StoreLimits()
         limits.idempotencyKeysMax = 3
-        store = Store(
+        store = UntypedStore(
             domain: Self.model, limits: limits,
             origin: .init(state: Self.model.initial, cursor: Cursor(Self.epoch, 0)),
             now: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: schedule.elapsed) },

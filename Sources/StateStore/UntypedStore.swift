@@ -1,0 +1,353 @@
+internal import Dispatch
+internal import StateJSON
+internal import Synchronization
+
+/// A store without the type of its state, as servers use it; ``Store`` is one that programs read and change in Swift types.
+///
+/// Any thread may call any method, also inside a notification. A reader never waits for a turn.
+package final class UntypedStore: Sendable {
+    /// The state, cursor and idempotency keys that a store begins with: those of a new history, or of a journal.
+    package struct Origin: Sendable {
+        package var state: StateBox
+        package var cursor: Cursor
+        package var keys: [KeyRecord]
+        /// The time of the history, by which the keys expire; nil for that of the wall clock.
+        package var historyTime: Timestamp?
+        /// The actions that are to be dispatched later.
+        package var schedule: ActionSchedule
+
+        /// Makes an origin; by default the origin of a new history.
+        package init(
+            state: StateBox, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = [],
+            historyTime: Timestamp? = nil, schedule: ActionSchedule = ActionSchedule()
+        ) {
+            self.schedule = schedule
+            self.historyTime = historyTime
+            self.state = state
+            self.cursor = cursor
+            self.keys = keys
+        }
+    }
+
+    let domain: CompiledDomain
+    /// The published snapshot, the recent history and the watches.
+    package let hub: WatchHub
+    /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
+    package let journal: (any Journal)?
+    let queue = DispatchQueue(label: "storekeeper.store")
+    /// How many functions are on the queue or wait for it: a loop enters an empty queue only, and so waits for nobody.
+    private let queuedCount = Atomic(0)
+    let cascades: Mutex<Cascades>
+    let effects: Effects
+    let subscribers = Subscribers()
+    let notification = Mutex<Notification?>(nil)
+    /// The turns that are computed and have not landed.
+    let inFlight = Mutex(TurnsInFlight())
+    /// The dispatching of scheduled actions, once it has begun.
+    let firing = Mutex<Firing?>(nil)
+    /// The reason for which the store cannot follow a shared history any more, or nil.
+    let lost = Mutex<LostHistory?>(nil)
+    let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
+    /// A member for each landing that has begun and not ended.
+    let landings = DispatchGroup()
+    private let epoch: Epoch
+    let limits: StoreLimits
+    private let mailbox: Mutex<Mailbox>
+    /// unsafe: only what runs on the queue uses it.
+    private nonisolated(unsafe) let core: Core
+    /// unsafe: as ``core``.
+    private nonisolated(unsafe) let turnMark: TurnMark
+    /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
+    /// owns the core.
+    private let installedMiddleware: Mutex<[MiddlewareStep]>
+    private let isMiddlewareNew = Atomic(false)
+    let now: @Sendable () -> Timestamp
+    let monotonicNow: @Sendable () -> Instant
+    /// The mark of the turns; nil for a store that no crash concerns.
+    let mark: ReductionMark?
+    /// Records what a dry run reduces; only code on the queue of dry runs owns it.
+    let dryRunMark: Owned<ReductionMark?>
+    let dryRunQueue = DispatchQueue(label: "storekeeper.dry-run")
+    /// Frees values whose end takes long.
+    let disposal = DispatchQueue(label: "storekeeper.disposal", qos: .utility)
+    private let notedMilliseconds = Atomic(Int64.min)
+    let processorTime: @Sendable () -> Instant
+    let report: @Sendable (StoreEvent) -> Void
+    let observer: StoreObserver?
+    private let ledgerCount: Atomic<Int>
+
+    package init(
+        domain: CompiledDomain, middleware: [MiddlewareStep] = [.validation],
+        limits: StoreLimits = StoreLimits(),
+        origin: Origin? = nil, now: @escaping @Sendable () -> Timestamp,
+        journal: (any Journal)? = nil, watchLimits: WatchLimits = WatchLimits(), journalOldest: Version? = nil,
+        clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
+        processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
+        mark: ReductionMark? = nil, queues: WatchHub.Queues = .dispatch(),
+        onLandingThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = UntypedStore.landingThread(),
+        observer: StoreObserver? = nil,
+        report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
+    ) {
+        let origin = origin ?? Origin(state: domain.initial)
+        let core = Core(
+            domain: domain, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
+            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime,
+            schedule: origin.schedule, mark: mark)
+        self.domain = domain
+        epoch = origin.cursor.epoch
+        self.limits = limits
+        mailbox = Mutex(Mailbox(capacity: limits.mailboxMax))
+        cascades = Mutex(Cascades(limits: limits))
+        effects = Effects(countMax: limits.effectsMax)
+        let woken: @Sendable (Int) -> Void = if let observer { observer.woken } else { { _ in } }
+        hub = WatchHub(
+            core.latest, catalogue: domain.catalogue, limits: limits, watchLimits: watchLimits,
+            journalOldest: journalOldest, queues: queues, now: clock, processorTime: processorTime, woken: woken)
+        ledgerCount = Atomic(core.ledger.count)
+        self.core = core
+        turnMark = TurnMark(of: queue)
+        self.mark = mark
+        dryRunMark = Owned(mark?.another())
+        if let mark { domain.mark(by: mark) }
+        self.journal = journal
+        installedMiddleware = Mutex(middleware)
+        self.onLandingThread = onLandingThread
+        self.report = report
+        self.observer = observer
+        self.now = now
+        monotonicNow = clock
+        self.processorTime = processorTime
+        guard let journal else { return }
+        journal.follow { [weak self] in self?.adoptForeignCommitsLater() }
+        // Another process may have appended after the origin was read: nobody was told of that.
+        if journal.isShared { adoptForeignCommitsLater() }
+    }
+
+    /// A thread for the landing, which ends with the store.
+    package static func landingThread() -> @Sendable (@escaping @Sendable () -> Void) -> Void {
+        let thread = LandingThread()
+        return { thread.run($0) }
+    }
+
+    /// The version of the published state.
+    package var version: Version { latest.version }
+
+    /// The middleware that every action passes, in order; a new value applies from the next turn on.
+    var steps: [MiddlewareStep] {
+        get { installedMiddleware.withLock { $0 } }
+        set {
+            // The old middleware is released outside the lock: its closures may own objects that use this store.
+            _ = installedMiddleware.withLock { exchange(&$0, with: newValue) }
+            isMiddlewareNew.store(true, ordering: .releasing)
+        }
+    }
+
+    /// The published snapshot.
+    var latest: Snapshot { hub.latest }
+
+    var isInOwnTurn: Bool { TurnMark.current?.queue === queue }
+
+    /// Runs a function on the queue as part of a turn, and returns after it.
+    func onQueue(_ body: () -> Void) {
+        queuedCount.add(1, ordering: .relaxed)
+        queue.sync { runAsTurn(body) }
+    }
+
+    /// Runs a function on the queue as part of a turn, after this call.
+    func onQueueLater(_ body: @escaping @Sendable () -> Void) {
+        queuedCount.add(1, ordering: .relaxed)
+        queue.async { self.runAsTurn(body) }
+    }
+
+    /// Runs a function on the queue as part of a turn, after a pause.
+    func onQueue(after pause: Duration, _ body: @escaping @Sendable () -> Void) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause / .nanoseconds(1)))) {
+            [weak self] in self?.onQueueLater(body)
+        }
+    }
+
+    private func runAsTurn(_ body: () -> Void) {
+        turnMark.with(body)
+        queuedCount.subtract(1, ordering: .relaxed)
+    }
+
+    /// How many transactions may wait; the store refuses more.
+    package var mailboxMax: Int { limits.mailboxMax }
+
+    /// How many transactions wait for a turn, or for its landing.
+    package var waitingCount: Int { mailbox.withLock { $0.count } }
+
+    package var turnsInFlightCount: Int { inFlight.withLock { $0.count } }
+
+    package var idempotencyKeysCount: Int { ledgerCount.load(ordering: .relaxed) }
+
+    /// Enqueues a transaction, schedules a turn and returns; the transaction is completed on the store's queue.
+    package func submit(_ pending: PendingTransaction) {
+        enqueue(pending)
+        flush()
+    }
+
+    /// Puts a transaction into the mailbox without scheduling a turn; ``flush()`` schedules one for many transactions.
+    package func enqueue(_ pending: PendingTransaction) {
+        guard let refusal = mailbox.withLock({ $0.enqueue(pending) }) else { return }
+        note(pending.transaction, refusal)
+        pending.taker.take(refusal)
+    }
+
+    /// Schedules a turn for the enqueued transactions, if there are any.
+    package func flush() {
+        if mailbox.withLock({ $0.claimTurn(onLoop: false) }) != nil { schedule() }
+    }
+
+    private func schedule() {
+        onQueueLater {
+            self.turn()
+            self.mailbox.withLock { $0.endScheduledTurn() }
+        }
+    }
+
+    /// Has a turn run for the enqueued transactions, if there are any.
+    ///
+    /// It runs at once where nobody is on the queue, no subscriber would run in it, and ``TurnRule`` lets the caller's loop
+    /// run it, otherwise later on the queue; it may land later in any case. A caller must not be on the queue.
+    package func flushNow() {
+        dispatchPrecondition(condition: .notOnQueue(queue))
+        // With a journal, subscribers run on the landing thread. An effect is a task of its own.
+        let mayEnter =
+            (journal != nil || subscribers.count == 0)
+            && queuedCount.compareExchange(expected: 0, desired: 1, ordering: .relaxed).exchanged
+        switch mailbox.withLock({ $0.claimTurn(onLoop: mayEnter) }) {
+        case .here?: return queue.sync { runAsTurn(turn) }
+        case .queue?: schedule()
+        case nil: break
+        }
+        if mayEnter { queuedCount.subtract(1, ordering: .relaxed) }
+    }
+
+    package func afterWaitingTurns(_ body: @escaping @Sendable () -> Void) { onQueueLater(body) }
+
+    /// Enqueues a transaction, runs a turn and returns the transaction's outcome when the turn has landed.
+    ///
+    /// A caller must not be on the store's queue, so not in a reducer, a middleware or a notification: the process would
+    /// stop.
+    package func submitNow(_ transaction: Transaction) -> Outcome {
+        dispatchPrecondition(condition: .notOnQueue(queue))
+        let outcome = AwaitedOutcome()
+        let pending = PendingTransaction(transaction) { outcome.take($0) }
+        // Where a turn is already scheduled, this one still gives the outcome soonest; the later turn has nothing to do.
+        if let refusal = mailbox.withLock({ $0.enqueue(pending) }) {
+            note(transaction, refusal)
+            return refusal
+        }
+        onQueue { turn() }
+        return outcome.wait()
+    }
+
+    /// Cancels the effects, refuses every later transaction, runs a turn for the waiting ones, and returns when every turn
+    /// has landed.
+    package func drain() {
+        effects.stop()
+        mailbox.withLock { $0.close() }
+        onQueue { turn() }
+        landings.wait()
+        let time = now()
+        onQueue {
+            let historyTime = core.historyClock.read(wall: time, monotonic: monotonicNow)
+            if historyTime.milliseconds >= noteDue { note(historyTime) }
+        }
+    }
+
+    // MARK: For the turn
+
+    /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
+    func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) {
+        var taken = mailbox.withLock { $0.takeTurn() }
+        if taken.isOver {
+            let rest = taken.removeRest()
+            let itemsCount = rest.reduce(0) { $0 + $1.transaction.items.count }
+            mailbox.withLock { $0.putBack(rest, itemsCount: itemsCount) }
+        }
+        return (taken.transactions, taken.isMeasured)
+    }
+
+    func endTurn(of transactions: [PendingTransaction], taking duration: Duration?) {
+        mailbox.withLock { $0.note(duration, of: transactions) }
+        flush()
+    }
+
+    func release(_ turns: [ComputedTurn]) { release(turns.reduce(0) { $0 + $1.pending.count }) }
+
+    func release(_ transactionsCount: Int) { mailbox.withLock { $0.release(transactionsCount) } }
+
+    func compute(_ pending: [PendingTransaction]) -> ComputedTurn {
+        let time = now()
+        let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
+        if isMiddlewareNew { core.install(steps) }
+        let turn = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime, inside: turnMark)
+        ledgerCount.store(core.ledger.count, ordering: .relaxed)
+        if journal != nil, turn.historyTime.milliseconds >= noteDue { note(turn.historyTime) }
+        return ComputedTurn(pending: pending, result: turn)
+    }
+
+    /// When the journal is to be told the time of the history, in milliseconds: at most once a second.
+    private var noteDue: Int64 { notedMilliseconds.load(ordering: .relaxed) &+ 1000 }
+
+    /// Tells the journal the time of the history.
+    private func note(_ time: Timestamp) {
+        notedMilliseconds.store(time.milliseconds, ordering: .relaxed)
+        journal?.note(historyTime: time)
+    }
+
+    /// The outcome that a transaction has by its idempotency key alone, or nil.
+    func outcome(byKeyOf transaction: Transaction, of client: String?) -> Outcome? {
+        let time = now()
+        var outcome: Outcome?
+        onQueue {
+            let historyTime = core.historyClock.read(wall: time, monotonic: monotonicNow)
+            outcome = core.outcome(byKeyOf: transaction, of: client, at: historyTime)
+        }
+        return outcome
+    }
+
+    func goBack(to snapshot: Snapshot, without commits: [Commit]) {
+        core.goBack(to: snapshot, without: commits)
+    }
+
+    func adopt(_ commit: Commit, state: StateBox) -> Snapshot {
+        core.adopt(commit, state: state)
+    }
+}
+
+extension UntypedStore {
+    /// The reason for which the domain can take no action now, or nil.
+    package var domainFailure: DomainFailure? { lostHistory?.failure ?? domain.failure() }
+
+    /// The reason for which the store cannot follow a history that servers share any more, or nil.
+    package var lostHistory: LostHistory? { lost.withLock(\.self) }
+
+    /// Reads again what the domain is made of.
+    ///
+    /// - Throws: why the domain goes on with what it has.
+    package func reloadDomain() throws -> DomainReload {
+        let reload = try domain.reload?(latest.state) ?? .unchanged
+        if case .taken = reload {
+            domain.loads.add()
+            forgetViews()
+        }
+        return reload
+    }
+
+    /// Forgets the values of views, which other functions have made, and ends the waits and streams for them.
+    ///
+    /// A store does so itself where it has loaded its domain again; one that shares the domain, such as a fork, has to be told.
+    package func forgetViews() { hub.forgetViews() }
+
+    /// Makes a snapshot of a past state; O(n) in the size of the state.
+    ///
+    /// - Parameter saved: a state as ``Snapshot/whole()`` writes it.
+    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
+    package func snapshot(restoring saved: SavedState, at cursor: Cursor) throws -> Snapshot {
+        Snapshot(
+            try domain.state(from: saved.state), of: domain, at: cursor, viewVersions: [], schedule: saved.schedule)
+    }
+}
