@@ -5,6 +5,8 @@ import { outside, parse, render, textOf } from "./markdown.js"
 import { picker } from "./picker.js"
 
 const first = "StateServer.md", results = 30
+// It has a word of each guide, and says it for who comes from an earlier version.
+const changes = "Guides/Releases.md"
 
 export async function open(main, parameters, context) {
     const pages = new Map()
@@ -91,7 +93,7 @@ export async function open(main, parameters, context) {
             if (!words.every(word => titled.includes(word) || headed.includes(word) || lower.includes(word))) continue
             const weight = words.reduce((sum, word) => sum + 8 * headed.includes(word) + 2 * titled.includes(word)
                 + Math.min(lower.split(word).length - 1, 5) / 5,
-            page.startsWith("Guides/") ? 2 : page.startsWith("Inside/") ? -4 * words.length : 0)
+            page === changes ? 0 : page.startsWith("Guides/") ? 2 : page.startsWith("Inside/") ? -4 * words.length : 0)
             const place = Math.max(0, lower.indexOf(words.find(word => lower.includes(word))))
             const near = text.slice(Math.max(0, place - 30), place + 60).replaceAll(/\s+/g, " ")
                 .replace(place > 30 ? /^\S* / : "", "… ").replace(place + 60 < text.length ? / \S*$/ : "", " …")

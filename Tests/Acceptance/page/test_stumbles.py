@@ -27,17 +27,17 @@ def test_an_action_is_chosen_and_refused_by_the_keyboard_alone(server, open_tab)
     page.keyboard.press("ArrowDown")
     expect("tasks/add" in page.evaluate("document.activeElement.textContent"), "the first action has the focus")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.activeElement.closest('form.action') !== null")
+    page.wait_for_function("() => document.activeElement.closest('form.action') !== null")
     page.keyboard.type("7")
     page.keyboard.press("Control+Enter")
     tab.expect_text("Refused: nothing was changed.")
-    page.wait_for_function("document.activeElement.closest('form.action') !== null")
+    page.wait_for_function("() => document.activeElement.closest('form.action') !== null")
     page.keyboard.type("8")
     expect("Refused" not in tab.text("main"), "the answer is of what was there before")
     # The way between views keeps the focus where it is.
     page.locator("nav a", has_text="State").focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("document.activeElement.textContent === 'State'")
+    page.wait_for_function("() => document.activeElement.textContent === 'State'")
 
 
 def test_a_browser_without_storage_has_keys_and_their_switch(server, open_tab):

@@ -123,7 +123,7 @@ def test_a_save_and_an_undo_are_of_the_fork_in_which_they_were_begun_also_when_i
     def leave_and_go_on():
         wait_until(lambda: held or tab.page.wait_for_timeout(20), "the request is held")
         tab.link("leave").click()
-        tab.page.wait_for_function("document.querySelector('.fork') === null")
+        tab.page.wait_for_function("() => document.querySelector('.fork') === null")
         for route in held:
             route.continue_()
         held.clear()
