@@ -67,8 +67,7 @@ def pytest_configure_node(node):
 def pytest_collection_modifyitems(session, config, items):
     folder = pathlib.Path(__file__).parent
     unknown = missing.mark(items, folder, missing.read(folder / "missing.txt"), config.getoption("--long"))
-    if config.getoption("--journal") == "etcd":
-        unknown += missing.skip(items, folder, missing.read(folder / "not_in_etcd.txt"))
+    unknown += missing.skip(items, folder, missing.read(folder / "not_in_etcd.txt"), config.getoption("--journal") == "etcd")
     if config.getoption("--long"):
         config.hook.pytest_deselected(items=[item for item in items if not has_long_form(item)])
         items[:] = filter(has_long_form, items)
