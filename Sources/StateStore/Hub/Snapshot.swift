@@ -1,30 +1,10 @@
 package import StateJSON
 internal import Synchronization
 
-extension Snapshot {
-    /// The encoded value of a selection, or nil.
-    ///
-    /// The cost is O(n) in the size of the value.
-    ///
-    /// - Throws: `EncodingError` when a view's value cannot be encoded.
-    package func encoded(_ selection: Selection) throws -> Encoded? {
-        try selected(selection, countMax: .max).bytes.map(Encoded.init)
-    }
-
-    /// The whole state as UTF-8 JSON, which ``CompiledDomain/state(from:)`` reads.
-    ///
-    /// The cost is O(n) in the size of the state.
-    ///
-    /// - Throws: never for a committed state.
-    package func whole() throws -> [UInt8] {
-        try selected(.pointer(.root), countMax: .max).bytes ?? []
-    }
-}
-
 /// A state whose type only its domain knows.
 ///
-/// What passes a state on is not generic: Swift looks up the metadata of a generic type at each mention, and moves its values
-/// through witnesses. A state in a box does not change.
+/// The code that passes a state on is not generic: Swift looks up the metadata of a generic type at each mention, and moves its
+/// values through witnesses. A state in a box does not change.
 package struct StateBox: Sendable {
     /// The ``Box`` of the state.
     private let object: any AnyObject & Sendable
@@ -65,7 +45,7 @@ final class Box<State: Sendable>: Sendable {
         }
     }
 
-    /// It is a method because the type of the new box then need not be looked up.
+    /// The state that an action makes of this one, in another box; a method of a box need not look up the type of the new one.
     private func reduced(
         by apply: Reduce, _ action: any Action, _ context: ReducerContext
     ) throws(Rejection) -> StateBox {
@@ -175,6 +155,26 @@ package final class Snapshot: Sendable {
     /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
     package func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         try domain.select(selection, in: self, countMax: countMax)
+    }
+}
+
+extension Snapshot {
+    /// The encoded value of a selection, or nil.
+    ///
+    /// The cost is O(n) in the size of the value.
+    ///
+    /// - Throws: `EncodingError` when a view's value cannot be encoded.
+    package func encoded(_ selection: Selection) throws -> Encoded? {
+        try selected(selection, countMax: .max).bytes.map(Encoded.init)
+    }
+
+    /// The whole state as UTF-8 JSON, which ``CompiledDomain/state(from:)`` reads.
+    ///
+    /// The cost is O(n) in the size of the state.
+    ///
+    /// - Throws: never for a committed state.
+    package func whole() throws -> [UInt8] {
+        try selected(.pointer(.root), countMax: .max).bytes ?? []
     }
 }
 
