@@ -313,7 +313,7 @@ struct WireTests {
         arguments: [
             ["chunked\r\n\r\n", "40000\r\n", "262143"], ["chunked\r\n\r\n40000\r\n", "262144", "\r"],
             ["chunked\r\n\r\n", "40000\r"], ["300000\r\n\r\n", "299999"], ["300000\r\n\r\n", "70000", "200000"],
-            ["300000\r\n", "\r\n", "10"],
+            ["300000\r\n", "\r\n", "10"], ["300000\r\n", "A: b\r\n"],
         ])
     func endWithinRequest(parts: [String]) async throws {
         var configuration = ServerConfiguration.small(bodyBytesMax: 1 << 20)
@@ -323,8 +323,10 @@ struct WireTests {
         let port = try server.start()[0].port
         // A number stands for so many bytes.
         let pieces = parts.map { part in Int(part).map(long) ?? part }
-        for _ in 0..<4 {
+        for round in 0..<4 {
             let client = try RawClient(port: port)
+            // The loop has looked at the silent connection, and has found nothing, before the request begins.
+            if round % 2 == 1 { try await Task.sleep(for: .milliseconds(200)) }
             client.send("POST / HTTP/1.1\r\nHost: a\r\n")
             client.send((parts[0].hasPrefix("chunked") ? "Transfer-Encoding: " : "Content-Length: ") + pieces[0])
             for piece in pieces.dropFirst().dropLast() { client.send(piece) }

@@ -21,7 +21,8 @@ final class IdleConnections {
 
     init(_ context: LoopContext) { self.context = context }
 
-    /// Notes that a connection has started, that a request on it is complete, or that a part of a body has been received.
+    /// Notes that a connection has started, that a request on it has begun or is complete, or that a part of a body has
+    /// been received.
     func note(_ connection: ClientConnection) {
         guard connection.idleCheck == .none else {
             connection.idleCheck = .postponed

@@ -9,6 +9,8 @@ extension RequestReceiver {
         postponed.works(for: connection.client)
         connection.target.removeAll(keepingCapacity: true)
         if connection.receivingSince == nil { connection.receivingSince = context.time() }
+        // Of a head that never becomes complete, and of the framing of a body, the loop learns nothing more.
+        if connection.idleCheck == .none { idle.note(connection) }
         guard let target else { return }
         connection.target.append(contentsOf: UnsafeRawBufferPointer(start: target, count: strlen(target)))
         connection.targetEnd = target + connection.target.count
