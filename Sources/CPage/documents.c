@@ -140,6 +140,9 @@ static const storekeeper_document documents[] = {
     PAGE("Inside/Decisions/PoisonActions.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/PoisonActions.md"
     END
+    PAGE("Inside/Decisions/PublishedTree.md")
+#embed "../StateServer/StateServer.docc/Inside/Decisions/PublishedTree.md"
+    END
     PAGE("Inside/Decisions/Recordings.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/Recordings.md"
     END

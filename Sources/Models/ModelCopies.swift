@@ -98,7 +98,7 @@ final class ModelCopies: Sendable {
             var patch = JSONPatch()
             // What is twice as large has at least as much to change as to load.
             let isLoad = tree.bytesCount > 4096 && other.tree.bytesCount < tree.bytesCount / 2
-            if !isLoad { JSONTree.compare(other.tree, tree, into: &patch) }
+            if !isLoad { JSONTree.compareDocuments(other.tree, tree, into: &patch) }
             let text = patch.text
             let isFar = !isLoad && text.count > Self.farBytes
             if !isFar || !hasRoomForAnother {

@@ -57,17 +57,25 @@ extension Store {
     ///   - automaticallySkipsRepeats: whether subscriptions to `Equatable` values skip repeats.
     ///   - now: the clock that gives the commits their times.
     ///   - report: the function that the store calls for a refused follow-up and a failed effect, on any thread.
-    /// - Throws: ``DeclarationFault`` for a part of the state that the domain does not declare or declares twice, and
-    ///   for two Swift types under one action type.
+    /// - Throws: ``DeclarationFault`` for a part of the state that the domain does not declare or declares twice, for two Swift
+    ///   types under one action type, and for a state that JSON does not have.
     public convenience init<D: Domain>(
         _ domain: D, state: State? = nil, middleware: [Middleware<State>] = [.validation],
         limits: StoreLimits = StoreLimits(), automaticallySkipsRepeats: Bool = true,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now,
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) throws(DeclarationFault) where D.State == State {
+        let domain = try CompiledDomain(domain)
+        var origin: UntypedStore.Origin?
+        do {
+            if let state {
+                origin = .init(state: .of(state))
+                _ = try domain.bytes(of: .of(state))
+            }
+        } catch { throw DeclarationFault(description: "the initial state cannot be encoded: \(error)") }
         let untyped = UntypedStore(
-            domain: try CompiledDomain(domain), middleware: middleware.map(\.step), limits: limits,
-            origin: state.map { .init(state: .of($0)) }, now: now, report: report)
+            domain: domain, middleware: middleware.map(\.step), limits: limits, origin: origin, now: now,
+            report: report)
         self.init(untyped, automaticallySkipsRepeats: automaticallySkipsRepeats)
         untyped.beginFiring()
     }

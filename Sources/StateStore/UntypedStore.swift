@@ -313,8 +313,8 @@ package final class UntypedStore: Sendable {
         core.goBack(to: snapshot, without: commits)
     }
 
-    func adopt(_ commit: Commit, state: StateBox) -> Snapshot {
-        core.adopt(commit, state: state)
+    func adopt(_ commit: Commit, _ state: StateBox, _ tree: JSONTree) -> Snapshot {
+        core.adopt(commit, state, tree)
     }
 }
 
@@ -347,7 +347,8 @@ extension UntypedStore {
     /// - Parameter saved: a state as ``Snapshot/whole()`` writes it.
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     package func snapshot(restoring saved: SavedState, at cursor: Cursor) throws -> Snapshot {
-        Snapshot(
-            try domain.state(from: saved.state), of: domain, at: cursor, viewVersions: [], schedule: saved.schedule)
+        let state = try domain.state(from: saved.state)
+        return Snapshot(
+            state, try domain.tree(of: state), of: domain, at: cursor, viewVersions: [], schedule: saved.schedule)
     }
 }

@@ -118,7 +118,7 @@ struct ModelScheduleTests {
             "wrong", #"{"action":{"type":"jobs/giveUp","payload":{"id":"z"}},"when":{"after":0}}"#, to: store)
         while !store.isAtRest { store.queue.sync {} }
 
-        #expect(store.latest.state.tree?.value[pointer: "/jobs/done"] == ["z"])
+        #expect(store.latest.tree.value[pointer: "/jobs/done"] == ["z"])
         #expect(store.latest.schedule.count == 1)
     }
 

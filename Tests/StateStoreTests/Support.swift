@@ -1,5 +1,6 @@
 import Dispatch
 import Synchronization
+import Testing
 
 @testable import StateJSON
 @testable import StateStore
@@ -98,21 +99,28 @@ extension Core {
     /// Runs a turn.
     @discardableResult
     func run(_ transactions: [Transaction], at milliseconds: Int64 = 0) -> Turn {
-        turn(transactions, at: Timestamp(milliseconds: milliseconds))
+        defer { expectOwnTree() }
+        return turn(transactions, at: Timestamp(milliseconds: milliseconds))
     }
 
     @discardableResult
     func run(_ pending: [PendingTransaction], at milliseconds: Int64) -> Turn {
-        turn(
+        defer { expectOwnTree() }
+        return turn(
             pending, at: Timestamp(milliseconds: milliseconds),
             monotonic: { Instant(nanoseconds: milliseconds * 1_000_000) })
+    }
+
+    /// Expects the tree of the state to be the one that its codec makes of the state alone.
+    func expectOwnTree() {
+        #expect(latest.tree.text == (try? domain.tree(of: state).encoded()))
     }
 
     @discardableResult
     func run(_ actions: any Action...) -> Turn { run(actions.map { .of($0) }) }
 
     func json(_ pointer: JSONPointer = .root) throws -> String? {
-        text(try domain.layout.select(state, pointer.tokens[...]))
+        text(try latest.tree.selected(pointer.tokens[...]).bytes)
     }
 }
 

@@ -21,8 +21,9 @@ extension JSON {
 
 /// One call to encode: the bytes so far and the open containers.
 ///
-/// All containers write into one buffer. The session closes a nested container when its parent is written to again.
-final class JSONEncodingSession {
+/// All containers write into one buffer. The session closes a nested container when its parent is written to again. One thread at
+/// a time uses a session, which keeps its memory for the next call.
+package final class JSONEncodingSession {
     // exclusivity unchecked: one call to encode uses the variables, and a check takes as long as ten accesses.
 
     @exclusivity(unchecked) var writer: JSONWriter
@@ -40,21 +41,46 @@ final class JSONEncodingSession {
         var memberStarts: [Int]?
     }
 
-    init() { (writer, valueStart) = (JSONWriter(), 0) }
+    /// Whether the container of the outermost object serves the next value with the same keys, too.
+    fileprivate let isKeeping: Bool
+    /// That container, a ``KeptContainer`` of the type of its keys: to make one takes two look-ups of metadata.
+    @exclusivity(unchecked) private var kept: (keys: ObjectIdentifier, container: AnyObject)?
 
-    /// Encodes a value in place of what the session has encoded before.
-    func encodeAlone(_ value: some Encodable) throws {
-        writer.bytes.removeAll(keepingCapacity: true)
+    /// - Parameter isKeeping: whether the session is for many values; it then lives until ``end()``.
+    package init(isKeeping: Bool = false) { (writer, valueStart, self.isKeeping) = (JSONWriter(), 0, isKeeping) }
+
+    /// Ends a session for many values.
+    package func end() { kept = nil }
+
+    /// The encoding of a value, or nil where it has the same bytes as an earlier one.
+    ///
+    /// - Throws: what ``JSON/encode(_:)`` throws.
+    package func text(of value: some Encodable, unlike earlier: [UInt8]?) throws -> [UInt8]? {
+        if writer.bytes.isEmpty {
+            writer.bytes.reserveCapacity((earlier?.count ?? 48) + 16)
+        } else {
+            writer.bytes.removeAll(keepingCapacity: true)
+        }
+        // The outermost container has the same number for each value.
+        nextID = 0
         // It is not empty behind a failure.
         if !open.isEmpty { open.removeAll(keepingCapacity: true) }
         (valueStart, misuse) = (0, nil)
         try encode(value)
         try finish()
+        if let earlier,
+            writer.bytes.withUnsafeBufferPointer({ bytes in earlier.withUnsafeBufferPointer(bytes.hasBytes) })
+        {
+            return nil
+        }
+        let text = Swift.exchange(&writer.bytes, with: [])
+        // A buffer that has grown has up to as much room again.
+        return text.capacity > text.count + text.count / 8 + 64 ? text.withUnsafeBufferPointer { Array($0) } : text
     }
 
     /// Takes the writer's buffer without copying; ``giveBack(_:)`` returns it.
     init(taking other: inout JSONWriter) {
-        (writer, valueStart) = (JSONWriter(capacity: 0), other.bytes.count)
+        (writer, valueStart, isKeeping) = (JSONWriter(capacity: 0), other.bytes.count, false)
         swap(&writer, &other)
     }
 
@@ -181,6 +207,26 @@ extension Dictionary: CollectionEncodable where Key: Encodable, Value: Encodable
     }
 }
 
+/// A container of keys of one type, as an object.
+private final class KeptContainer<Key: CodingKey> {
+    let container: KeyedEncodingContainer<Key>
+
+    init(_ container: KeyedEncodingContainer<Key>) { self.container = container }
+}
+
+extension JSONEncodingSession {
+    /// The container of the outermost object.
+    @inline(__always)
+    fileprivate func outermost<Key: CodingKey>() -> KeyedEncodingContainer<Key> {
+        if let kept, kept.keys == ObjectIdentifier(Key.self) {
+            return unsafeDowncast(kept.container, to: KeptContainer<Key>.self).container
+        }
+        let container = KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: self, id: 1, depth: 0))
+        kept = (ObjectIdentifier(Key.self), KeptContainer(container))
+        return container
+    }
+}
+
 /// The encoder of the next value in a session, which is also its single-value container.
 struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     let session: JSONEncodingSession
@@ -192,6 +238,8 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         let isDictionary = ObjectIdentifier(type) == DictionaryKeyProbe.keyType
         let id = session.container(atDepth: depth, isObject: true, isSorted: isDictionary)
+        // The outermost container has the number 1. An optional container would be another look-up.
+        if session.isKeeping, id == 1 { return session.outermost() }
         return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
     }
 

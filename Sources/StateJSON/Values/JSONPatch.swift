@@ -2,6 +2,8 @@
 package struct JSONPatch: Sendable {
     /// The encoded operations with commas between them, as an array without the bracket at its end.
     private var operations = [UInt8(ascii: "[")]
+    /// How long the last text was that was taken.
+    private var takenCount = 0
     /// The changed places, and behind them those of the patch before, which the next patch often changes again: to make a
     /// pointer takes as long as a tenth of a POST.
     private var places: [(spelling: [UInt8], pointer: JSONPointer)] = []
@@ -17,28 +19,19 @@ package struct JSONPatch: Sendable {
     /// How many children of the object or the array that ``compareChildren(_:_:_:)`` compares may still differ.
     private var differencesLeft = 0
 
-    /// The known encodings of parts of the old value, each with the current pointer of its comparison, which replaces it by
-    /// that of the new value; a state has few parts that are encoded as one value.
-    private var texts: [(place: [UInt8], text: [UInt8])] = []
-    /// The encoder of the new values, with its memory; nil before the first.
-    ///
-    /// unsafe: a copy of the patch makes its own before it encodes.
-    nonisolated(unsafe) private var encoder: JSONEncodingSession?
-
     /// Makes a patch that changes nothing.
     package init() {}
 
-    /// Makes this patch one that changes nothing, of a value of which nothing is known, and keeps its memory.
+    /// Makes this patch one that changes nothing, and keeps its memory.
     package mutating func begin() {
-        texts = []
         // A comparison that has thrown may have left a part of a pointer.
-        place.removeAll(keepingCapacity: true)
-        beginNext()
-    }
-
-    /// Makes this patch one that changes nothing, of the new value of the patch before, whose encodings it knows.
-    package mutating func beginNext() {
-        operations.removeLast(operations.count - 1)
+        if !place.isEmpty { place.removeAll(keepingCapacity: true) }
+        if operations.isEmpty {
+            operations.reserveCapacity(takenCount + 16)
+            operations.append(UInt8(ascii: "["))
+        } else {
+            operations.removeLast(operations.count - 1)
+        }
         if places.count > changesCount {
             places.removeLast(places.count - changesCount)
             if pointers.count > changesCount { pointers.removeLast(pointers.count - changesCount) }
@@ -58,6 +51,18 @@ package struct JSONPatch: Sendable {
 
     /// Whether there is no operation.
     package var isEmpty: Bool { operations.count == 1 }
+
+    /// Takes the operations as a JSON array, UTF-8; ``begin()`` comes next.
+    package mutating func takeText() -> [UInt8] {
+        operations.append(UInt8(ascii: "]"))
+        takenCount = operations.count
+        // A buffer that has grown has up to as much room again.
+        guard operations.capacity < 2 * takenCount, takenCount < 1024 else {
+            defer { operations.removeLast() }
+            return operations.withUnsafeBufferPointer { Array($0) }
+        }
+        return Swift.exchange(&operations, with: [])
+    }
 
     /// The operations as a JSON array, UTF-8.
     package var text: [UInt8] {
@@ -259,31 +264,6 @@ extension JSONPatch {
         old.withUnsafeBufferPointer { old in
             new.withUnsafeBufferPointer { compare(.init(old), whole, .init($0), newWhole) }
         }
-    }
-
-    /// Adds the operations that turn an old value at the current pointer into a new one.
-    ///
-    /// The old value is encoded only where its encoding is not known.
-    ///
-    /// - Returns: the bytes of the new value's encoding.
-    /// - Throws: what ``JSON/encode(_:)`` throws.
-    @discardableResult
-    package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws -> Int {
-        if !isKnownUniquelyReferenced(&self.encoder) { self.encoder = nil }
-        let encoder = self.encoder ?? JSONEncodingSession()
-        self.encoder = encoder
-        var index = texts.count - 1
-        while index >= 0, texts[index].place != place { index -= 1 }
-        if index < 0 {
-            texts.append((place, try JSON.encode(old)))
-            index = texts.count - 1
-        }
-        try encoder.encodeAlone(new)
-        compare(texts[index].text, encoder.writer.bytes)
-        // The memory of the old encoding is that of the next new one, unless it is long.
-        swap(&texts[index].text, &encoder.writer.bytes)
-        if encoder.writer.bytes.count > 64 << 10 { encoder.writer.bytes = [] }
-        return texts[index].text.count
     }
 
     private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span)

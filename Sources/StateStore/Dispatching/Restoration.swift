@@ -56,13 +56,15 @@ extension UntypedStore {
         let present = latest
         let state = try domain.resumed(from: past.whole())
         // The states share their equal parts, so that the turn compares only the rest.
-        let shared: StateBox
-        if let old = present.state.tree, let new = state.tree {
-            shared = .of(JSONState(new.sharing(old)))
+        let shared: (StateBox, JSONTree)
+        if let old = present.state.document, let new = state.document {
+            let tree = new.sharing(old)
+            shared = (.of(JSONState(tree)), tree)
         } else {
-            let patch = try domain.patch(from: present.state, to: state)
-            shared = try domain.state(present.state, patchedBy: patch.text)
+            var patch = JSONPatch()
+            try JSONTree.compare(present.tree, try domain.tree(of: state), into: &patch)
+            shared = try domain.state(of: present, patchedBy: patch.text)
         }
-        return Snapshot(shared, of: domain, at: present.cursor, viewVersions: [], schedule: past.schedule)
+        return Snapshot(shared.0, shared.1, of: domain, at: present.cursor, viewVersions: [], schedule: past.schedule)
     }
 }

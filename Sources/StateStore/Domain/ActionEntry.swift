@@ -48,7 +48,7 @@ package final class ActionEntry: Sendable {
     }
 
     init(
-        _ type: String, _ draft: ActionEntryDraft, of layout: any LayoutNode<StateBox>, number: Int, reads: [Reads]
+        _ type: String, _ draft: ActionEntryDraft, of codec: any PartCodec<StateBox>, number: Int, reads: [Reads]
     ) {
         self.type = type
         types = [type]
@@ -66,7 +66,7 @@ package final class ActionEntry: Sendable {
         let scopes = OwnTypes.scheduling.contains(type) ? [] : ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
         self.reads = reads.compactMap { $0.of(scopes) }
-        handlers = ActionHandlers(draft, scopes.map { layout.comparison(at: $0[...]) })
+        handlers = ActionHandlers(draft, scopes, codec)
     }
 
     /// It asks for the type itself, because to look for a protocol's conformance takes long.
@@ -99,17 +99,20 @@ struct ActionEntryDraft {
 
 final class ActionHandlers: Sendable {
     let reduce: @Sendable (inout StateBox, any Action, ReducerContext) throws(Rejection) -> Void
-    /// Compares what the reducers can change.
-    let compare: Comparison<StateBox>
+    /// The step to the tree of the state, where the reducers may have changed something.
+    let step: TreeStep<StateBox>
     let creators: [@Sendable (StateBox, any Action) throws(Rejection) -> (any Action)?]
     let effects: [Declaration<StateBox>.EffectHandler]
 
-    init(_ draft: ActionEntryDraft, _ comparisons: [Comparison<StateBox>]) {
+    init(_ draft: ActionEntryDraft, _ scopes: [[String]], _ codec: any PartCodec<StateBox>) {
         // As with the reducers.
-        if comparisons.count == 1 {
-            compare = comparisons[0]
+        if scopes.count == 1 {
+            step = codec.step(at: scopes[0][...])
         } else {
-            compare = { old, new, patch in for compare in comparisons { try compare(old, new, &patch) } }
+            let steps = scopes.map { codec.step(at: $0[...]) }
+            step = { state, tree, encoder, patch in
+                try steps.reduce(tree) { tree, step in try step(state, tree, encoder, &patch) }
+            }
         }
         let handlers = draft.handlers
         // Nearly every action has one reducer; a function that comes from a list is wrapped once more.

@@ -5,8 +5,8 @@ extension CompiledDomain {
     ///
     /// The cost is O(n) in the size of the state.
     ///
-    /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
-    package func bytes(of state: StateBox) throws -> [UInt8] { try layout.bytes(state) }
+    /// - Throws: ``JSONFault`` or `EncodingError` for a number that JSON does not have, such as infinity.
+    package func bytes(of state: StateBox) throws -> [UInt8] { try tree(of: state).encoded() }
 
     /// The commit that adds the newly declared parts of the domain to a recorded state; nil when there are none.
     ///
@@ -16,7 +16,7 @@ extension CompiledDomain {
     package func upgrade(
         from recorded: [UInt8], to state: StateBox, version: Version, epoch: Epoch, at time: Timestamp
     ) throws -> Commit? {
-        let bytes = try layout.bytes(state)
+        let bytes = try bytes(of: state)
         // Nearly every start finds the very bytes that it would write.
         guard recorded != bytes,
             try JSONValue(parsing: recorded, depthMax: 1000) != JSONValue(parsing: bytes, depthMax: 1000)

@@ -9,9 +9,9 @@ public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
     package init(description: String) { self.description = description }
 }
 
-/// The form of a domain that the store works with: its layout, its action entries and handlers, and its views.
+/// The form of a domain that the store works with: its codec, its action entries and handlers, and its views.
 package final class CompiledDomain: Sendable {
-    let layout: any LayoutNode<StateBox>
+    let codec: any PartCodec<StateBox>
     private let entries: [String: ActionEntry]
     private let entriesByType: [ObjectIdentifier: ActionEntry]
     private let views: [String: CompiledView]
@@ -43,7 +43,7 @@ package final class CompiledDomain: Sendable {
     }
 
     private init(_ declaration: Declaration<StateBox>) throws(DeclarationFault) {
-        var (layout, faults) = declaration.layout()
+        var (codec, faults) = declaration.codec()
         var drafts: [String: ActionEntryDraft] = [:]
         func entry(_ type: String, _ actionType: ActionType) -> ActionEntryDraft {
             let entry = drafts[type] ?? ActionEntryDraft(actionType: actionType)
@@ -90,7 +90,7 @@ package final class CompiledDomain: Sendable {
             faults.append("\"\(type)\" is a command, so nothing of it is committed: no reducer or effect can handle it")
         }
         for view in declaration.views {
-            for pointer in view.reads where !layout.declares(pointer.tokens[...]) {
+            for pointer in view.reads where !codec.declares(pointer.tokens[...]) {
                 faults.append("the view \"\(view.name)\" reads \(pointer), which the domain does not declare")
             }
             if case .declared(let schema, _)? = view.parameters,
@@ -108,9 +108,12 @@ package final class CompiledDomain: Sendable {
             let context = ReducerContext(subject: nil)
             for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit(), context) }
         } catch { faults.append("\(StoreInit.type) is rejected: \(error.detail)") }
-        if let fault = Self.encodingFault(layout, initial) { faults.append(fault) }
+        do {
+            // Entities are encoded when somebody reads them.
+            _ = try codec.tree(of: initial).encoded()
+        } catch { faults.append("the initial state cannot be encoded: \(error)") }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
-        self.layout = layout
+        self.codec = codec
         (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)
         (declines, takesAnyState) = (declaration.declines, declaration.takesAnyState)
         let loads = LoadCount()
@@ -120,7 +123,7 @@ package final class CompiledDomain: Sendable {
         initialViewVersions = Array(repeating: 0, count: memos.count)
         let ordered = drafts.sorted { $0.key < $1.key }
         let reads = memos.map { ActionEntry.Reads(view: $0.number, pointers: $0.view.reads) }
-        let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, of: layout, number: $0, reads: reads) }
+        let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, of: codec, number: $0, reads: reads) }
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.type, $0) })
         entriesByType = Dictionary(uniqueKeysWithValues: entries.map { ($0.actionType.identity, $0) })
         self.initial = initial
@@ -141,13 +144,6 @@ package final class CompiledDomain: Sendable {
             viewTypes: views.compactMapValues(\.valueType), viewParameters: views.compactMapValues(\.parameters),
             viewsOfSubjects: Set(views.values.filter(\.takesSubject).map(\.name)), collections: declaration.collections,
             parts: declaration.allParts)
-    }
-
-    private static func encodingFault(_ layout: any LayoutNode<StateBox>, _ initial: StateBox) -> String? {
-        do {
-            _ = try layout.bytes(initial)
-            return nil
-        } catch { return "the initial state cannot be encoded: \(error)" }
     }
 
     func entry(of action: any Action) -> ActionEntry? { entriesByType[action.typeIdentity] }
@@ -196,38 +192,28 @@ package final class CompiledDomain: Sendable {
 
     func effects(of entry: ActionEntry) -> [Declaration<StateBox>.EffectHandler] { entry.handlers.effects }
 
-    /// The patch from a state to the one that some actions have made of it.
+    /// The tree of the state that some actions have made of one with an earlier tree.
     ///
-    /// The cost is that of comparing the slices that the reducers of these actions can change.
+    /// The cost is that of the slices that the reducers of these actions can change.
     ///
-    /// - Parameters:
-    ///   - patch: becomes the patch; its memory is used again, and before the call it is one whose new value is the old
-    ///     state here. Where the call throws, the patch has to begin anew.
-    func compare(_ old: StateBox, with new: StateBox, by entries: [ActionEntry], into patch: inout JSONPatch) throws {
-        patch.beginNext()
-        if entries.count == 1 {
-            try entries[0].handlers.compare(old, new, &patch)
-        } else {
-            for scope in ActionEntry.outermost(entries.flatMap(\.scopes)) {
-                try layout.comparison(at: scope[...])(old, new, &patch)
-            }
+    /// - Parameter patch: becomes the patch that leads there, in the order of the actions; its memory is used again.
+    func tree(
+        of state: StateBox, after earlier: JSONTree, by entries: [ActionEntry], _ encoder: JSONEncodingSession,
+        into patch: inout JSONPatch
+    ) throws -> JSONTree {
+        patch.begin()
+        if entries.count == 1 { return try entries[0].handlers.step(state, earlier, encoder, &patch) }
+        return try ActionEntry.outermost(entries.flatMap(\.scopes)).reduce(earlier) { earlier, scope in
+            try codec.step(at: scope[...])(state, earlier, encoder, &patch)
         }
-    }
-
-    /// The patch from a state to any other one; the cost is that of comparing all that they do not share.
-    func patch(from old: StateBox, to new: StateBox) throws -> JSONPatch {
-        var patch = JSONPatch()
-        try layout.compare(old, new, into: &patch)
-        return patch
     }
 
     /// Has a mark record which view is being computed, in this domain's stores and their forks.
     func mark(by mark: ReductionMark) { viewMark.withLock { $0 = mark } }
 
     func select(_ selection: Selection, in snapshot: Snapshot, countMax: Int) throws -> SelectedValue {
-        let state = snapshot.state
         switch selection {
-        case .pointer(let pointer): return try layout.select(state, pointer.tokens[...], countMax: countMax)
+        case .pointer(let pointer): return try snapshot.tree.selected(pointer.tokens[...], countMax: countMax)
         case .view(let name, let arguments):
             guard let view = views[name] else { return .nothing }
             guard countMax == .max || view.isQuick(arguments, in: snapshot) else { return .overBudget }
@@ -240,8 +226,8 @@ package final class CompiledDomain: Sendable {
             guard countMax == .max else { return .overBudget }
             let answer: [UInt8]?
             if case .pointer(let pointer) = base {
-                answer = try query.query.answered(
-                    to: { try snapshot.visitTexts(at: pointer, $0) }, layout.memberOrder(pointer.tokens[...]))
+                guard let tree = snapshot.tree(at: pointer) else { return .nothing }
+                answer = try query.query.answered(to: tree.visitTexts, tree.memberOrder)
             } else {
                 guard let value = try select(base, in: snapshot, countMax: .max).bytes else { return .nothing }
                 answer = try query.query.answered(to: { try $0(value) }, nil)
@@ -269,25 +255,25 @@ package final class CompiledDomain: Sendable {
         }
     }
 
-    /// The state that the patch of a recorded commit makes of a state; the cost is that of what the patch touches.
-    func state(_ state: StateBox, patchedBy patch: [UInt8]) throws -> StateBox {
-        var state = state
-        try layout.apply(try PatchOperation.operations(of: patch), to: &state)
-        return state
+    /// The state that the patch of a recorded commit makes of a state, and its tree; the cost is that of what the patch touches.
+    func state(of snapshot: Snapshot, patchedBy patch: [UInt8]) throws -> (StateBox, JSONTree) {
+        var state = snapshot.state
+        let tree = try codec.apply(try PatchOperation.operations(of: patch), to: &state, of: snapshot.tree)
+        return (state, tree)
     }
 
-    /// The state that a commit of another server makes of a state; the cost is that of what its patch touches.
-    func state(_ state: StateBox, following commit: Commit) throws(DomainFailure) -> StateBox {
-        let next: StateBox
+    /// The state that a commit of another server makes of a state, and its tree; the cost is that of what its patch touches.
+    func state(of snapshot: Snapshot, following commit: Commit) throws(DomainFailure) -> (StateBox, JSONTree) {
+        let next: (state: StateBox, tree: JSONTree)
         do {
-            next = try self.state(state, patchedBy: commit.patch)
+            next = try state(of: snapshot, patchedBy: commit.patch)
         } catch {
             throw DomainFailure(
                 "domain-mismatch",
                 "the commit of version \(commit.version), which another server has recorded, does not fit the domain of this server: \(Self.words(error)); this server needs the program that wrote it"
             )
         }
-        if let failure = declines?(next) { throw failure }
+        if let failure = declines?(next.state) { throw failure }
         return next
     }
 
@@ -325,8 +311,19 @@ package final class CompiledDomain: Sendable {
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     package func state(from bytes: [UInt8]) throws(JSONFault) -> StateBox {
         var state = initial
-        try layout.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
+        try codec.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
         return state
+    }
+
+    /// The tree of a state.
+    ///
+    /// The cost is O(n) in the size of the plain parts.
+    ///
+    /// - Throws: ``JSONFault`` for a state that cannot be encoded.
+    func tree(of state: StateBox) throws(JSONFault) -> JSONTree {
+        do {
+            return try codec.tree(of: state)
+        } catch { throw JSONFault(.mismatch, at: .root, "the state cannot be encoded: \(error)") }
     }
 }
 

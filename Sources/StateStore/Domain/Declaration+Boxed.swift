@@ -1,63 +1,42 @@
 internal import StateJSON
 
-/// The layout of the state in a box.
-struct BoxNode<Node: LayoutNode>: LayoutNode where Node.Root: Sendable {
-    let node: Node
+/// The codec of the state in a box.
+struct BoxCodec<Codec: PartCodec>: PartCodec where Codec.Part: Sendable {
+    let codec: Codec
 
-    func write(_ root: StateBox, to writer: inout JSONWriter) throws {
-        try node.write(value(of: root), to: &writer)
+    func tree(of box: StateBox, after earlier: JSONTree?, _ encoder: JSONEncodingSession) throws -> JSONTree {
+        try codec.tree(of: value(of: box), after: earlier, encoder)
     }
 
-    func select(_ root: StateBox, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
-        try node.select(value(of: root), tokens, countMax: countMax)
+    func step(at place: ArraySlice<String>) -> TreeStep<StateBox> { Box.step(codec.step(at: place)) }
+
+    func declares(_ tokens: ArraySlice<String>) -> Bool { codec.declares(tokens) }
+
+    func read(_ json: JSONNode, into box: inout StateBox) throws(JSONFault) {
+        var state = value(of: box)
+        try codec.read(json, into: &state)
+        box = .of(state)
     }
 
-    func has(_ root: StateBox, _ tokens: ArraySlice<String>) throws -> Bool {
-        try node.has(value(of: root), tokens)
-    }
-
-    func declares(_ tokens: ArraySlice<String>) -> Bool { node.declares(tokens) }
-
-    func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? { node.memberOrder(tokens) }
-
-    func visitTexts(_ root: StateBox, _ tokens: ArraySlice<String>, _ take: ([UInt8]) throws -> Void) throws {
-        try node.visitTexts(value(of: root), tokens, take)
-    }
-
-    func count(_ root: StateBox) -> Int { node.count(value(of: root)) }
-
-    func compare(_ old: StateBox, _ new: StateBox, into patch: inout JSONPatch) throws {
-        try node.compare(value(of: old), value(of: new), into: &patch)
-    }
-
-    func comparison(at place: ArraySlice<String>) -> Comparison<StateBox> {
-        Box.comparison(node.comparison(at: place))
-    }
-
-    func read(_ json: JSONNode, into root: inout StateBox) throws(JSONFault) {
-        var state = value(of: root)
-        try node.read(json, into: &state)
-        root = .of(state)
-    }
-
-    func apply(_ operations: [PatchOperation], to root: inout StateBox) throws {
-        var state = value(of: root)
-        try node.apply(operations, to: &state)
-        root = .of(state)
+    func apply(_ operations: [PatchOperation], to box: inout StateBox, of tree: JSONTree) throws -> JSONTree {
+        var state = value(of: box)
+        let tree = try codec.apply(operations, to: &state, of: tree)
+        box = .of(state)
+        return tree
     }
 
     @inline(__always)
-    private func value(of root: StateBox) -> Node.Root { root.box(of: Node.Root.self).value }
+    private func value(of box: StateBox) -> Codec.Part { box.box(of: Codec.Part.self).value }
 }
 
 extension Declaration where State: StateType {
     /// The declaration of the same state in a box.
     func boxed() -> Declaration<StateBox> {
         var boxed = Declaration<StateBox>()
-        let (layout, faults) = layout()
+        let (codec, faults) = codec()
         let (views, unread) = resolvedViews()
         boxed.faults = faults + unread
-        boxed.whole = Self.boxed(layout)
+        boxed.whole = Self.boxed(codec)
         boxed.initial = .of(initial ?? State())
         (boxed.slices, boxed.collections, boxed.parts) = (slices, collections, allParts)
         (boxed.failure, boxed.takesAnyState) = (failure, takesAnyState)
@@ -85,5 +64,5 @@ extension Declaration where State: StateType {
         return boxed
     }
 
-    private static func boxed(_ layout: some LayoutNode<State>) -> any LayoutNode<StateBox> { BoxNode(node: layout) }
+    private static func boxed(_ codec: some PartCodec<State>) -> any PartCodec<StateBox> { BoxCodec(codec: codec) }
 }

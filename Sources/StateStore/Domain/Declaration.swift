@@ -20,8 +20,8 @@ public struct Declaration<State: Sendable>: Sendable {
     var collections: [Collection] = []
     /// The parts that are no slices; empty for a state that is `Codable` as a whole.
     var parts: [StatePart] = []
-    var members: [LayoutField<State>] = []
-    var whole: (any LayoutNode<State>)?
+    var members: [SliceMember<State>] = []
+    var whole: (any PartCodec<State>)?
     var initial: State?
     /// Makes the state that a server goes on from of a recorded one, if reading it is not enough.
     var resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
@@ -38,12 +38,12 @@ public struct Declaration<State: Sendable>: Sendable {
     init() {}
 
     mutating func add<Part: Sendable>(
-        _ name: String, _ node: some LayoutNode<Part>, at path: any WritableKeyPath<State, Part> & Sendable
+        _ name: String, _ codec: some PartCodec<Part>, at path: any WritableKeyPath<State, Part> & Sendable
     ) {
         if members.contains(where: { $0.name == name }) {
             faults.append("\(State.self) declares \"\(name)\" twice")
         }
-        members.append(LayoutField(name, path, node))
+        members.append(SliceMember(name, path, codec))
         if let offset = MemoryLayout<State>.offset(of: path) { offsets.insert(offset) }
     }
 }
@@ -59,12 +59,12 @@ extension Declaration {
         return (resolved.map(\.view), resolved.flatMap(\.faults))
     }
 
-    func layout() -> (any LayoutNode<State>, [String]) {
+    func codec() -> (any PartCodec<State>, [String]) {
         if let whole { return (whole, faults) }
         if members.isEmpty {
-            guard let whole = Self.wholeNode(State.self) else {
+            guard let whole = Self.wholeCodec(State.self) else {
                 return (
-                    ObjectNode<State>(members: []),
+                    SliceCodec<State>(members: []),
                     faults + [
                         "\(State.self) is not Codable and declares no Slice, Entities or Field: declare its parts"
                     ]
@@ -72,13 +72,13 @@ extension Declaration {
             }
             return (whole, faults)
         }
-        return (ObjectNode(members: members), faults + forgotten)
+        return (SliceCodec(members: members), faults + forgotten)
     }
 
-    private static func wholeNode(_ type: State.Type) -> (any LayoutNode<State>)? {
-        func node<Value: Codable & Sendable>(_ type: Value.Type) -> any LayoutNode { ValueNode<Value>() }
+    private static func wholeCodec(_ type: State.Type) -> (any PartCodec<State>)? {
+        func codec<Value: Codable & Sendable>(_ type: Value.Type) -> any PartCodec { ValueCodec<Value>() }
         guard let codable = type as? any (Codable & Sendable).Type else { return nil }
-        return node(codable) as? any LayoutNode<State>
+        return codec(codable) as? any PartCodec<State>
     }
 
     /// A fault for each stored property that no reducer declares, which a restart would lose.

@@ -166,8 +166,9 @@ final class TransactionContext {
     }
 
     func restore(_ snapshot: Snapshot) {
-        made = Snapshot(snapshot.state, after: before)
-        restored = snapshot
+        let next = Snapshot(snapshot.state, after: before)
+        next.tree = snapshot.tree
+        (made, restored) = (next, snapshot)
     }
 }
 

@@ -26,7 +26,7 @@ public protocol Reducer<State>: Sendable {
     /// The type of the state that the reducer declares a part of.
     associatedtype State: Sendable
 
-    /// Adds the handlers and the layout of this reducer to a declaration.
+    /// Adds the handlers and the parts of this reducer to a declaration.
     func declare(in declaration: inout Declaration<State>)
 }
 
@@ -196,11 +196,11 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
         self.declaration = declaration
     }
 
-    /// Adds the part's handlers, commands, effects, views and layout to the declaration of the larger state.
+    /// Adds the part's handlers, commands, effects, views and codec to the declaration of the larger state.
     public func declare(in outer: inout Declaration<State>) {
-        let (node, faults) = declaration.layout()
+        let (codec, faults) = declaration.codec()
         outer.faults += faults
-        outer.add(name, node, at: path)
+        outer.add(name, codec, at: path)
         outer.slices += [[name]] + declaration.slices.map { [name] + $0 }
         outer.collections += declaration.collections.map { $0.lifted(into: name) }
         outer.parts += declaration.allParts.map { $0.lifted(into: name) }
@@ -248,8 +248,8 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
 
     /// Adds the two members to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.add(names[0], EntitiesNode<ID, Entity>(), at: path)
-        declaration.add(names[1], OrderNode<ID, Entity>(), at: path)
+        declaration.add(names[0], EntitiesCodec<ID, Entity>(), at: path)
+        declaration.add(names[1], OrderCodec<ID, Entity>(), at: path)
         declaration.collections.append(
             Collection(entities: JSONPointer([names[0]]), ids: JSONPointer([names[1]])) { token in
                 // Losing the error is right: a table has no key that is not an ID, and every ID can be encoded.
@@ -274,7 +274,7 @@ public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
 
     /// Adds the member to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.add(name, ValueNode<Part>(), at: path)
+        declaration.add(name, ValueCodec<Part>(), at: path)
         declaration.parts.append(StatePart(.field, at: JSONPointer([name]), of: Part.self))
     }
 }

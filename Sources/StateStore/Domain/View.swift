@@ -164,7 +164,7 @@ public struct View<State: Sendable>: Reducer {
     }
 
     /// The view with the pointers of the parts that it names by key path.
-    func resolved(by members: [LayoutField<State>]) -> (view: View, faults: [String]) {
+    func resolved(by members: [SliceMember<State>]) -> (view: View, faults: [String]) {
         guard let paths else { return (self, []) }
         var view = self
         var faults: [String] = []

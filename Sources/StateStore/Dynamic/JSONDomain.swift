@@ -148,7 +148,7 @@ package struct JSONLayout: Reducer {
     package func declare(in declaration: inout Declaration<JSONState>) {
         declaration.initial = JSONState(initial)
         declaration.takesAnyState = parts == nil
-        declaration.whole = TreeNode(parts: parts?.map(\.pointer))
+        declaration.whole = TreeCodec(parts: parts?.map(\.pointer))
         declaration.resume = { [resume] bytes throws(JSONFault) in
             JSONState(try resume(JSONTree(try JSONValue(parsing: bytes, depthMax: 1000))))
         }

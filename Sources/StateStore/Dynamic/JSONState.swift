@@ -10,32 +10,11 @@ package struct JSONState: StateType {
     package init(_ tree: JSONTree) { self.tree = tree }
 }
 
-struct TreeNode: LayoutNode {
-    typealias Root = JSONState
-
+/// The codec of a state that is a tree.
+struct TreeCodec: PartCodec {
     let parts: [JSONPointer]?
 
-    func write(_ state: JSONState, to writer: inout JSONWriter) { state.tree.write(to: &writer) }
-
-    func select(_ state: JSONState, _ tokens: ArraySlice<String>, countMax: Int) -> SelectedValue {
-        guard let tree = state.tree.tree(at: tokens) else { return .nothing }
-        return tree.partsCount > countMax ? .overBudget : .encoded(tree.text)
-    }
-
-    func has(_ state: JSONState, _ tokens: ArraySlice<String>) -> Bool { state.tree.tree(at: tokens) != nil }
-
-    func memberOrder(_ tokens: ArraySlice<String>) -> MemberOrder? { { JSONTree.key($0) } }
-
-    func visitTexts(_ state: JSONState, _ tokens: ArraySlice<String>, _ take: ([UInt8]) throws -> Void) throws {
-        try state.tree.tree(at: tokens)?.visitTexts(take)
-    }
-
-    func count(_ state: JSONState) -> Int { state.tree.partsCount }
-
-    func compare(_ old: JSONState, _ new: JSONState, into patch: inout JSONPatch) {
-        // What two states share costs nothing, so no scope makes it cheaper.
-        JSONTree.compare(old.tree, new.tree, into: &patch)
-    }
+    func tree(of state: JSONState, after _: JSONTree?, _: JSONEncodingSession) -> JSONTree { state.tree }
 
     /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts.
     ///
@@ -44,7 +23,7 @@ struct TreeNode: LayoutNode {
         state.tree = try JSONTree(node.value).with(parts ?? [], from: state.tree)
     }
 
-    func apply(_ operations: [PatchOperation], to state: inout JSONState) throws {
+    func apply(_ operations: [PatchOperation], to state: inout JSONState, of _: JSONTree) throws -> JSONTree {
         for operation in operations {
             let value = operation.value.map { JSONTree($0) }
             guard let changed = state.tree.applying(operation.name, at: operation.tokens, value) else {
@@ -52,6 +31,7 @@ struct TreeNode: LayoutNode {
             }
             state.tree = changed
         }
+        return state.tree
     }
 }
 

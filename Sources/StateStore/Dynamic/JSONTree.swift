@@ -1,11 +1,12 @@
 package import StateJSON
 internal import Synchronization
 
-/// A JSON value whose copies share what they have in common: the state of a domain without Swift types.
+/// A JSON value whose copies share what they have in common: the form in which a state is published.
 ///
 /// A change copies the way to it, so the value before the change stays valid and costs nothing to keep. A comparison of two
-/// values skips what they share. What is small is kept as its text; equal values have equal trees, and the members of an
-/// object have one order: numbers by size, then the other names by their UTF-8 bytes.
+/// values skips what they share. The state of a domain without Swift types is made of texts, objects and arrays: what is small
+/// is kept as its text, equal values have equal trees, and the members of an object have one order: numbers by size, then the
+/// other names by their UTF-8 bytes. The state of a domain of Swift types is made of the other shapes, by its codec.
 package final class JSONTree: Sendable {
     enum Shape {
         /// Compact JSON of a scalar, or of a value with at most ``textBytesMax`` bytes, with members in their order.
@@ -13,6 +14,14 @@ package final class JSONTree: Sendable {
         /// The members, which are trees, without their type: all maps of objects share one specialization.
         case object(PersistentMap<EntityKey, any AnyObject & Sendable>)
         case array(PersistentList<JSONTree>)
+        /// Compact JSON of a Swift value, whose members have the order of its encoder.
+        case leaf([UInt8])
+        /// The members of a slice, in the order of their declaration.
+        case record([JSONTree])
+        /// The entities of a table.
+        case entities(TableTree<EntityKey, any AnyObject & Sendable>)
+        /// The IDs of a table in their order.
+        case order(TableTree<Ranks.Rank, EntityKey>)
     }
 
     /// How long the text of an object or an array may be that is kept as text.
@@ -22,26 +31,56 @@ package final class JSONTree: Sendable {
 
     let shape: Shape
     /// The sizes, and more, of a value that is not a short text.
-    private let contents: Contents?
+    private let annex: Annex?
 
-    private init(_ shape: Shape, _ contents: Contents? = nil) { (self.shape, self.contents) = (shape, contents) }
+    private enum Annex {
+        case contents(Contents)
+        /// The names of a record's members.
+        case names(MemberNames)
+    }
 
-    convenience init(_ shape: Shape, _ sizes: Sizes) { self.init(shape, Contents(sizes)) }
+    private init(_ shape: Shape, _ annex: Annex?) { (self.shape, self.annex) = (shape, annex) }
 
-    private convenience init(text: [UInt8]) {
-        self.init(.text(text), text.count > Self.shortBytesMax ? Contents(nil) : nil)
+    convenience init(_ shape: Shape) { self.init(shape, nil) }
+
+    convenience init(_ shape: Shape, _ sizes: Sizes) { self.init(shape, .contents(Contents(sizes))) }
+
+    /// Makes a record of its members.
+    convenience init(record members: [JSONTree], _ names: MemberNames) { self.init(.record(members), .names(names)) }
+
+    convenience init(text: [UInt8]) {
+        self.init(.text(text), text.count > Self.shortBytesMax ? .contents(Contents(nil)) : nil)
     }
 
     /// The length of the compact JSON.
     package var bytesCount: Int { contents?.sizes?.bytesCount ?? textCount }
-    /// About how many parts there are to encode.
-    var partsCount: Int { contents?.sizes?.partsCount ?? 1 }
+    /// About how many parts there are to encode: each entity of a table counts one, and every four bytes of a leaf, because 4 KB
+    /// take about as long as 1,000 entities, 0.1 ms.
+    var partsCount: Int {
+        switch shape {
+        case .text, .object, .array: contents?.sizes?.partsCount ?? 1
+        case .leaf(let text): 1 + text.count / 4
+        case .record(let members): members.reduce(1) { $0 + $1.partsCount }
+        case .entities(let table): table.map.count
+        case .order(let table): table.map.count
+        }
+    }
     /// How many bytes of memory the value takes, with what it shares with others.
     package var memoryBytes: Int { contents?.sizes?.memoryBytes ?? 48 + Sizes.allocation(32 + textCount) }
+    private var contents: Contents? { if case .contents(let contents)? = annex { contents } else { nil } }
+
+    /// The names of a record's members; empty for any other value.
+    var names: MemberNames { if case .names(let names)? = annex { names } else { .none } }
+
     /// The sizes of an object or an array; nil for a text.
     var sizes: Sizes? { contents?.sizes }
 
-    private var textCount: Int { if case .text(let text) = shape { text.count } else { 0 } }
+    private var textCount: Int {
+        switch shape {
+        case .text(let text), .leaf(let text): text.count
+        default: 0
+        }
+    }
 
     /// The empty object.
     package static let emptyObject = JSONTree(text: Array("{}".utf8))
@@ -120,10 +159,18 @@ package final class JSONTree: Sendable {
     }
 
     /// The compact JSON; O(n).
-    package var text: [UInt8] {
+    ///
+    /// - Throws: `EncodingError` for an entity that cannot be encoded; none of a committed state does.
+    func encoded() throws -> [UInt8] {
         var writer = JSONWriter(capacity: bytesCount)
-        write(to: &writer)
+        try write(to: &writer)
         return writer.bytes
+    }
+
+    /// The compact JSON of a value without entities; O(n).
+    package var text: [UInt8] {
+        // Losing the error is right: only entities are encoded.
+        (try? encoded()) ?? []
     }
 
     /// The value; O(n).
@@ -154,49 +201,71 @@ package final class JSONTree: Sendable {
         contents?.text.withLock { $0 = text }
     }
 
-    func write(to writer: inout JSONWriter) {
+    func write(to writer: inout JSONWriter) throws {
         if let text = contents?.text.withLock({ $0.take() }) { return writer.raw(text) }
+        var isFirst = true
         switch shape {
-        case .text(let text): writer.raw(text)
-        case .object(let members): Self.write(to: &writer) { body in members.visit { body($0, Self.tree($1)) } }
-        case .array(let elements): Self.write(to: &writer) { body in elements.visit(body) }
+        case .text(let text), .leaf(let text): writer.raw(text)
+        case .array(let elements):
+            writer.byte(UInt8(ascii: "["))
+            try elements.visit { (element) throws in
+                writer.separator(&isFirst)
+                try element.write(to: &writer)
+            }
+            writer.byte(UInt8(ascii: "]"))
+        case .order(let table):
+            writer.byte(UInt8(ascii: "["))
+            try table.map.visit { (_, key) throws in
+                writer.separator(&isFirst)
+                try table.form.write(key, to: &writer)
+            }
+            writer.byte(UInt8(ascii: "]"))
+        case .object, .record, .entities:
+            writer.byte(UInt8(ascii: "{"))
+            try visitMembers { (write) throws in
+                writer.separator(&isFirst)
+                try write(&writer)
+            }
+            writer.byte(UInt8(ascii: "}"))
         }
+    }
+
+    /// Hands out functions that write the members of an object, in their order.
+    private func visitMembers(_ body: ((inout JSONWriter) throws -> Void) throws -> Void) throws {
+        switch shape {
+        case .object(let members):
+            try members.visit { (key, member) throws in
+                try body { try Self.write(key.token, to: &$0) { try Self.tree(member).write(to: &$0) } }
+            }
+        case .record(let members):
+            for (name, tree) in zip(names.all, members) {
+                try body { try Self.write(name, to: &$0) { try tree.write(to: &$0) } }
+            }
+        case .entities(let table):
+            try table.map.visit { (key, entry) throws in
+                try body { try Self.write(key.token, to: &$0) { $0.raw(try table.form.entity(entry)) } }
+            }
+        case .text, .leaf, .array, .order: break
+        }
+    }
+
+    private static func write(
+        _ name: String, to writer: inout JSONWriter, _ value: (inout JSONWriter) throws -> Void
+    ) rethrows {
+        writer.string(name)
+        writer.byte(UInt8(ascii: ":"))
+        try value(&writer)
     }
 
     /// Hands out the value, as ``MemberTexts`` says.
     func visitTexts(_ take: ([UInt8]) throws -> Void) throws {
-        guard case .object(let members) = shape else { return try take(text) }
-        var texts = ObjectTexts()
-        try members.visit { (key, member) throws in
-            try texts.add(to: take) { Self.write(key, Self.tree(member), to: &$0) }
+        switch shape {
+        case .object, .entities:
+            var texts = ObjectTexts()
+            try visitMembers { (write) throws in try texts.add(to: take, write) }
+            try texts.end(to: take)
+        case .text, .leaf, .array, .order, .record: try take(try encoded())
         }
-        try texts.end(to: take)
-    }
-
-    private static func write(to writer: inout JSONWriter, members visit: ((EntityKey, JSONTree) -> Void) -> Void) {
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        visit { key, tree in
-            writer.separator(&isFirst)
-            write(key, tree, to: &writer)
-        }
-        writer.byte(UInt8(ascii: "}"))
-    }
-
-    private static func write(_ key: EntityKey, _ member: JSONTree, to writer: inout JSONWriter) {
-        writer.string(key.token)
-        writer.byte(UInt8(ascii: ":"))
-        member.write(to: &writer)
-    }
-
-    private static func write(to writer: inout JSONWriter, elements visit: ((JSONTree) -> Void) -> Void) {
-        var isFirst = true
-        writer.byte(UInt8(ascii: "["))
-        visit { tree in
-            writer.separator(&isFirst)
-            tree.write(to: &writer)
-        }
-        writer.byte(UInt8(ascii: "]"))
     }
 
     /// Writes a value that is kept as text, with the members of objects in their order.
@@ -246,31 +315,12 @@ extension JSONTree: Codable {
 }
 
 extension JSONTree {
-    static func tree(at pointer: JSONPointer, in state: StateBox) -> JSONTree? {
-        state.tree?.tree(at: pointer.tokens[...])
-    }
-
-    /// The value at some tokens, or nil.
-    package func tree(at tokens: ArraySlice<String>) -> JSONTree? {
-        guard let token = tokens.first else { return self }
-        switch shape {
-        case .text(let text):
-            guard isArray != nil else { return nil }
-            return JSONText.select(tokens, in: text).map { JSONTree(text: $0) }
-        case .object(let members):
-            return members[Self.key(token)].flatMap { Self.tree($0).tree(at: tokens.dropFirst()) }
-        case .array(let elements):
-            guard let index = JSONPointer.index(token), index < elements.count else { return nil }
-            return elements[index].tree(at: tokens.dropFirst())
-        }
-    }
-
     /// Whether the value is an array; nil for a scalar.
     package var isArray: Bool? {
         switch shape {
-        case .object: false
-        case .array: true
-        case .text(let text):
+        case .object, .record, .entities: false
+        case .array, .order: true
+        case .text(let text), .leaf(let text):
             switch text.first {
             case UInt8(ascii: "{"): false
             case UInt8(ascii: "["): true
@@ -364,6 +414,7 @@ extension JSONTree {
             default: return nil
             }
             return with(.array(elements), old, changed)
+        case .leaf, .record, .entities, .order: preconditionFailure("a codec applies operations to its part")
         }
     }
 

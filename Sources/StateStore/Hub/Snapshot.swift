@@ -21,7 +21,7 @@ package struct StateBox: Sendable {
     func isOf<State: Sendable>(_: State.Type) -> Bool { type(of: object) == Box<State>.self }
 
     /// The tree that the state of a domain without Swift types is; nil for any other state.
-    var tree: JSONTree? { isOf(JSONState.self) ? box(of: JSONState.self).value.tree : nil }
+    var document: JSONTree? { isOf(JSONState.self) ? box(of: JSONState.self).value.tree : nil }
 
     /// The box of its type.
     ///
@@ -54,9 +54,9 @@ final class Box<State: Sendable>: Sendable {
         return StateBox(Box(consume state))
     }
 
-    /// The comparison of the states in boxes.
-    static func comparison(_ compare: @escaping Comparison<State>) -> Comparison<StateBox> {
-        { old, new, patch in try compare(old.box(of: State.self).value, new.box(of: State.self).value, &patch) }
+    /// The step to the tree of the state in a box.
+    static func step(_ step: @escaping TreeStep<State>) -> TreeStep<StateBox> {
+        { box, earlier, encoder, patch in try step(box.box(of: State.self).value, earlier, encoder, &patch) }
     }
 }
 
@@ -67,6 +67,10 @@ package final class Snapshot: Sendable {
     // exclusivity unchecked: only the turn that makes a snapshot changes it, and a check takes as long as ten accesses.
 
     let state: StateBox
+    /// The tree of the state; while a turn makes the snapshot, that of the one before.
+    ///
+    /// unsafe: as ``viewVersions``.
+    @exclusivity(unchecked) nonisolated(unsafe) package internal(set) var tree: JSONTree
     /// The epoch and the version of the state.
     package let cursor: Cursor
     /// The last-changed version of each view, by the view's number; 0 where nothing that it reads has changed since the start.
@@ -86,11 +90,11 @@ package final class Snapshot: Sendable {
     private let domain: CompiledDomain
 
     init(
-        _ state: StateBox, of domain: CompiledDomain, at cursor: Cursor, viewVersions: [Version],
+        _ state: StateBox, _ tree: JSONTree, of domain: CompiledDomain, at cursor: Cursor, viewVersions: [Version],
         schedule: ActionSchedule = ActionSchedule()
     ) {
         self.schedule = schedule
-        self.state = state
+        (self.state, self.tree) = (state, tree)
         self.cursor = cursor
         self.viewVersions = viewVersions
         self.domain = domain
@@ -100,21 +104,24 @@ package final class Snapshot: Sendable {
     init(_ state: StateBox, after before: Snapshot) {
         (self.state, domain) = (state, before.domain)
         cursor = Cursor(before.cursor.epoch, before.version + 1)
-        (viewVersions, schedule) = (before.viewVersions, before.schedule)
+        (viewVersions, schedule, tree) = (before.viewVersions, before.schedule, before.tree)
     }
 
     var version: Version { cursor.version }
 
-    /// The long value at a place that is a tree, which keeps the tag that somebody makes of it; nil elsewhere.
+    /// The tree of the value at a place, or nil.
+    package func tree(at place: JSONPointer) -> JSONTree? { tree.tree(at: place.tokens[...]) }
+
+    /// The long value at a place of a document, which keeps the tag that somebody makes of it; nil elsewhere.
     package func longTree(at place: JSONPointer) -> JSONTree? {
-        JSONTree.tree(at: place, in: state).flatMap { $0.isLong ? $0 : nil }
+        state.document?.tree(at: place.tokens[...]).flatMap { $0.isLong ? $0 : nil }
     }
 
     /// The bytes of the state as compact JSON; nil where nobody has counted them.
-    package var jsonBytes: Int? { state.tree?.bytesCount ?? bytesCount }
+    package var jsonBytes: Int? { state.document?.bytesCount ?? bytesCount }
 
     /// The bytes of memory of the state, with what it shares with others; 0 where nobody counts them.
-    package var memoryBytes: Int { state.tree?.memoryBytes ?? 0 }
+    package var memoryBytes: Int { state.document?.memoryBytes ?? 0 }
 
     /// How often the functions of the domain were loaded again.
     package var loadCount: Int { domain.loads.value }
@@ -138,14 +145,6 @@ package final class Snapshot: Sendable {
     /// The same for a commit that no action has made.
     func noteViewVersions(changedPointers: [JSONPointer]) {
         domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
-    }
-
-    /// The order of the members of an object at a place, where it is the same in every state; nil elsewhere.
-    package func memberOrder(at place: JSONPointer) -> MemberOrder? { domain.layout.memberOrder(place.tokens[...]) }
-
-    /// Hands out the value at a place, as ``MemberTexts`` says; O(n) in the size of the value.
-    package func visitTexts(at place: JSONPointer, _ take: ([UInt8]) throws -> Void) throws {
-        try domain.layout.visitTexts(state, place.tokens[...], take)
     }
 
     /// The value of a selection, unless the value has more than `countMax` parts to encode.

@@ -110,7 +110,7 @@ private struct ForkMaking {
         self.mark = mark
         guard hasRoom(Self.stateFactor * source.state.count) else { throw Fork.NoRoom() }
         replay = try Replay(domain, from: source.state, version: source.cursor.version)
-        let more = (replay.state.tree?.memoryBytes ?? 0) - Self.stateFactor * source.state.count
+        let more = (replay.state.document?.memoryBytes ?? 0) - Self.stateFactor * source.state.count
         guard more <= 0 || hasRoom(more) else { throw Fork.NoRoom() }
         skipped = Set(source.skipped.map { ExactText($0) })
         (self.source, self.hasRoom, time) = (source, hasRoom, source.time)

@@ -6,9 +6,10 @@ package import StateJSON
 package struct Replay: HistoryFollower {
     private let domain: CompiledDomain
     private(set) var state: StateBox
+    private var tree: JSONTree
     /// The recorded schedule, and in a fork what its commits schedule; neither dispatches anything.
     private(set) var schedule: ActionSchedule
-    /// The patch of the last commit, with the known encodings of the state.
+    /// The patch of the last commit; its memory is that of each commit.
     private var patch = JSONPatch()
     package private(set) var version: Version
     /// The changes that the last commit has made to the schedule.
@@ -21,6 +22,7 @@ package struct Replay: HistoryFollower {
         self.domain = domain
         let saved = try SavedState(saved: recorded)
         state = try domain.state(from: saved.state)
+        tree = try domain.tree(of: state)
         schedule = saved.schedule
         self.version = version
     }
@@ -51,27 +53,25 @@ package struct Replay: HistoryFollower {
             do throws(Rejection) {
                 for request in scheduling.all { try step.make(request, domain.action(of:)) }
             } catch {
-                // The patch knows the encodings of a state that is dropped.
-                patch.begin()
                 throw HistoryFault(recorded, rejectionCode: error.code, error.detail)
             }
             changes = step.changes.isEmpty ? nil : ScheduleChanges(step.changes)
         }
-        state = next
+        (state, tree) = next
         schedule.apply(changes)
         (version, self.changes) = (recorded.version, changes)
         return recorded.with(patch: patch.text, changedPointers: patch.changedPointers)
     }
 
-    package func bytes() throws -> [UInt8] { SavedState(try domain.bytes(of: state), schedule).bytes }
+    package func bytes() throws -> [UInt8] { SavedState(try tree.encoded(), schedule).bytes }
 
     func value(at pointer: JSONPointer) throws -> JSONValue? {
-        try domain.layout.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
+        try tree.selected(pointer.tokens[...]).bytes.map { try JSONValue(parsing: $0, depthMax: 1000) }
     }
 
     private mutating func reduce(
         _ recorded: Commit, _ work: WorkMeter?, _ scheduling: Scheduling?
-    ) throws(HistoryFault) -> StateBox {
+    ) throws(HistoryFault) -> (StateBox, JSONTree) {
         let actions = try actions(of: recorded)
         var next = state
         var entries: [ActionEntry] = []
@@ -97,10 +97,10 @@ package struct Replay: HistoryFollower {
             entries.append(entry)
         }
         do {
-            try domain.compare(state, with: next, by: entries, into: &patch)
-            return next
+            return (
+                next, try domain.tree(of: next, after: tree, by: entries, JSONEncodingSession(), into: &patch)
+            )
         } catch {
-            patch.begin()
             throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
         }
     }
@@ -136,15 +136,16 @@ package struct Replay: HistoryFollower {
         }
     }
 
-    private mutating func apply(_ recorded: Commit) throws(HistoryFault) -> StateBox {
+    private mutating func apply(_ recorded: Commit) throws(HistoryFault) -> (StateBox, JSONTree) {
         do {
-            let before = try domain.bytes(of: state)
+            let before = try tree.encoded()
             var upgraded = PatchedState(try JSONValue(parsing: before, depthMax: 1000), version: version)
             _ = try upgraded.take(recorded)
             let next = try domain.state(from: upgraded.value.text)
             patch.begin()
-            patch.compare(before, try domain.bytes(of: next))
-            return next
+            let nextTree = try domain.tree(of: next)
+            patch.compare(before, try nextTree.encoded())
+            return (next, nextTree)
         } catch let fault as HistoryFault {
             throw fault
         } catch let fault as JSONFault {

@@ -58,7 +58,8 @@ extension UntypedStore {
     private func adopt(_ commits: [Commit], after before: Snapshot) throws {
         var before = before
         for commit in commits {
-            let next = adopt(commit, state: try domain.state(before.state, following: commit))
+            let (state, tree) = try domain.state(of: before, following: commit)
+            let next = adopt(commit, state, tree)
             hub.publish(next, [commit])
             notify(commit, from: before, to: next, Causation(foreign: commit))
             before = next

@@ -105,7 +105,7 @@ package struct Verification: HistoryVerification, Sendable {
         }
         // Losing the error is right: the difference is then reported.
         guard let state = try? domain.state(from: value.text),
-            let bytes = try? domain.layout.select(state, pointer.tokens[...])
+            let bytes = try? domain.tree(of: state).selected(pointer.tokens[...]).bytes
         else { return nil }
         return try? JSONValue(parsing: bytes, depthMax: 1000)
     }

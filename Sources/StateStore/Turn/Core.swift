@@ -38,8 +38,9 @@ final class Core {
     /// Whether the bytes of a state are known at any time.
     private let knowsSize: Bool
     @exclusivity(unchecked) private(set) var latest: Snapshot
-    /// The patch that made ``latest``, with the known encodings of that state; its memory is that of each turn.
+    /// The patch that made ``latest``; its memory is that of each turn.
     @exclusivity(unchecked) private var patch = JSONPatch()
+    private let encoder = JSONEncodingSession(isKeeping: true)
     /// The context of the last transaction, which the next one uses again.
     @exclusivity(unchecked) private var context: TransactionContext?
     /// The findings of the preconditions of ``latest``, or nil for none or many.
@@ -56,9 +57,13 @@ final class Core {
         self.domain = domain
         self.epoch = epoch
         self.limits = limits
+        guard let tree = try? domain.tree(of: state) else {
+            preconditionFailure("whoever begins a store with a state has encoded it")
+        }
         latest = Snapshot(
-            state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions, schedule: schedule)
-        knowsSize = latest.state.tree != nil
+            state, tree, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions,
+            schedule: schedule)
+        knowsSize = latest.state.document != nil
         historyClock = HistoryClock(historyTime)
         ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
         install(middleware)
@@ -76,11 +81,13 @@ final class Core {
         epoch = snapshot.cursor.epoch
         self.limits = limits
         latest = snapshot
-        knowsSize = snapshot.state.tree != nil
+        knowsSize = snapshot.state.document != nil
         historyClock = HistoryClock(nil)
         ledger = IdempotencyLedger([])
         install(middleware)
     }
+
+    deinit { encoder.end() }
 
     var state: StateBox { latest.state }
     var version: Version { latest.version }
@@ -126,27 +133,24 @@ final class Core {
     /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.
     func goBack(to snapshot: Snapshot, without commits: [Commit]) {
         latest = snapshot
-        forgetEncodings()
+        forgetFindings()
         ledger.remove(commits.compactMap(\.idempotency))
     }
 
-    func adopt(_ commit: Commit, state: StateBox) -> Snapshot {
+    func adopt(_ commit: Commit, _ state: StateBox, _ tree: JSONTree) -> Snapshot {
         var viewVersions = latest.viewVersions
         domain.noteViewVersions(&viewVersions, changedPointers: commit.changedPointers, at: commit.version)
         var schedule = latest.schedule
         schedule.apply(commit.schedule)
         latest = Snapshot(
-            state, of: domain, at: Cursor(epoch, commit.version), viewVersions: viewVersions, schedule: schedule)
-        forgetEncodings()
+            state, tree, of: domain, at: Cursor(epoch, commit.version), viewVersions: viewVersions, schedule: schedule)
+        forgetFindings()
         if let record = commit.idempotency { ledger.insert(record) }
         return latest
     }
 
     /// Forgets what is known of a state that is not the newest one any more; another state can get its version.
-    private func forgetEncodings() {
-        patch.begin()
-        (preconditions, context) = (nil, nil)
-    }
+    private func forgetFindings() { (preconditions, context) = (nil, nil) }
 
     private func apply(
         _ transaction: Transaction, of client: String?, in turn: inout Turn, at time: Timestamp,
@@ -190,9 +194,11 @@ final class Core {
                 return .nothingCommitted
             }
             if context.isRestored {
-                patch = try domain.patch(from: before.state, to: made.state)
+                patch.begin()
+                try JSONTree.compare(before.tree, made.tree, into: &patch)
             } else {
-                try domain.compare(before.state, with: made.state, by: context.entries, into: &patch)
+                made.tree = try domain.tree(
+                    of: made.state, after: before.tree, by: context.entries, encoder, into: &patch)
             }
             if limits.stateBytesMax < .max, !knowsSize {
                 let bytes = try (before.bytesCount ?? size(of: before)) + patch.growth
@@ -202,19 +208,17 @@ final class Core {
             if transaction.purpose == .dryRun { return try dryRun(transaction, of: client, context, made, at: time) }
             return .committed(try commit(transaction, of: client, context, made, by: &patch, in: &turn, at: time))
         } catch let rejection as Rejection {
-            patch.begin()
             return .rejected(rejection, index: 0)
         } catch {
-            patch.begin()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
     }
 
     /// The precondition of a transaction that does not hold, or nil.
     private func failedPrecondition(of transaction: Transaction) throws -> PreconditionFailure? {
-        let preconditions = self.preconditions ?? Preconditions(domain.layout)
+        let preconditions = self.preconditions ?? Preconditions()
         self.preconditions = preconditions
-        return try preconditions.failure(of: transaction, in: latest.state, at: latest.version)
+        return try preconditions.failure(of: transaction, in: latest)
     }
 
     /// Passes the items of a transaction on to the reducers, one after the other; returns the refusal of one, or nil.
@@ -266,18 +270,16 @@ final class Core {
             let bytesCount = try recordedBytes(in: context, transaction).count + patch.text.count
             try checkSize(bytesCount + (step?.recorded?.json.count ?? 0))
         }
-        // The known encodings are those of a state that is dropped.
-        defer { patch.begin() }
         return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text)
     }
 
     /// The bytes of a state as compact JSON; O(n) where nobody has counted them.
     private func size(of snapshot: Snapshot) throws -> Int {
-        try snapshot.jsonBytes ?? domain.layout.bytes(snapshot.state).count
+        try snapshot.jsonBytes ?? snapshot.tree.encoded().count
     }
 
     private func refusal(of state: StateBox, _ before: Snapshot) -> Rejection? {
-        guard let tree = state.tree else { return nil }
+        guard let tree = state.document else { return nil }
         if let tooLarge = refusal(of: tree.bytesCount, before) { return tooLarge }
         let memory = tree.memoryBytes
         guard memory > limits.stateMemoryBytesMax, memory > before.memoryBytes else { return nil }
@@ -326,7 +328,7 @@ final class Core {
             ? try scheduleStep(transaction, of: client, context, next, at: time) : nil
         let commit = Commit(
             next.cursor, time: time, of: transaction, ownID: ownID, types: types,
-            action: try recordedBytes(in: context, transaction), patch: patch.text,
+            action: try recordedBytes(in: context, transaction), patch: patch.takeText(),
             changedPointers: changedPointers, idempotency: record,
             schedule: step?.recorded)
         if commit.recordedBytesCount > limits.commitBytesMax { try checkSize(commit.recordedBytesCount) }
@@ -340,7 +342,7 @@ final class Core {
         let representation =
             try transaction.wantsRepresentation
             ? Self.representedPointers(changedPointers).map {
-                ($0, try domain.layout.select(next.state, $0.tokens[...]))
+                ($0, try next.tree.selected($0.tokens[...]).bytes)
             } : nil
         latest = next
         var effects: [Consequence.Effect] = []

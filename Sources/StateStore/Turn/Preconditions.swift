@@ -26,12 +26,9 @@ final class Preconditions {
     /// The bytes of values above which the ones before are forgotten, also within a turn.
     private static let foundBytesMax = 16 << 20
 
-    private let layout: any LayoutNode<StateBox>
     private var version: Version?
     private var found: [JSONPointer: Found] = [:]
     private var foundBytes = 0
-
-    init(_ node: any LayoutNode<StateBox>) { layout = node }
 
     /// Whether a later turn on a version may find a value here instead of encoding it again.
     func isWorthKeeping(at version: Version) -> Bool {
@@ -40,15 +37,15 @@ final class Preconditions {
 
     /// The first condition that a state fails, or nil.
     func failure(
-        of transaction: Transaction, in state: StateBox, at version: Version
+        of transaction: Transaction, in snapshot: Snapshot
     ) throws -> PreconditionFailure? {
-        if self.version != version {
+        if version != snapshot.version {
             (found, foundBytes) = ([:], 0)
-            self.version = version
+            version = snapshot.version
         }
-        if let tagGuard = transaction.tagGuard, let failure = try failure(of: tagGuard, in: state) { return failure }
+        if let tagGuard = transaction.tagGuard, let failure = try failure(of: tagGuard, in: snapshot) { return failure }
         for expectation in transaction.expectations {
-            let tree = expectation.isHidden ? nil : JSONTree.tree(at: expectation.pointer, in: state)
+            let tree = expectation.isHidden ? nil : snapshot.state.document?.tree(at: expectation.pointer.tokens[...])
             if let tree, case .value(let value) = expectation.wanted,
                 expectation.known.flatMap({ $0.tree === tree ? $0.holds : nil }) ?? tree.equals(value)
             {
@@ -59,14 +56,14 @@ final class Preconditions {
                 return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: nil)
             }
             switch expectation.wanted {
-            case .nothing where try isEmpty(at: expectation.pointer, in: state): continue
-            case .anyValue where try !isEmpty(at: expectation.pointer, in: state): continue
+            case .nothing where isEmpty(at: expectation.pointer, in: snapshot): continue
+            case .anyValue where !isEmpty(at: expectation.pointer, in: snapshot): continue
             default: break
             }
             if let tree, tree.isLong {
                 return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: tree)
             }
-            var actual = try find(expectation.pointer, in: state)
+            var actual = try find(expectation.pointer, in: snapshot)
             let holds =
                 if case .value(let value) = expectation.wanted, let bytes { try actual.equals(value, bytes) } else {
                     false
@@ -80,17 +77,17 @@ final class Preconditions {
     }
 
     private func failure(
-        of tagGuard: Transaction.TagGuard, in state: StateBox
+        of tagGuard: Transaction.TagGuard, in snapshot: Snapshot
     ) throws -> PreconditionFailure? {
         // Whatever is there has a tag.
-        if tagGuard.tags == .any, !tagGuard.isHidden, try !isEmpty(at: tagGuard.pointer, in: state) { return nil }
-        if !tagGuard.isHidden, let tree = JSONTree.tree(at: tagGuard.pointer, in: state), tree.isLong {
+        if tagGuard.tags == .any, !tagGuard.isHidden, !isEmpty(at: tagGuard.pointer, in: snapshot) { return nil }
+        if !tagGuard.isHidden, let tree = snapshot.longTree(at: tagGuard.pointer) {
             // The tag of the published value is made before the turn. A commit since has made another value.
             if tree.isTagged, tagGuard.tags.contains(tree.tag) { return nil }
             return PreconditionFailure(
                 pointer: tagGuard.pointer, expected: try Self.text(of: tagGuard.tags), actual: tree)
         }
-        let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: state).encoded
+        let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: snapshot).encoded
         guard !tagGuard.tags.contains(actual?.tag) else { return nil }
         return PreconditionFailure(
             pointer: tagGuard.pointer, expected: try Self.text(of: tagGuard.tags), actual: actual)
@@ -103,14 +100,11 @@ final class Preconditions {
         }
     }
 
-    /// Whether nothing is at a pointer; at most a plain part is encoded for that.
-    private func isEmpty(at pointer: JSONPointer, in state: StateBox) throws -> Bool {
-        try !layout.has(state, pointer.tokens[...])
-    }
+    private func isEmpty(at pointer: JSONPointer, in snapshot: Snapshot) -> Bool { snapshot.tree(at: pointer) == nil }
 
-    private func find(_ pointer: JSONPointer, in state: StateBox) throws -> Found {
+    private func find(_ pointer: JSONPointer, in snapshot: Snapshot) throws -> Found {
         if let known = found[pointer] { return known }
-        let new = Found(try layout.select(state, pointer.tokens[...]).map(Encoded.init))
+        let new = Found(try snapshot.tree.selected(pointer.tokens[...]).bytes.map(Encoded.init))
         if foundBytes > Self.foundBytesMax { (found, foundBytes) = ([:], 0) }
         foundBytes += new.encoded?.body.count ?? 0
         found[pointer] = new

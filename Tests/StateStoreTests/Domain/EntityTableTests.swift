@@ -13,9 +13,9 @@ struct EntityTableTests {
         var generator = SplitMix(seed: UInt64(seed))
         var table = Table()
         var reference: [(Int, String)] = []
-        let places: (EntitiesNode<Int, Sample.Item>, OrderNode<Int, Sample.Item>) = (.init(), .init())
+        let codecs: (EntitiesCodec<Int, Sample.Item>, OrderCodec<Int, Sample.Item>) = (.init(), .init())
+        var trees = (try codecs.0.tree(of: table), try codecs.1.tree(of: table))
         for step in 0..<60 {
-            let before = table
             for _ in 0..<Int.random(in: 1...4, using: &generator) {
                 let id = Int.random(in: 0..<30, using: &generator)
                 let known = reference.firstIndex { $0.0 == id }
@@ -41,15 +41,16 @@ struct EntityTableTests {
             #expect(table.map(\.entity.name) == reference.map(\.1), "seed \(seed)")
 
             var (entities, order) = (JSONPatch(), JSONPatch())
-            try places.0.compare(before, table, into: &entities)
-            try places.1.compare(before, table, into: &order)
-            var (oldEntities, oldOrder) = (
-                try JSONValue(parsing: places.0.bytes(before)), try JSONValue(parsing: places.1.bytes(before))
-            )
+            var (oldEntities, oldOrder) = (trees.0.value, trees.1.value)
+            let new = (try codecs.0.tree(of: table), try codecs.1.tree(of: table))
+            try JSONTree.compare(trees.0, new.0, into: &entities)
+            try JSONTree.compare(trees.1, new.1, into: &order)
+            trees = new
             try oldEntities.apply(patch: JSONValue(parsing: entities.text))
             try oldOrder.apply(patch: JSONValue(parsing: order.text))
-            #expect(oldEntities == (try JSONValue(parsing: places.0.bytes(table))), "seed \(seed)")
-            #expect(oldOrder == (try JSONValue(parsing: places.1.bytes(table))), "seed \(seed)")
+            #expect(oldEntities == trees.0.value, "seed \(seed)")
+            #expect(oldOrder == trees.1.value, "seed \(seed)")
+            #expect(trees.1.text == (try JSON.encode(table.ids)), "seed \(seed)")
         }
     }
 
@@ -67,7 +68,7 @@ struct EntityTableTests {
         "insertions and moves to one position change a few ranks only, and their patches are exact",
         arguments: [1, 500, 998])
     func fewRanks(position: Int) throws {
-        let node = OrderNode<Int, Sample.Item>()
+        let codec = OrderCodec<Int, Sample.Item>()
         var table = Table()
         for id in 0..<1000 { table[id] = .init(name: "") }
         var ids = Array(0..<1000)
@@ -86,10 +87,11 @@ struct EntityTableTests {
             PersistentMap.visitDifferences(before.order, table.order) { _, _, _ in changed += 1 }
             most = max(most, changed)
             var patch = JSONPatch()
-            try node.compare(before, table, into: &patch)
-            var order = try JSONValue(parsing: node.bytes(before))
+            let (old, new) = (try codec.tree(of: before), try codec.tree(of: table))
+            try JSONTree.compare(old, new, into: &patch)
+            var order = old.value
             try order.apply(patch: JSONValue(parsing: patch.text))
-            #expect(order == (try JSONValue(parsing: node.bytes(table))), "step \(step)")
+            #expect(order == new.value, "step \(step)")
         }
 
         #expect(table.ids == ids)
@@ -132,21 +134,21 @@ struct EntityTableTests {
         table[decomposed] = .init(name: "two")
         table.move(decomposed, to: 0)
         table[composed] = .init(name: "changed")
-        let (entities, order) = (EntitiesNode<String, Sample.Item>(), OrderNode<String, Sample.Item>())
+        let (entities, order) = (EntitiesCodec<String, Sample.Item>(), OrderCodec<String, Sample.Item>())
 
         var (patch, orderPatch) = (JSONPatch(), JSONPatch())
-        try entities.compare(before, table, into: &patch)
-        try order.compare(before, table, into: &orderPatch)
-        var (value, ids) = (
-            try JSONValue(parsing: entities.bytes(before)), try JSONValue(parsing: order.bytes(before))
-        )
+        let (old, new) = (try entities.tree(of: before), try entities.tree(of: table))
+        let (oldOrder, newOrder) = (try order.tree(of: before), try order.tree(of: table))
+        try JSONTree.compare(old, new, into: &patch)
+        try JSONTree.compare(oldOrder, newOrder, into: &orderPatch)
+        var (value, ids) = (old.value, oldOrder.value)
         try value.apply(patch: JSONValue(parsing: patch.text))
         try ids.apply(patch: JSONValue(parsing: orderPatch.text))
 
         #expect(table.count == 2)
-        #expect(value == (try JSONValue(parsing: entities.bytes(table))))
-        #expect(ids == (try JSONValue(parsing: order.bytes(table))))
-        #expect(text(try entities.select(table, [decomposed, "name"])) == "\"two\"")
+        #expect(value == new.value)
+        #expect(ids == newOrder.value)
+        #expect(text(try new.selected([decomposed, "name"]).bytes) == "\"two\"")
     }
 
     @Test("a balanced map stays balanced", arguments: [0, 1, 2])

@@ -20,7 +20,7 @@ struct JSONTreeComparingTests {
 
     private static func patch(_ old: JSONTree, _ new: JSONTree) throws -> [JSONValue] {
         var patch = JSONPatch()
-        JSONTree.compare(old, new, into: &patch)
+        try JSONTree.compare(old, new, into: &patch)
         guard case .array(let operations) = try JSONValue(parsing: patch.text, depthMax: 1000) else { return [] }
         return operations
     }

@@ -50,7 +50,7 @@ struct EntityChangesTests {
     }
 
     private var snapshot: Snapshot {
-        Snapshot(core.state, of: core.domain, at: Cursor(core.epoch, core.version), viewVersions: [])
+        core.latest
     }
 
     private static func commit(_ version: Version, _ patch: String) -> Commit {

@@ -24,7 +24,7 @@ struct HistoryTests {
     ) throws -> History {
         let core = try Core.sample()
         let snapshot = Snapshot(
-            core.state, of: core.domain, at: Cursor(core.epoch, version), viewVersions: [])
+            core.state, core.latest.tree, of: core.domain, at: Cursor(core.epoch, version), viewVersions: [])
         var history = History(beginningWith: snapshot, countMax: countMax, weightMax: weightMax)
         for next in version..<head { history.keep(.sample(next + 1)) }
         return history

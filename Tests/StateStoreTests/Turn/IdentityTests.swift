@@ -45,7 +45,7 @@ struct IdentityTests {
     @Test("the history finds a commit for its own subject only")
     func history() throws {
         let core = try Core.sample()
-        let snapshot = Snapshot(core.state, of: core.domain, at: Cursor(core.epoch, 0), viewVersions: [])
+        let snapshot = core.latest
         var history = History(beginningWith: snapshot, countMax: 10, weightMax: 1 << 20)
         func commit(_ version: Version, _ id: String, by subject: String) -> Commit {
             Commit(

@@ -118,7 +118,8 @@ final class KeptQuery: Sendable {
             let (epoch, version) = (snapshot.cursor.epoch, snapshot.cursor.version)
             if let known = work.version, known > version {
                 if let newer = reading(epoch), newer.encoded != nil { return newer }
-                let answer = try query.answered(to: texts(in: snapshot), snapshot.memberOrder(at: place))
+                let (texts, order) = texts(in: snapshot)
+                let answer = try query.answered(to: texts, order)
                 return Reading(cursor: snapshot.cursor, encoded: answer.map(Encoded.init))
             }
             if let known = encoded(changed: version), !keeps || work.members != nil || work.keepsNothing {
@@ -186,14 +187,15 @@ final class KeptQuery: Sendable {
         try snapshot.selected(.pointer(place.appending(name)), countMax: .max).bytes
     }
 
-    private func texts(in snapshot: Snapshot) -> MemberTexts {
-        { take in try snapshot.visitTexts(at: self.place, take) }
+    private func texts(in snapshot: Snapshot) -> (MemberTexts, MemberOrder?) {
+        guard let tree = snapshot.tree(at: place) else { return ({ _ in }, nil) }
+        return (tree.visitTexts, tree.memberOrder)
     }
 
     private func evaluated(_ work: inout Work, _ snapshot: Snapshot, keeps: Bool) throws -> [UInt8]? {
         (work.members, work.isAhead) = (nil, false)
         work.keepsNothing = keeps
-        let (texts, order) = (texts(in: snapshot), snapshot.memberOrder(at: place))
+        let (texts, order) = texts(in: snapshot)
         if keeps, !work.isTooLarge, let order, let members = try query.kept(of: texts, order) {
             let bytes = try members.answer(from: []) { try self.value(of: $0, in: snapshot) }
             (work.members, work.keepsNothing) = (members, false)

@@ -18,7 +18,7 @@ struct MemberChanges: Sendable {
     ///   - snapshot: the state after the last of the commits.
     ///   - isQuick: whether to give up members of more than a megabyte, on a thread that serves others.
     init?(at place: JSONPointer, _ commits: [Commit], in snapshot: Snapshot, isQuick: Bool = false) {
-        guard let order = snapshot.memberOrder(at: place) else { return nil }
+        guard let order = snapshot.tree(at: place)?.memberOrder else { return nil }
         var names: Set<JSONKey> = []
         for commit in commits {
             for pointer in commit.changedPointers where pointer.overlaps(place) {

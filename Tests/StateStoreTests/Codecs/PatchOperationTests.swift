@@ -12,17 +12,10 @@ struct PatchOperationTests {
     }
     struct Item: Codable, Sendable { var name: String; var tags: [String]? }
 
-    let layout = ObjectNode<Root>(members: [
-        LayoutField("entities", \.table, EntitiesNode()), LayoutField("ids", \.table, OrderNode()),
-        LayoutField("list", \.list, ValueNode()),
+    let codec = SliceCodec<Root>(members: [
+        SliceMember("entities", \.table, EntitiesCodec()), SliceMember("ids", \.table, OrderCodec()),
+        SliceMember("list", \.list, ValueCodec()),
     ])
-
-    private func patch(from old: Root, to new: Root) throws -> [UInt8] {
-        var patch = JSONPatch()
-        patch.begin()
-        try layout.compare(old, new, into: &patch)
-        return patch.text
-    }
 
     private static func change(_ root: inout Root, _ generator: inout SplitMix) {
         let id = Int.random(in: 0..<40, using: &generator)
@@ -42,16 +35,23 @@ struct PatchOperationTests {
     func follows(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         var (leader, follower) = (Root(), Root())
+        var trees = (try codec.tree(of: leader), try codec.tree(of: follower))
         for _ in 0..<200 {
             var next = leader
             for _ in 0..<Int.random(in: 0...(seed.isMultiple(of: 5) ? 60 : 5), using: &generator) {
                 Self.change(&next, &generator)
             }
-            let patch = try patch(from: leader, to: next)
-            try layout.apply(try PatchOperation.operations(of: patch), to: &follower)
+            var patch = JSONPatch()
+            let tree = try codec.tree(of: next, after: trees.0, JSONEncodingSession())
+            try JSONTree.compare(trees.0, tree, into: &patch)
+            trees.0 = tree
+            let operations = try PatchOperation.operations(of: patch.text)
+            trees.1 = try codec.apply(operations, to: &follower, of: trees.1)
             leader = next
-            let (expected, found) = (try layout.bytes(leader), try layout.bytes(follower))
-            try #require(found == expected, "\(String(decoding: patch, as: UTF8.self))")
+            let expected = try codec.tree(of: leader).encoded()
+            try #require(trees.0.encoded() == expected, "\(String(decoding: patch.text, as: UTF8.self))")
+            try #require(trees.1.encoded() == expected, "\(String(decoding: patch.text, as: UTF8.self))")
+            try #require(codec.tree(of: follower).encoded() == expected)
             // What the follower makes of it later is the same, too.
             for id in leader.table.ids { #expect(leader.table.position(of: id) == follower.table.position(of: id)) }
         }
@@ -73,7 +73,8 @@ struct PatchOperationTests {
         root.list = [1]
 
         #expect(throws: (any Error).self) {
-            try layout.apply(try PatchOperation.operations(of: Array(patch.utf8)), to: &root)
+            let tree = try codec.tree(of: root)
+            _ = try codec.apply(try PatchOperation.operations(of: Array(patch.utf8)), to: &root, of: tree)
         }
     }
 }

@@ -1,12 +1,11 @@
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import StateJSON
 
-/// A patch that knows the encoding of the old value is the one that it would be without it.
-@Suite("Known texts")
-struct KnownTextTests {
+/// Values that are encoded one after the other, and the patches between their texts.
+@Suite("Differences of values")
+struct ValueDifferenceTests {
     /// Fields with gaps between them, strings short and long, parts that are empty at times.
     struct Task: Codable {
         struct Place: Codable {
@@ -66,11 +65,12 @@ struct KnownTextTests {
         }
     }
 
-    @Test("the patch is that of two values that are both encoded", arguments: 0..<15)
+    @Test("a session that is used again encodes as a new one does", arguments: 0..<15)
     func likeWhole(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         var old = State()
-        var patch = JSONPatch()
+        var text = try JSON.encode(old)
+        let encoder = JSONEncodingSession()
         for _ in 0..<40 {
             var new = old
             switch Int.random(in: 0..<8, using: &generator) {
@@ -91,14 +91,8 @@ struct KnownTextTests {
             if Bool.random(using: &generator) { Self.change(&new.tasks, &generator, Self.task) }
 
             let whole = try JSON.encode(new)
-            var wholePatch = JSONPatch()
-            wholePatch.compare(try JSON.encode(old), whole)
-            patch.beginNext()
-            try patch.compare(old, to: new)
-
-            try #require(patch.text == wholePatch.text, "seed \(seed)")
-            try #require(patch.changedPointers == wholePatch.changedPointers, "seed \(seed)")
-            old = new
+            try #require(encoder.text(of: new, unlike: text) == (text == whole ? nil : whole), "seed \(seed)")
+            (old, text) = (new, whole)
         }
     }
 
@@ -111,21 +105,17 @@ struct KnownTextTests {
         }
     }
 
-    @Test("an encoding that fails leaves nothing to the next one of the same patch")
+    @Test("an encoding that fails leaves nothing to the next one of the same session")
     func behindFailure() throws {
         let old = Nested(outer: (0..<40).map { .init(names: ["\($0)"], size: 1) })
         var (bad, new) = (old, old)
         bad.outer[35].size = .nan
         new.outer[2].names = ["other"]
-        var patch = JSONPatch()
-        #expect(throws: EncodingError.self) { try patch.compare(old, to: bad) }
+        let encoder = JSONEncodingSession()
+        #expect(throws: EncodingError.self) { try encoder.text(of: bad, unlike: nil) }
 
-        patch.begin()
-        try patch.compare(old, to: new)
-
-        #expect(
-            String(decoding: patch.text, as: UTF8.self)
-                == #"[{"op":"replace","path":"/outer/2/names/0","value":"other"}]"#)
+        #expect(try encoder.text(of: new, unlike: JSON.encode(old)) == JSON.encode(new))
+        #expect(try encoder.text(of: new, unlike: JSON.encode(new)) == nil)
     }
 
     /// Equal where the IDs are, whatever the titles.
@@ -146,38 +136,10 @@ struct KnownTextTests {
         #expect(try Self.changes(old, new) == ["/7/title", "/9/title"])
     }
 
-    /// An object that changes in its place.
-    final class Shared: Codable, Sendable {
-        private let value = Mutex(0)
-        func set(_ new: Int) { value.withLock { $0 = new } }
-        init() {}
-        init(from decoder: any Decoder) throws {}
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.singleValueContainer()
-            try container.encode(value.withLock { $0 })
-        }
-    }
-
-    @Test("an object that has changed in its place is in the patch")
-    func objects() throws {
-        let shared = Shared()
-        let list = [Shared(), shared]
-        var patch = JSONPatch()
-        try patch.compare([Shared()], to: list)
-        shared.set(2)
-
-        patch.beginNext()
-        try patch.compare(list, to: list)
-
-        #expect(patch.changedPointers.map(\.description) == ["/1"])
-    }
-
-    /// The pointers that a patch changes which knows the old value's encoding.
+    /// The pointers that a patch changes.
     private static func changes<Value: Encodable>(_ old: Value, _ new: Value) throws -> [String] {
         var patch = JSONPatch()
-        try patch.compare(old, to: old)
-        patch.beginNext()
-        try patch.compare(old, to: new)
+        patch.compare(try JSON.encode(old), try JSON.encode(new))
         return patch.changedPointers.map(\.description)
     }
 }
