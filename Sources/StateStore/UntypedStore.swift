@@ -214,7 +214,7 @@ package final class UntypedStore: Sendable {
         dispatchPrecondition(condition: .notOnQueue(queue))
         // With a journal, subscribers run on the landing thread. An effect is a task of its own.
         let mayEnter =
-            (journal != nil || subscribers.count == 0)
+            (journal != nil || subscribers.openCount.load(ordering: .acquiring) == 0)
             && queuedCount.compareExchange(expected: 0, desired: 1, ordering: .relaxed).exchanged
         switch mailbox.withLock({ $0.claimTurn(onLoop: mayEnter) }) {
         case .here?: return queue.sync { runAsTurn(turn) }

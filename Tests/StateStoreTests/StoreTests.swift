@@ -19,6 +19,17 @@ extension Store where State == Sample.State {
     }
 }
 
+@Suite("The state that a store begins with")
+struct InitialStateTests {
+    @Test("a state that JSON does not have is refused")
+    func unencodable() {
+        var state = Sample.State()
+        state.items.table[1] = .init(name: "broken", size: .nan)
+
+        #expect(throws: DeclarationFault.self) { try Store(Sample(), state: state) }
+    }
+}
+
 /// Collects values that any thread adds.
 final class Collection<Value: Sendable>: Sendable {
     private let stored = Mutex<[Value]>([])

@@ -16,8 +16,6 @@ protocol PartCodec<Part>: Sendable {
     /// It is made once for the reducers that change the place, because the way there costs as much as a small part.
     func step(at place: ArraySlice<String>) -> TreeStep<Part>
 
-    func declares(_ tokens: ArraySlice<String>) -> Bool
-
     func read(_ node: JSONNode, into part: inout Part) throws(JSONFault)
 
     /// Carries out the operations of a recorded patch that lie in this part, in their order; returns the part's new tree.
@@ -40,8 +38,6 @@ extension PartCodec {
         }
     }
 
-    func declares(_ tokens: ArraySlice<String>) -> Bool { true }
-
     func tree(of part: Part) throws -> JSONTree { try tree(of: part, after: nil, JSONEncodingSession()) }
 }
 
@@ -52,6 +48,16 @@ struct ValueCodec<Part: Codable & Sendable>: PartCodec {
     func tree(of part: Part, after earlier: JSONTree?, _ encoder: JSONEncodingSession) throws -> JSONTree {
         guard let text = try encoder.text(of: part, unlike: earlier?.leaf) else { return earlier ?? .emptyObject }
         return JSONTree(leaf: text)
+    }
+
+    /// Most actions change one leaf: its texts are compared without a walk of the trees.
+    func step(at _: ArraySlice<String>) -> TreeStep<Part> {
+        { part, earlier, encoder, patch in
+            let before = earlier.leaf
+            guard let text = try encoder.text(of: part, unlike: before) else { return earlier }
+            patch.compare(before, text)
+            return JSONTree(leaf: text)
+        }
     }
 
     func read(_ node: JSONNode, into part: inout Part) throws(JSONFault) { part = try node.decode() }
@@ -96,11 +102,6 @@ struct SliceCodec<Part: Sendable>: PartCodec {
             patch.leave(path)
             return earlier.replacing(index, by: tree)
         }
-    }
-
-    func declares(_ tokens: ArraySlice<String>) -> Bool {
-        guard let token = tokens.first else { return true }
-        return names.index(of: token).map { member($0).declares(tokens.dropFirst()) } ?? false
     }
 
     func read(_ node: JSONNode, into part: inout Part) throws(JSONFault) {
@@ -154,7 +155,6 @@ final class SliceMember<Root: Sendable>: Sendable {
     let path: any PartialKeyPath<Root> & Sendable
     let tree: @Sendable (Root, JSONTree?, JSONEncodingSession) throws -> JSONTree
     let step: @Sendable (ArraySlice<String>) -> TreeStep<Root>
-    let declares: @Sendable (ArraySlice<String>) -> Bool
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
     let apply: @Sendable ([PatchOperation], inout Root, JSONTree) throws -> JSONTree
 
@@ -173,7 +173,6 @@ final class SliceMember<Root: Sendable>: Sendable {
                 try part.read(root) { part in try step(part, earlier, encoder, &patch) }
             }
         }
-        declares = { codec.declares($0) }
         read = { (json, root) throws(JSONFault) in try codec.read(json, into: &root[keyPath: path]) }
         apply = { operations, root, tree in try codec.apply(operations, to: &root[keyPath: path], of: tree) }
     }
@@ -208,4 +207,80 @@ extension UnsafePointer where Pointee: ~Copyable {
     /// Swift copies a value of an unknown type where it can, and it cannot where the type need not be copyable.
     @inline(__always)
     func lend<Result>(to body: (borrowing Pointee) throws -> Result) rethrows -> Result { try body(pointee) }
+}
+
+/// The names of the members of a slice, which all its trees share.
+final class MemberNames: Sendable {
+    static let none = MemberNames([])
+
+    let all: [String]
+    /// The names as ``JSONPatch/enter(_:)`` takes them.
+    let paths: [[UInt8]]
+
+    init(_ names: [String]) { (all, paths) = (names, names.map(JSONPatch.path)) }
+
+    func index(of name: String) -> Int? { all.firstIndex { JSONPointer.sameBytes($0, name) } }
+}
+
+/// Trees as codecs make them, and look into those that they have made.
+extension JSONTree {
+    convenience init(leaf text: [UInt8]) { self.init(.leaf(text)) }
+
+    convenience init(entities map: PersistentMap<EntityKey, any AnyObject & Sendable>, _ form: TableForm) {
+        self.init(.entities(TableTree(map, form)))
+    }
+
+    convenience init(order map: PersistentMap<Ranks.Rank, EntityKey>, _ form: TableForm) {
+        self.init(.order(TableTree(map, form)))
+    }
+
+    var leaf: [UInt8] {
+        guard case .leaf(let text) = shape else { preconditionFailure("a codec made this tree, a leaf") }
+        return text
+    }
+
+    var entities: PersistentMap<EntityKey, any AnyObject & Sendable> {
+        guard case .entities(let table) = shape else { preconditionFailure("a codec made this tree, of entities") }
+        return table.map
+    }
+
+    var order: PersistentMap<Ranks.Rank, EntityKey> {
+        guard case .order(let table) = shape else { preconditionFailure("a codec made this tree, of an order") }
+        return table.map
+    }
+
+    func member(_ index: Int) -> JSONTree {
+        guard case .record(let members) = shape else { preconditionFailure("a codec made this tree, of members") }
+        return members[index]
+    }
+
+    /// The record with another member, or the same one for the same member.
+    func replacing(_ index: Int, by tree: JSONTree) -> JSONTree {
+        guard case .record(var members) = shape else { preconditionFailure("a codec made this tree, of members") }
+        guard members[index] !== tree else { return self }
+        members[index] = tree
+        return JSONTree(record: members, names)
+    }
+
+    /// Adds the operations that turn an old value at the patch's current pointer into a new one.
+    ///
+    /// The cost is that of the differences, and of equal values that are not the same object. An object or an array of a document
+    /// with many differences is replaced as a whole.
+    ///
+    /// - Throws: `EncodingError` for an entity that cannot be encoded.
+    static func compare(_ old: JSONTree, _ new: JSONTree, into patch: inout JSONPatch) throws {
+        guard old !== new else { return }
+        switch (old.shape, new.shape) {
+        case (.text(let before), .text(let after)), (.leaf(let before), .leaf(let after)): patch.compare(before, after)
+        case (.record(let before), .record(let after)):
+            for index in before.indices where before[index] !== after[index] {
+                patch.enter(old.names.paths[index])
+                try compare(before[index], after[index], into: &patch)
+                patch.leave(old.names.paths[index])
+            }
+        case (.entities(let before), .entities(let after)): try compare(before, after, into: &patch)
+        case (.order(let before), .order(let after)): try compare(before, after, into: &patch)
+        default: compareDocuments(old, new, into: &patch)
+        }
+    }
 }

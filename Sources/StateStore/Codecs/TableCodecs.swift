@@ -123,3 +123,48 @@ final class TableForm: Sendable {
         return writer.bytes
     }
 }
+
+/// A map of a table, as a tree has it.
+final class TableTree<Key: Comparable & Sendable, Value: Sendable>: Sendable {
+    let map: PersistentMap<Key, Value>
+    let form: TableForm
+
+    init(_ map: PersistentMap<Key, Value>, _ form: TableForm) { (self.map, self.form) = (map, form) }
+}
+
+extension JSONTree {
+    static func compare(
+        _ old: TableTree<EntityKey, any AnyObject & Sendable>, _ new: TableTree<EntityKey, any AnyObject & Sendable>,
+        into patch: inout JSONPatch
+    ) throws {
+        try PersistentMap.visitDifferences(old.map, new.map) { (key, before, after) throws in
+            guard before !== after else { return }
+            switch (try before.map(old.form.entity), try after.map(new.form.entity)) {
+            case (let before?, let after?):
+                if before != after { patch.descend(key.token) { $0.compare(before, after) } }
+            case (nil, let after?): patch.add(member: key.token, value: after)
+            case (let before?, nil): patch.remove(member: key.token, before.count)
+            case (nil, nil): break
+            }
+        }
+    }
+
+    static func compare(
+        _ old: TableTree<Ranks.Rank, EntityKey>, _ new: TableTree<Ranks.Rank, EntityKey>, into patch: inout JSONPatch
+    ) throws {
+        var removed: [(Int, EntityKey)] = []
+        var inserted: [(Int, EntityKey)] = []
+        PersistentMap.visitDifferences(old.map, new.map) { rank, before, after in
+            guard before != after else { return }
+            if let before { removed.append((old.map.position(of: rank), before)) }
+            if let after { inserted.append((new.map.position(of: rank), after)) }
+        }
+        // Where most of the order has changed, one operation that replaces the array is shorter.
+        if removed.count + inserted.count > 16, removed.count + inserted.count > new.map.count / 2 {
+            return patch.compare(try JSONTree(.order(old)).encoded(), try JSONTree(.order(new)).encoded())
+        }
+        // Removing from the end and then inserting from the start leaves every other index of the operations valid.
+        for (position, key) in removed.reversed() { patch.remove(at: position, try old.form.text(of: key).count) }
+        for (position, key) in inserted { patch.insert(at: position, value: try new.form.text(of: key)) }
+    }
+}

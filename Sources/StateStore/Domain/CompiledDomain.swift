@@ -89,16 +89,6 @@ package final class CompiledDomain: Sendable {
         {
             faults.append("\"\(type)\" is a command, so nothing of it is committed: no reducer or effect can handle it")
         }
-        for view in declaration.views {
-            for pointer in view.reads where !codec.declares(pointer.tokens[...]) {
-                faults.append("the view \"\(view.name)\" reads \(pointer), which the domain does not declare")
-            }
-            if case .declared(let schema, _)? = view.parameters,
-                let fault = ViewParameters.fault(in: schema, ofView: view.name)
-            {
-                faults.append(fault)
-            }
-        }
         let views = Dictionary(declaration.views.map { ($0.name, $0) }) { first, _ in
             faults.append("there are two views named \"\(first.name)\"")
             return first
@@ -108,10 +98,22 @@ package final class CompiledDomain: Sendable {
             let context = ReducerContext(subject: nil)
             for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit(), context) }
         } catch { faults.append("\(StoreInit.type) is rejected: \(error.detail)") }
+        var tree = JSONTree.emptyObject
         do {
+            tree = try codec.tree(of: initial)
             // Entities are encoded when somebody reads them.
-            _ = try codec.tree(of: initial).encoded()
+            _ = try tree.encoded()
         } catch { faults.append("the initial state cannot be encoded: \(error)") }
+        for view in declaration.views {
+            for pointer in view.reads where !tree.declares(pointer) {
+                faults.append("the view \"\(view.name)\" reads \(pointer), which the domain does not declare")
+            }
+            if case .declared(let schema, _)? = view.parameters,
+                let fault = ViewParameters.fault(in: schema, ofView: view.name)
+            {
+                faults.append(fault)
+            }
+        }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.codec = codec
         (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)

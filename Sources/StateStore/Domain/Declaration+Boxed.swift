@@ -10,8 +10,6 @@ struct BoxCodec<Codec: PartCodec>: PartCodec where Codec.Part: Sendable {
 
     func step(at place: ArraySlice<String>) -> TreeStep<StateBox> { Box.step(codec.step(at: place)) }
 
-    func declares(_ tokens: ArraySlice<String>) -> Bool { codec.declares(tokens) }
-
     func read(_ json: JSONNode, into box: inout StateBox) throws(JSONFault) {
         var state = value(of: box)
         try codec.read(json, into: &state)

@@ -1,63 +1,6 @@
 package import StateJSON
 
 extension JSONTree {
-    /// Adds the operations that turn an old value at the patch's current pointer into a new one.
-    ///
-    /// The cost is that of the differences, and of equal values that are not the same object. An object or an array of a document
-    /// with many differences is replaced as a whole.
-    ///
-    /// - Throws: `EncodingError` for an entity that cannot be encoded.
-    static func compare(_ old: JSONTree, _ new: JSONTree, into patch: inout JSONPatch) throws {
-        guard old !== new else { return }
-        switch (old.shape, new.shape) {
-        case (.text(let before), .text(let after)), (.leaf(let before), .leaf(let after)): patch.compare(before, after)
-        case (.record(let before), .record(let after)):
-            for index in before.indices where before[index] !== after[index] {
-                patch.enter(old.names.paths[index])
-                try compare(before[index], after[index], into: &patch)
-                patch.leave(old.names.paths[index])
-            }
-        case (.entities(let before), .entities(let after)): try compare(before, after, into: &patch)
-        case (.order(let before), .order(let after)): try compare(before, after, into: &patch)
-        default: compareDocuments(old, new, into: &patch)
-        }
-    }
-
-    private static func compare(
-        _ old: TableTree<EntityKey, any AnyObject & Sendable>, _ new: TableTree<EntityKey, any AnyObject & Sendable>,
-        into patch: inout JSONPatch
-    ) throws {
-        try PersistentMap.visitDifferences(old.map, new.map) { (key, before, after) throws in
-            guard before !== after else { return }
-            switch (try before.map(old.form.entity), try after.map(new.form.entity)) {
-            case (let before?, let after?):
-                if before != after { patch.descend(key.token) { $0.compare(before, after) } }
-            case (nil, let after?): patch.add(member: key.token, value: after)
-            case (let before?, nil): patch.remove(member: key.token, before.count)
-            case (nil, nil): break
-            }
-        }
-    }
-
-    private static func compare(
-        _ old: TableTree<Ranks.Rank, EntityKey>, _ new: TableTree<Ranks.Rank, EntityKey>, into patch: inout JSONPatch
-    ) throws {
-        var removed: [(Int, EntityKey)] = []
-        var inserted: [(Int, EntityKey)] = []
-        PersistentMap.visitDifferences(old.map, new.map) { rank, before, after in
-            guard before != after else { return }
-            if let before { removed.append((old.map.position(of: rank), before)) }
-            if let after { inserted.append((new.map.position(of: rank), after)) }
-        }
-        // Where most of the order has changed, one operation that replaces the array is shorter.
-        if removed.count + inserted.count > 16, removed.count + inserted.count > new.map.count / 2 {
-            return patch.compare(try JSONTree(.order(old)).encoded(), try JSONTree(.order(new)).encoded())
-        }
-        // Removing from the end and then inserting from the start leaves every other index of the operations valid.
-        for (position, key) in removed.reversed() { patch.remove(at: position, try old.form.text(of: key).count) }
-        for (position, key) in inserted { patch.insert(at: position, value: try new.form.text(of: key)) }
-    }
-
     /// Does what ``compare(_:_:into:)`` does for two values of documents, where nothing is encoded.
     package static func compareDocuments(_ old: JSONTree, _ new: JSONTree, into patch: inout JSONPatch) {
         guard old !== new else { return }

@@ -61,6 +61,17 @@ extension JSONTree {
         return JSONText.select(rest, in: tree.text).map { isLeaf ? JSONTree(leaf: $0) : JSONTree(text: $0) }
     }
 
+    /// Whether a place may have a value in another state of the same domain, of which this is the tree.
+    func declares(_ place: JSONPointer) -> Bool {
+        var tree = self
+        for token in place.tokens {
+            guard case .record(let members) = tree.shape else { return true }
+            guard let index = tree.names.index(of: token) else { return false }
+            tree = members[index]
+        }
+        return true
+    }
+
     /// The order of the members of an object, where it is the same at every version; nil elsewhere.
     var memberOrder: MemberOrder? {
         switch shape {
@@ -68,67 +79,5 @@ extension JSONTree {
         case .entities(let table): table.form.key
         case .text, .array, .leaf, .record, .order: nil
         }
-    }
-}
-
-/// The names of the members of a slice, which all its trees share.
-final class MemberNames: Sendable {
-    static let none = MemberNames([])
-
-    let all: [String]
-    /// The names as ``JSONPatch/enter(_:)`` takes them.
-    let paths: [[UInt8]]
-
-    init(_ names: [String]) { (all, paths) = (names, names.map(JSONPatch.path)) }
-
-    func index(of name: String) -> Int? { all.firstIndex { JSONPointer.sameBytes($0, name) } }
-}
-
-/// A map of a table, as a tree has it.
-final class TableTree<Key: Comparable & Sendable, Value: Sendable>: Sendable {
-    let map: PersistentMap<Key, Value>
-    let form: TableForm
-
-    init(_ map: PersistentMap<Key, Value>, _ form: TableForm) { (self.map, self.form) = (map, form) }
-}
-
-/// Trees as codecs make them, and look into those that they have made.
-extension JSONTree {
-    convenience init(leaf text: [UInt8]) { self.init(.leaf(text)) }
-
-    convenience init(entities map: PersistentMap<EntityKey, any AnyObject & Sendable>, _ form: TableForm) {
-        self.init(.entities(TableTree(map, form)))
-    }
-
-    convenience init(order map: PersistentMap<Ranks.Rank, EntityKey>, _ form: TableForm) {
-        self.init(.order(TableTree(map, form)))
-    }
-
-    var leaf: [UInt8] {
-        guard case .leaf(let text) = shape else { preconditionFailure("a codec made this tree, a leaf") }
-        return text
-    }
-
-    var entities: PersistentMap<EntityKey, any AnyObject & Sendable> {
-        guard case .entities(let table) = shape else { preconditionFailure("a codec made this tree, of entities") }
-        return table.map
-    }
-
-    var order: PersistentMap<Ranks.Rank, EntityKey> {
-        guard case .order(let table) = shape else { preconditionFailure("a codec made this tree, of an order") }
-        return table.map
-    }
-
-    func member(_ index: Int) -> JSONTree {
-        guard case .record(let members) = shape else { preconditionFailure("a codec made this tree, of members") }
-        return members[index]
-    }
-
-    /// The record with another member, or the same one for the same member.
-    func replacing(_ index: Int, by tree: JSONTree) -> JSONTree {
-        guard case .record(var members) = shape else { preconditionFailure("a codec made this tree, of members") }
-        guard members[index] !== tree else { return self }
-        members[index] = tree
-        return JSONTree(record: members, names)
     }
 }

@@ -162,6 +162,10 @@ package final class JSONTree: Sendable {
     ///
     /// - Throws: `EncodingError` for an entity that cannot be encoded; none of a committed state does.
     func encoded() throws -> [UInt8] {
+        switch shape {
+        case .text(let text), .leaf(let text): return text
+        case .object, .array, .record, .entities, .order: break
+        }
         var writer = JSONWriter(capacity: bytesCount)
         try write(to: &writer)
         return writer.bytes

@@ -248,11 +248,11 @@ extension Store where State: Equatable {
 
 extension UntypedStore {
     /// How many subscriptions the store has.
-    package var subscriptionsCount: Int { subscribers.count }
+    package var subscriptionsCount: Int { subscribers.openCount.load(ordering: .acquiring) }
 
     /// Notifies the subscribers of a commit, and dispatches the follow-ups that they have batched as one transaction.
     func notify(_ commit: Commit, from old: Snapshot, to new: Snapshot, _ causation: Causation) {
-        guard subscribers.count > 0 else { return }
+        guard subscriptionsCount > 0 else { return }
         notification.withLock { $0 = Notification(causation: causation, snapshot: new) }
         subscribers.notify(commit, from: old, to: new)
         let batched = notification.withLock { $0.take() }?.batched ?? []

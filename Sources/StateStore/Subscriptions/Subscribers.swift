@@ -70,9 +70,7 @@ final class Subscribers: Sendable {
 
     private let list = Mutex(List())
     /// A count that each turn asks for, without the lock.
-    private let openCount = Atomic(0)
-
-    var count: Int { openCount.load(ordering: .acquiring) }
+    let openCount = Atomic(0)
 
     /// Changes the list, under its lock.
     private func change<Result>(_ body: (inout sending List) -> sending Result) -> sending Result {

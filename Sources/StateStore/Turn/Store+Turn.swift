@@ -92,7 +92,8 @@ extension UntypedStore {
             tally.end()
         }
         for turn in turns {
-            let roots = turn.result.hasConsequences || subscribers.count > 0 ? followUp(turn) : [:]
+            let hasFollowUps = turn.result.hasConsequences || subscribers.openCount.load(ordering: .acquiring) > 0
+            let roots = hasFollowUps ? followUp(turn) : [:]
             for index in turn.pending.indices {
                 let (taker, outcome) = (turn.pending[index].taker, turn.result.outcomes[index])
                 taker.take(outcome)
