@@ -44,7 +44,7 @@ package final class JSONEncodingSession {
     /// Whether the container of the outermost object serves the next value with the same keys, too.
     fileprivate let isKeeping: Bool
     /// That container, a ``KeptContainer`` of the type of its keys: to make one takes two look-ups of metadata.
-    @exclusivity(unchecked) private var kept: (keys: ObjectIdentifier, container: AnyObject)?
+    @exclusivity(unchecked) fileprivate var kept: (keys: ObjectIdentifier, container: AnyObject)?
 
     /// - Parameter isKeeping: whether the session is for many values; it then lives until ``end()``.
     package init(isKeeping: Bool = false) { (writer, valueStart, self.isKeeping) = (JSONWriter(), 0, isKeeping) }
@@ -214,19 +214,6 @@ private final class KeptContainer<Key: CodingKey> {
     init(_ container: KeyedEncodingContainer<Key>) { self.container = container }
 }
 
-extension JSONEncodingSession {
-    /// The container of the outermost object.
-    @inline(__always)
-    fileprivate func outermost<Key: CodingKey>() -> KeyedEncodingContainer<Key> {
-        if let kept, kept.keys == ObjectIdentifier(Key.self) {
-            return unsafeDowncast(kept.container, to: KeptContainer<Key>.self).container
-        }
-        let container = KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: self, id: 1, depth: 0))
-        kept = (ObjectIdentifier(Key.self), KeptContainer(container))
-        return container
-    }
-}
-
 /// The encoder of the next value in a session, which is also its single-value container.
 struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     let session: JSONEncodingSession
@@ -238,9 +225,13 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         let isDictionary = ObjectIdentifier(type) == DictionaryKeyProbe.keyType
         let id = session.container(atDepth: depth, isObject: true, isSorted: isDictionary)
-        // The outermost container has the number 1. An optional container would be another look-up.
-        if session.isKeeping, id == 1 { return session.outermost() }
-        return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
+        // The outermost container has the number 1.
+        if id == 1, let kept = session.kept, kept.keys == ObjectIdentifier(type) {
+            return unsafeDowncast(kept.container, to: KeptContainer<Key>.self).container
+        }
+        let container = KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
+        if id == 1, session.isKeeping { session.kept = (ObjectIdentifier(type), KeptContainer(container)) }
+        return container
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {

@@ -169,9 +169,7 @@ final class SliceMember<Root: Sendable>: Sendable {
         }
         step = { rest in
             let step = codec.step(at: rest)
-            return { root, earlier, encoder, patch in
-                try part.read(root) { part in try step(part, earlier, encoder, &patch) }
-            }
+            return { root, earlier, encoder, patch in try part.read(root) { try step($0, earlier, encoder, &patch) } }
         }
         read = { (json, root) throws(JSONFault) in try codec.read(json, into: &root[keyPath: path]) }
         apply = { operations, root, tree in try codec.apply(operations, to: &root[keyPath: path], of: tree) }
@@ -234,10 +232,7 @@ extension JSONTree {
         self.init(.order(TableTree(map, form)))
     }
 
-    var leaf: [UInt8] {
-        guard case .leaf(let text) = shape else { preconditionFailure("a codec made this tree, a leaf") }
-        return text
-    }
+    var leaf: [UInt8] { if case .leaf(let text) = shape { text } else { preconditionFailure("a codec made no leaf") } }
 
     var entities: PersistentMap<EntityKey, any AnyObject & Sendable> {
         guard case .entities(let table) = shape else { preconditionFailure("a codec made this tree, of entities") }
@@ -249,10 +244,7 @@ extension JSONTree {
         return table.map
     }
 
-    func member(_ index: Int) -> JSONTree {
-        guard case .record(let members) = shape else { preconditionFailure("a codec made this tree, of members") }
-        return members[index]
-    }
+    func member(_ i: Int) -> JSONTree { if case .record(let all) = shape { all[i] } else { preconditionFailure() } }
 
     /// The record with another member, or the same one for the same member.
     func replacing(_ index: Int, by tree: JSONTree) -> JSONTree {
