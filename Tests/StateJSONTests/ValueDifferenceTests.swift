@@ -112,10 +112,32 @@ struct ValueDifferenceTests {
         bad.outer[35].size = .nan
         new.outer[2].names = ["other"]
         let encoder = JSONEncodingSession()
-        #expect(throws: EncodingError.self) { try encoder.text(of: bad, unlike: nil) }
+        #expect(throws: EncodingError.self) { try encoder.text(of: bad, unlike: []) }
 
         #expect(try encoder.text(of: new, unlike: JSON.encode(old)) == JSON.encode(new))
         #expect(try encoder.text(of: new, unlike: JSON.encode(new)) == nil)
+    }
+
+    @Test("a long value that has not changed, has changed, or cannot be encoded leaves no long buffer")
+    func buffers() throws {
+        let encoder = JSONEncodingSession()
+        let old = Nested(outer: (0..<4000).map { .init(names: ["a name of some length, \($0)"], size: 1) })
+        let text = try JSON.encode(old)
+        var (bad, new) = (old, old)
+        bad.outer[3999].size = .nan
+        new.outer[2].names = []
+
+        #expect(try encoder.text(of: old, unlike: text) == nil)
+        #expect(encoder.writer.bytes.capacity <= 64 << 10)
+        #expect(try encoder.text(of: new, unlike: text) != nil)
+        #expect(encoder.writer.bytes.capacity <= 64 << 10)
+        #expect(throws: EncodingError.self) { try encoder.text(of: bad, unlike: text) }
+        #expect(encoder.writer.bytes.capacity <= 64 << 10)
+        var patch = JSONPatch()
+        patch.replace(0, with: text)
+        #expect(patch.takeText().count > 100_000)
+        patch.begin()
+        #expect(patch.isEmpty && patch.takeText() == Array("[]".utf8))
     }
 
     /// Equal where the IDs are, whatever the titles.

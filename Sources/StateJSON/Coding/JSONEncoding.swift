@@ -55,9 +55,11 @@ package final class JSONEncodingSession {
     /// The encoding of a value, or nil where it has the same bytes as an earlier one.
     ///
     /// - Throws: what ``JSON/encode(_:)`` throws.
-    package func text(of value: some Encodable, unlike earlier: [UInt8]?) throws -> [UInt8]? {
+    package func text(of value: some Encodable, unlike earlier: [UInt8]) throws -> [UInt8]? {
+        // What a long value leaves, also one that has not changed or cannot be encoded, serves no short one.
+        defer { if writer.bytes.capacity > 64 << 10 { writer.bytes = [] } }
         if writer.bytes.isEmpty {
-            writer.bytes.reserveCapacity((earlier?.count ?? 48) + 16)
+            writer.bytes.reserveCapacity(earlier.count + 16)
         } else {
             writer.bytes.removeAll(keepingCapacity: true)
         }
@@ -68,14 +70,8 @@ package final class JSONEncodingSession {
         (valueStart, misuse) = (0, nil)
         try encode(value)
         try finish()
-        if let earlier,
-            writer.bytes.withUnsafeBufferPointer({ bytes in earlier.withUnsafeBufferPointer(bytes.hasBytes) })
-        {
-            return nil
-        }
-        let text = Swift.exchange(&writer.bytes, with: [])
-        // A buffer that has grown has up to as much room again.
-        return text.capacity > text.count + text.count / 8 + 64 ? text.withUnsafeBufferPointer { Array($0) } : text
+        let isSame = writer.bytes.withUnsafeBufferPointer { bytes in earlier.withUnsafeBufferPointer(bytes.hasBytes) }
+        return isSame ? nil : Swift.exchange(&writer.bytes, with: []).trimmed
     }
 
     /// Takes the writer's buffer without copying; ``giveBack(_:)`` returns it.

@@ -27,7 +27,7 @@ package struct JSONPatch: Sendable {
         // A comparison that has thrown may have left a part of a pointer.
         if !place.isEmpty { place.removeAll(keepingCapacity: true) }
         if operations.isEmpty {
-            operations.reserveCapacity(takenCount + 16)
+            operations.reserveCapacity(min(takenCount, 1024) + 16)
             operations.append(UInt8(ascii: "["))
         } else {
             operations.removeLast(operations.count - 1)
@@ -56,12 +56,7 @@ package struct JSONPatch: Sendable {
     package mutating func takeText() -> [UInt8] {
         operations.append(UInt8(ascii: "]"))
         takenCount = operations.count
-        // A buffer that has grown has up to as much room again.
-        guard operations.capacity < 2 * takenCount, takenCount < 1024 else {
-            defer { operations.removeLast() }
-            return operations.withUnsafeBufferPointer { Array($0) }
-        }
-        return Swift.exchange(&operations, with: [])
+        return Swift.exchange(&operations, with: []).trimmed
     }
 
     /// The operations as a JSON array, UTF-8.
@@ -189,6 +184,9 @@ package struct JSONPatch: Sendable {
 extension [UInt8] {
     /// Appends a literal, without the reading of a string.
     fileprivate mutating func append(contentsOf text: StaticString) { text.withUTF8Buffer { append(contentsOf: $0) } }
+
+    /// The bytes in a buffer of about their size: one that has grown has up to as much room again.
+    var trimmed: [UInt8] { capacity > count + count / 8 + 64 ? withUnsafeBufferPointer { Array($0) } : self }
 }
 
 extension JSONPatch {

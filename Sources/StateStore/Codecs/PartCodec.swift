@@ -46,8 +46,8 @@ extension PartCodec {
 /// Each commit of its reducers costs O(n) in the size of the part: 1,000 structs of five fields in an array some 1.4 ms.
 struct ValueCodec<Part: Codable & Sendable>: PartCodec {
     func tree(of part: Part, after earlier: JSONTree?, _ encoder: JSONEncodingSession) throws -> JSONTree {
-        guard let text = try encoder.text(of: part, unlike: earlier?.leaf) else { return earlier ?? .emptyObject }
-        return JSONTree(leaf: text)
+        guard let earlier else { return JSONTree(leaf: try JSON.encode(part)) }
+        return try encoder.text(of: part, unlike: earlier.leaf).map { JSONTree(leaf: $0) } ?? earlier
     }
 
     /// Most actions change one leaf: its texts are compared without a walk of the trees.
@@ -88,7 +88,7 @@ struct SliceCodec<Part: Sendable>: PartCodec {
             return JSONTree(record: try members.map { try $0.tree(part, nil, encoder) }, names)
         }
         for index in objects.indices {
-            tree = tree.replacing(index, by: try member(index).tree(part, tree.member(index), encoder))
+            tree = tree.replacing(index, by: try member(index).tree(part, tree.record[index], encoder))
         }
         return tree
     }
@@ -98,7 +98,7 @@ struct SliceCodec<Part: Sendable>: PartCodec {
         let (inner, path) = (member(index).step(place.dropFirst()), names.paths[index])
         return { part, earlier, encoder, patch in
             patch.enter(path)
-            let tree = try inner(part, earlier.member(index), encoder, &patch)
+            let tree = try inner(part, earlier.record[index], encoder, &patch)
             patch.leave(path)
             return earlier.replacing(index, by: tree)
         }
@@ -136,7 +136,7 @@ struct SliceCodec<Part: Sendable>: PartCodec {
             lists[index].append(operation.inner)
         }
         for (index, list) in lists.enumerated() where !list.isEmpty {
-            tree = tree.replacing(index, by: try member(index).apply(list, &part, tree.member(index)))
+            tree = tree.replacing(index, by: try member(index).apply(list, &part, tree.record[index]))
         }
         return tree
     }
@@ -232,7 +232,7 @@ extension JSONTree {
         self.init(.order(TableTree(map, form)))
     }
 
-    var leaf: [UInt8] { if case .leaf(let text) = shape { text } else { preconditionFailure("a codec made no leaf") } }
+    var leaf: [UInt8] { if case .leaf(let text) = shape { text } else { preconditionFailure("no leaf") } }
 
     var entities: PersistentMap<EntityKey, any AnyObject & Sendable> {
         guard case .entities(let table) = shape else { preconditionFailure("a codec made this tree, of entities") }
@@ -244,11 +244,11 @@ extension JSONTree {
         return table.map
     }
 
-    func member(_ i: Int) -> JSONTree { if case .record(let all) = shape { all[i] } else { preconditionFailure() } }
+    var record: [JSONTree] { if case .record(let all) = shape { all } else { preconditionFailure("no record") } }
 
     /// The record with another member, or the same one for the same member.
     func replacing(_ index: Int, by tree: JSONTree) -> JSONTree {
-        guard case .record(var members) = shape else { preconditionFailure("a codec made this tree, of members") }
+        var members = record
         guard members[index] !== tree else { return self }
         members[index] = tree
         return JSONTree(record: members, names)
@@ -263,7 +263,7 @@ extension JSONTree {
     static func compare(_ old: JSONTree, _ new: JSONTree, into patch: inout JSONPatch) throws {
         guard old !== new else { return }
         switch (old.shape, new.shape) {
-        case (.text(let before), .text(let after)), (.leaf(let before), .leaf(let after)): patch.compare(before, after)
+        case (.leaf(let before), .leaf(let after)): patch.compare(before, after)
         case (.record(let before), .record(let after)):
             for index in before.indices where before[index] !== after[index] {
                 patch.enter(old.names.paths[index])

@@ -140,8 +140,7 @@ extension JSONTree {
         try PersistentMap.visitDifferences(old.map, new.map) { (key, before, after) throws in
             guard before !== after else { return }
             switch (try before.map(old.form.entity), try after.map(new.form.entity)) {
-            case (let before?, let after?):
-                if before != after { patch.descend(key.token) { $0.compare(before, after) } }
+            case (let before?, let after?): patch.descend(key.token) { $0.compare(before, after) }
             case (nil, let after?): patch.add(member: key.token, value: after)
             case (let before?, nil): patch.remove(member: key.token, before.count)
             case (nil, nil): break

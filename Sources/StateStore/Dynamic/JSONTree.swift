@@ -52,7 +52,7 @@ package final class JSONTree: Sendable {
         self.init(.text(text), text.count > Self.shortBytesMax ? .contents(Contents(nil)) : nil)
     }
 
-    /// The length of the compact JSON.
+    /// The length of the compact JSON of a value of a document, or of a leaf; of what else a codec makes, nobody has counted it: 0.
     package var bytesCount: Int { contents?.sizes?.bytesCount ?? textCount }
     /// About how many parts there are to encode: each entity of a table counts one, and every four bytes of a leaf, because 4 KB
     /// take about as long as 1,000 entities, 0.1 ms.
@@ -65,7 +65,7 @@ package final class JSONTree: Sendable {
         case .order(let table): table.map.count
         }
     }
-    /// How many bytes of memory the value takes, with what it shares with others.
+    /// How many bytes of memory a value of a document takes, with what it shares with others.
     package var memoryBytes: Int { contents?.sizes?.memoryBytes ?? 48 + Sizes.allocation(32 + textCount) }
     private var contents: Contents? { if case .contents(let contents)? = annex { contents } else { nil } }
 
@@ -454,7 +454,7 @@ extension JSONTree {
         private(set) var memoryBytes = 224
         fileprivate var depths = Depths()
 
-        /// The length of the compact JSON.
+        /// The length of the compact JSON of a value of a document, or of a leaf; of what else a codec makes, nobody has counted it: 0.
         var bytesCount: Int { childrenBytes == 0 ? 2 : childrenBytes + 1 }
 
         /// Counts a child that has come, gone, or made way for another one.
