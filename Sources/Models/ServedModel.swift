@@ -219,7 +219,7 @@ package final class ServedModel: Sendable {
                     return (.failure(Rejection(code, detail, pointer: pointer)), tree)
                 case .patch(let patch, let requests):
                     later = requests
-                    guard let changed = tree.applying(patch) else {
+                    guard let changed = try? tree.applying(patch: patch) else {
                         throw Model.Fault("the engine's copy of the state is another one", .engine)
                     }
                     return (.success(changed), changed)
@@ -373,21 +373,5 @@ extension Model.Description {
         }
         return slices(self) == slices(other) && actions(self) == actions(other) && views(self) == views(other)
             && version == other.version
-    }
-}
-
-extension JSONTree {
-    /// The value after the operations of a patch, or nil if one names a value that is not there.
-    fileprivate func applying(_ patch: JSONValue) -> JSONTree? {
-        guard case .array(let operations) = patch else { return nil }
-        var tree = self
-        for operation in operations {
-            guard case .object(let members) = operation, case .string(let name)? = members["op"],
-                case .string(let path)? = members["path"], let pointer = JSONPointer(text: path),
-                let changed = tree.applying(name, at: pointer.tokens[...], members["value"].map { JSONTree($0) })
-            else { return nil }
-            tree = changed
-        }
-        return tree
     }
 }

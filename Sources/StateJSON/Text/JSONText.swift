@@ -133,11 +133,14 @@ package struct JSONText {
         guard let token = tokens.first else { return span }
         switch kind(span) {
         case UInt8(ascii: "{"):
-            var writer = JSONWriter(capacity: token.utf8.count + 8)
-            writer.string(token)
-            let wanted = writer.bytes.dropFirst().dropLast()
-            for member in members(span) where slice(member.key).elementsEqual(wanted) {
-                return find(tokens.dropFirst(), in: member.value)
+            // A key that is spelled without escapes has the bytes of its token.
+            let isPlain = token.withBytes { !$0.contains(where: JSONWriter.mustEscape) }
+            var members = memberIterator(span)
+            while let member = members.next() {
+                let isFound =
+                    isPlain
+                    ? token.withBytes(slice(member.key).hasBytes) : JSONPointer.sameBytes(string(member.key), token)
+                if isFound { return find(tokens.dropFirst(), in: member.value) }
             }
             return nil
         case UInt8(ascii: "["):

@@ -104,15 +104,15 @@ package struct JSONWriter {
     /// Appends a quoted string, with the escapes that RFC 8259 requires.
     package mutating func string(_ value: String) { value.withBytes { string($0) } }
 
+    static func mustEscape(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x22 || byte == 0x5C }
+
     /// Appends a quoted string of valid UTF-8 bytes.
     package mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {
         byte(UInt8(ascii: "\""))
         var clean = 0
         for index in utf8.indices {
             let character = utf8[index]
-            guard character < 0x20 || character == UInt8(ascii: "\"") || character == UInt8(ascii: "\\") else {
-                continue
-            }
+            guard Self.mustEscape(character) else { continue }
             bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[clean..<index]))
             escape(character)
             clean = index + 1

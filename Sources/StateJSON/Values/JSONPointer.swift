@@ -30,6 +30,7 @@ package struct JSONPointer: Sendable {
             let slash = UInt8(ascii: "/")
             guard text.first == slash else { return nil }
             var tokens: [String] = []
+            tokens.reserveCapacity(min(text.count { $0 == slash }, JSONPointer.tokensMax))
             var (start, hasEscape) = (1, false)
             for end in 1...text.count {
                 guard end == text.count || text[end] == slash else {

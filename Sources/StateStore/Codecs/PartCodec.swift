@@ -18,10 +18,10 @@ protocol PartCodec<Part>: Sendable {
 
     func read(_ node: JSONNode, into part: inout Part) throws(JSONFault)
 
-    /// Carries out the operations of a recorded patch that lie in this part, in their order; returns the part's new tree.
+    /// Reads what differs between an earlier tree of the part and one that a patch has made of it; returns the part's own tree.
     ///
-    /// - Throws: ``JSONFault`` or ``PatchMismatch`` where they do not fit; the part is then undefined.
-    func apply(_ operations: [PatchOperation], to part: inout Part, of tree: JSONTree) throws -> JSONTree
+    /// - Throws: ``JSONFault`` where the tree does not fit the part, which is then undefined.
+    func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree
 }
 
 /// Makes the tree of a part of an earlier one, and adds the operations to a patch that lead there.
@@ -39,6 +39,12 @@ extension PartCodec {
     }
 
     func tree(of part: Part) throws -> JSONTree { try tree(of: part, after: nil, JSONEncodingSession()) }
+
+    /// Reads the whole part of a tree of any shape; returns the part's own tree.
+    func readAll(_ tree: JSONTree, into part: inout Part) throws -> JSONTree {
+        try read(JSONNode(try JSONDocument(try tree.encoded(), depthMax: 1000)), into: &part)
+        return try self.tree(of: part)
+    }
 }
 
 /// The codec of a part that is one leaf of the tree.
@@ -62,11 +68,8 @@ struct ValueCodec<Part: Codable & Sendable>: PartCodec {
 
     func read(_ node: JSONNode, into part: inout Part) throws(JSONFault) { part = try node.decode() }
 
-    func apply(_ operations: [PatchOperation], to part: inout Part, of tree: JSONTree) throws -> JSONTree {
-        var value = try JSONValue(parsing: tree.leaf, depthMax: 1000)
-        for operation in operations { try operation.apply(to: &value) }
-        part = try PatchOperation.node(value).decode()
-        return try self.tree(of: part)
+    func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree {
+        tree === earlier ? earlier : try readAll(tree, into: &part)
     }
 }
 
@@ -121,22 +124,17 @@ struct SliceCodec<Part: Sendable>: PartCodec {
         }
     }
 
-    /// Each member gets its operations in one call, in the order of the declaration.
-    func apply(_ operations: [PatchOperation], to part: inout Part, of tree: JSONTree) throws -> JSONTree {
+    /// The members are read in the order of the declaration, because the order of a table needs its entities.
+    func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree {
+        guard case .record(let found) = tree.shape else { return try readAll(tree, into: &part) }
         var tree = tree
-        var lists = Array(repeating: [PatchOperation](), count: members.count)
-        for operation in operations {
-            guard let token = operation.tokens.first else {
-                guard let value = operation.value else { throw operation.mismatch }
-                try read(try PatchOperation.node(value), into: &part)
-                tree = try self.tree(of: part)
-                continue
-            }
-            guard let index = names.index(of: token) else { throw operation.mismatch }
-            lists[index].append(operation.inner)
+        let changed = found.indices.filter { found[$0] !== earlier.record[$0] }
+        for index in changed {
+            tree = tree.replacing(index, by: try member(index).readChanges(found[index], earlier.record[index], &part))
         }
-        for (index, list) in lists.enumerated() where !list.isEmpty {
-            tree = tree.replacing(index, by: try member(index).apply(list, &part, tree.record[index]))
+        // The order of a table gives its entities their places.
+        for index in found.indices where changed.contains(where: { members[$0].sharesPart(with: members[index]) }) {
+            tree = tree.replacing(index, by: try member(index).tree(part, tree.record[index], JSONEncodingSession()))
         }
         return tree
     }
@@ -156,7 +154,7 @@ final class SliceMember<Root: Sendable>: Sendable {
     let tree: @Sendable (Root, JSONTree?, JSONEncodingSession) throws -> JSONTree
     let step: @Sendable (ArraySlice<String>) -> TreeStep<Root>
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
-    let apply: @Sendable ([PatchOperation], inout Root, JSONTree) throws -> JSONTree
+    let readChanges: @Sendable (JSONTree, JSONTree, inout Root) throws -> JSONTree
 
     init<Part: Sendable>(
         _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ codec: some PartCodec<Part>
@@ -172,8 +170,11 @@ final class SliceMember<Root: Sendable>: Sendable {
             return { root, earlier, encoder, patch in try part.read(root) { try step($0, earlier, encoder, &patch) } }
         }
         read = { (json, root) throws(JSONFault) in try codec.read(json, into: &root[keyPath: path]) }
-        apply = { operations, root, tree in try codec.apply(operations, to: &root[keyPath: path], of: tree) }
+        readChanges = { tree, earlier, root in try codec.read(tree, after: earlier, into: &root[keyPath: path]) }
     }
+
+    /// Whether they are the two members of a table.
+    func sharesPart(with other: SliceMember) -> Bool { self !== other && path == other.path }
 }
 
 /// A key path to a part of a value, which reads a stored property at its offset.

@@ -22,29 +22,11 @@ struct EntitiesCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
         table = EntityTable(sorted: entities.sorted { $0.0.key < $1.0.key })
     }
 
-    /// The order of the table follows by the operations on its IDs: see ``OrderCodec``.
-    func apply(_ operations: [PatchOperation], to table: inout Table, of _: JSONTree) throws -> JSONTree {
-        for operation in operations {
-            guard let token = operation.tokens.first else {
-                guard let value = operation.value else { throw operation.mismatch }
-                try read(try PatchOperation.node(value), into: &table)
-                continue
-            }
-            guard let id = ID(token: token) else { throw operation.mismatch }
-            let inner = operation.inner
-            var value: JSONValue?
-            if inner.tokens.isEmpty {
-                value = inner.value
-                if value == nil, table.entry(id.key) == nil { throw operation.mismatch }
-            } else {
-                guard let entry = table.entry(id.key) else { throw operation.mismatch }
-                var known = try JSONValue(parsing: try entry.bytes(), depthMax: 1000)
-                try inner.apply(to: &known)
-                value = known
-            }
-            try table.setOutOfOrder(id, value.map { try PatchOperation.node($0).decode(Entity.self) })
-        }
-        return JSONTree(entities: table.entries, form)
+    /// The order of the table follows: see ``OrderCodec``.
+    func read(_ tree: JSONTree, after _: JSONTree, into table: inout Table) throws -> JSONTree {
+        guard case .entities(let entities) = tree.shape else { return try readAll(tree, into: &table) }
+        table.take(entities.map)
+        return tree
     }
 }
 
@@ -66,26 +48,13 @@ struct OrderCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
         table.reorder(ids)
     }
 
-    /// The operations on the entities come first, so that the entities of all IDs are there.
-    func apply(_ operations: [PatchOperation], to table: inout Table, of tree: JSONTree) throws -> JSONTree {
-        // So is the patch where most of the order has changed.
-        if operations.contains(where: { $0.name == "replace" }) {
-            var ids = try JSONValue(parsing: try tree.encoded(), depthMax: 1000)
-            for operation in operations { try operation.apply(to: &ids) }
-            try read(try PatchOperation.node(ids), into: &table)
-            return JSONTree(order: table.order, form)
-        }
-        for operation in operations {
-            guard operation.tokens.count == 1, let token = operation.tokens.first,
-                let index = token == "-" ? table.order.count : JSONPointer.index(token),
-                table.changeOrder(
-                    at: index, inserting: try operation.value.map { try PatchOperation.node($0).decode(ID.self) })
-            else { throw operation.mismatch }
-        }
-        guard table.order.count == table.count else {
+    /// The entities come first, so that those of all IDs are there.
+    func read(_ tree: JSONTree, after _: JSONTree, into table: inout Table) throws -> JSONTree {
+        guard case .order(let order) = tree.shape else { return try readAll(tree, into: &table) }
+        guard table.take(order.map) else {
             throw PatchMismatch(detail: "the order of a table does not have each of its entities once")
         }
-        return JSONTree(order: table.order, form)
+        return tree
     }
 }
 
@@ -95,12 +64,22 @@ final class TableForm: Sendable {
     let key: @Sendable (String) -> EntityKey?
     /// The JSON of an entry, which the first call makes.
     let entity: @Sendable (any AnyObject) throws -> [UInt8]
+    /// An entry of its JSON, with the place in the order that an earlier one has.
+    let entry: @Sendable (JSONValue, (any AnyObject)?) throws -> any AnyObject & Sendable
+    /// The key of the JSON of an ID.
+    let keyOfID: @Sendable (JSONValue) throws -> EntityKey
     /// The JSON of the ID of a key that JSON spells in another way than the key; nil where there is none.
     private let id: (@Sendable (EntityKey) throws -> [UInt8])?
 
     init<ID: EntityID, Entity>(_: EntityTable<ID, Entity>.Type) {
         key = { ID(token: $0)?.key }
         entity = { try EntityTable<ID, Entity>.entry($0).bytes() }
+        entry = { value, earlier in
+            // The rank of a new entity comes with its place in the order.
+            let rank = earlier.map(EntityTable<ID, Entity>.entry)?.rank ?? 0
+            return EntityTable<ID, Entity>.Entry(try JSON.decode(from: value.text, depthMax: 1000), rank)
+        }
+        keyOfID = { try JSON.decode(ID.self, from: $0.text).key }
         if ID.self == Int.self || ID.self == String.self {
             id = nil
         } else {

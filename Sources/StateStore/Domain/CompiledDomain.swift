@@ -260,7 +260,8 @@ package final class CompiledDomain: Sendable {
     /// The state that the patch of a recorded commit makes of a state, and its tree; the cost is that of what the patch touches.
     func state(of snapshot: Snapshot, patchedBy patch: [UInt8]) throws -> (StateBox, JSONTree) {
         var state = snapshot.state
-        let tree = try codec.apply(try PatchOperation.operations(of: patch), to: &state, of: snapshot.tree)
+        let patched = try snapshot.tree.applying(patch: try JSONValue(parsing: patch, depthMax: 1000))
+        let tree = try codec.read(patched, after: snapshot.tree, into: &state)
         return (state, tree)
     }
 

@@ -16,9 +16,9 @@ struct BoxCodec<Codec: PartCodec>: PartCodec where Codec.Part: Sendable {
         box = .of(state)
     }
 
-    func apply(_ operations: [PatchOperation], to box: inout StateBox, of tree: JSONTree) throws -> JSONTree {
+    func read(_ tree: JSONTree, after earlier: JSONTree, into box: inout StateBox) throws -> JSONTree {
         var state = value(of: box)
-        let tree = try codec.apply(operations, to: &state, of: tree)
+        let tree = try codec.read(tree, after: earlier, into: &state)
         box = .of(state)
         return tree
     }

@@ -141,28 +141,23 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         return true
     }
 
-    /// Sets or removes an entity and leaves the order as it is, for a patch whose operations on the order follow.
-    mutating func setOutOfOrder(_ id: ID, _ entity: Entity?) {
-        guard let entity else {
-            entries.remove(id.key)
-            return
-        }
-        // The rank of a new entity is set with its place in the order.
-        entries.set(id.key, Entry(entity, entry(id.key)?.rank ?? 0))
-    }
+    /// Takes the entities that a patch has made of those of the table; their order follows.
+    mutating func take(_ entries: PersistentMap<EntityKey, any AnyObject & Sendable>) { self.entries = entries }
 
-    /// Inserts an ID into the order, or removes the one at a position, for a patch that changes the entities, too.
+    /// Takes the order that a patch has made of that of the table.
     ///
-    /// - Returns: false where there is no such position, or no such entity.
-    mutating func changeOrder(at position: Int, inserting id: ID?) -> Bool {
-        guard let id else {
-            guard position < order.count else { return false }
-            order.remove(order[at: position].key)
-            return true
+    /// The cost is that of the differences.
+    ///
+    /// - Returns: false where the order does not have each entity once.
+    mutating func take(_ order: PersistentMap<Rank, EntityKey>) -> Bool {
+        var isWhole = order.count == entries.count
+        PersistentMap.visitDifferences(self.order, order) { rank, _, key in
+            guard let key else { return }
+            guard let entry = entry(key), entry.rank == rank || order[entry.rank] != key else { return isWhole = false }
+            if entry.rank != rank { entries.set(key, Entry(entry, rank)) }
         }
-        guard position <= order.count, let entry = entry(id.key) else { return false }
-        add(Entry(entry, rank(before: position)), id)
-        return true
+        self.order = order
+        return isWhole
     }
 
     private mutating func add(_ entry: Entry, _ id: ID) {

@@ -8,6 +8,18 @@ enum Ranks {
 }
 
 extension PersistentMap where Key == Ranks.Rank {
+    /// Inserts a value before a position.
+    ///
+    /// - Precondition: `0 <= position <= count`.
+    mutating func insert(_ value: Value, at position: Int) {
+        while true {
+            if let rank = freeRank(before: position) { return set(rank, value) }
+            let moved = spread(around: position)
+            for (old, _, _) in moved { remove(old) }
+            for (_, new, value) in moved { set(new, value) }
+        }
+    }
+
     /// A free rank between the neighbours of a position; a position outside the order means its nearest end.
     ///
     /// - Returns: nil if no rank is free, which is so after 64 insertions at one position.

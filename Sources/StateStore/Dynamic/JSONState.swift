@@ -23,15 +23,9 @@ struct TreeCodec: PartCodec {
         state.tree = try JSONTree(node.value).with(parts ?? [], from: state.tree)
     }
 
-    func apply(_ operations: [PatchOperation], to state: inout JSONState, of _: JSONTree) throws -> JSONTree {
-        for operation in operations {
-            let value = operation.value.map { JSONTree($0) }
-            guard let changed = state.tree.applying(operation.name, at: operation.tokens, value) else {
-                throw operation.mismatch
-            }
-            state.tree = changed
-        }
-        return state.tree
+    func read(_ tree: JSONTree, after _: JSONTree, into state: inout JSONState) -> JSONTree {
+        state.tree = tree
+        return tree
     }
 }
 

@@ -21,14 +21,7 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
     }
 
     /// - Precondition: `0 <= position <= count`.
-    mutating func insert(_ element: Element, at position: Int) {
-        while true {
-            if let rank = order.freeRank(before: position) { return order.set(rank, element) }
-            let moved = order.spread(around: position)
-            for (old, _, _) in moved { order.remove(old) }
-            for (_, new, value) in moved { order.set(new, value) }
-        }
-    }
+    mutating func insert(_ element: Element, at position: Int) { order.insert(element, at: position) }
 
     /// - Precondition: the position is inside the list.
     mutating func remove(at position: Int) { order.remove(order[at: position].key) }

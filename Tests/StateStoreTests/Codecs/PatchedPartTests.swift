@@ -5,7 +5,7 @@ import Testing
 @testable import StateStore
 
 @Suite("A recorded patch on a typed state")
-struct PatchOperationTests {
+struct PatchedPartTests {
     struct Root: Sendable {
         var table = EntityTable<Int, Item>()
         var list: [Int] = []
@@ -45,8 +45,8 @@ struct PatchOperationTests {
             let tree = try codec.tree(of: next, after: trees.0, JSONEncodingSession())
             try JSONTree.compare(trees.0, tree, into: &patch)
             trees.0 = tree
-            let operations = try PatchOperation.operations(of: patch.text)
-            trees.1 = try codec.apply(operations, to: &follower, of: trees.1)
+            let patched = try trees.1.applying(patch: try JSONValue(parsing: patch.text))
+            trees.1 = try codec.read(patched, after: trees.1, into: &follower)
             leader = next
             let expected = try codec.tree(of: leader).encoded()
             try #require(trees.0.encoded() == expected, "\(String(decoding: patch.text, as: UTF8.self))")
@@ -74,7 +74,49 @@ struct PatchOperationTests {
 
         #expect(throws: (any Error).self) {
             let tree = try codec.tree(of: root)
-            _ = try codec.apply(try PatchOperation.operations(of: Array(patch.utf8)), to: &root, of: tree)
+            let patched = try tree.applying(patch: try JSONValue(parsing: Array(patch.utf8)))
+            _ = try codec.read(patched, after: tree, into: &root)
         }
+    }
+
+    @Test("an entity that goes and comes again has its place, and an order with one twice is refused")
+    func places() throws {
+        var root = Root()
+        root.table[1] = Item(name: "one")
+        root.table[2] = Item(name: "two")
+        let tree = try codec.tree(of: root)
+        let again = try tree.applying(
+            patch: JSONValue(
+                parsing: Array(
+                    #"""
+                    [{"op":"remove","path":"/entities/2"},{"op":"add","path":"/entities/2","value":{"name":"new"}},
+                    {"op":"remove","path":"/ids/1"},{"op":"add","path":"/ids/-","value":2}]
+                    """#.utf8)))
+        let read = try codec.read(again, after: tree, into: &root)
+        #expect(root.table.position(of: 2) == 1)
+        #expect(try read.encoded() == codec.tree(of: root).encoded())
+        for patch in [
+            #"[{"op":"replace","path":"/ids/0","value":2}]"#, #"[{"op":"replace","path":"/ids/1","value":1}]"#,
+        ] {
+            let twice = try read.applying(patch: JSONValue(parsing: Array(patch.utf8)))
+            #expect(throws: PatchMismatch.self) { try codec.read(twice, after: read, into: &root) }
+        }
+    }
+
+    struct Deep: Sendable { var table = EntityTable<Int, JSONValue>() }
+
+    @Test("an entity may be as deep as a recorded state")
+    func depth() throws {
+        let codec = SliceCodec<Deep>(members: [
+            SliceMember("entities", \.table, EntitiesCodec()), SliceMember("ids", \.table, OrderCodec()),
+        ])
+        var root = Deep()
+        let tree = try codec.tree(of: root)
+        let value = String(repeating: "[", count: 500) + String(repeating: "]", count: 500)
+        let patch =
+            #"[{"op":"add","path":"/entities/1","value":\#(value)},{"op":"add","path":"/ids/0","value":1}]"#
+        let patched = try tree.applying(patch: JSONValue(parsing: Array(patch.utf8), depthMax: 1000))
+        _ = try codec.read(patched, after: tree, into: &root)
+        #expect(root.table.count == 1)
     }
 }
