@@ -158,9 +158,6 @@ static const storekeeper_document documents[] = {
     PAGE("Inside/Decisions/SignedTokens.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/SignedTokens.md"
     END
-    PAGE("Inside/Decisions/StartingAgain.md")
-#embed "../StateServer/StateServer.docc/Inside/Decisions/StartingAgain.md"
-    END
     PAGE("Inside/Decisions/Streams.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/Streams.md"
     END

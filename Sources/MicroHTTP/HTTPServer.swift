@@ -17,8 +17,6 @@ package final class HTTPServer: Sendable {
         var wasStarted = false
         var loops: [Running] = []
         var files: [SocketFile] = []
-        /// The sockets of the first loop, one for each address, until the loops get the request to close theirs.
-        var listeners: [ListeningSocket] = []
     }
 
     private let configuration: ServerConfiguration
@@ -62,7 +60,6 @@ package final class HTTPServer: Sendable {
             state.withLock {
                 $0.loops = loops
                 $0.files = files
-                $0.listeners = first
             }
             return first.map(\.address)
         } catch {
@@ -104,28 +101,10 @@ package final class HTTPServer: Sendable {
         close(try ListeningSocket(.address(host: host, port: port), isShared: loops > 1).descriptor)
     }
 
-    /// Keeps the listening sockets open for the program that this process goes on with by `execve`.
-    ///
-    /// Clients that connect meanwhile wait for it. The call comes before ``stopAccepting()``.
-    ///
-    /// - Returns: false where a socket could not be kept, so that its address has to be bound again.
-    package func keepListening() -> Bool {
-        let listeners = state.withLock { state in
-            // The file of a Unix socket stays, as that of a service manager does.
-            state.files = []
-            return state.listeners.filter { !$0.isInherited }
-        }
-        return listeners.allSatisfy { InheritedSockets.keep($0.descriptor) }
-    }
-
-    /// Lets `execve` close every file but the standard streams and the listening sockets that ``keepListening()`` has kept.
-    package static func closeOthersOnExec() { InheritedSockets.closeOthersOnExec() }
-
     /// Closes the listening sockets; the server keeps serving the connections that it has.
     package func stopAccepting() {
         let (loops, files) = state.withLock { state in
-            state.listeners = []
-            return (state.loops, exchange(&state.files, with: []))
+            (state.loops, exchange(&state.files, with: []))
         }
         for file in files { file.remove() }
         for loop in loops { loop.mailbox.put(.stopAccepting) }

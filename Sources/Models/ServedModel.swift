@@ -67,7 +67,7 @@ package final class ServedModel: Sendable {
             } catch {
                 throw Model.Fault("the state does not fit the file: at \(error.place) \(error.detail)")
             }
-            return .needsRestart(checked: source, present: present)
+            return .needsRestart
         }
         let new = try Self.copies(model, source, serving)
         reportLacks(of: state, model.description)

@@ -1,14 +1,12 @@
 internal import Glibc
 
-/// The service manager that has started the process, such as systemd: it wants to know when the process serves and when
-/// it stops.
+/// The service manager, such as systemd, which wants to know when the process serves and when it stops.
 ///
 /// A notification is a datagram to the socket that the variable `NOTIFY_SOCKET` names: sd_notify(3).
 struct ServiceManager: Sendable {
     enum Notification: String {
         case ready = "READY=1"
         case stopping = "STOPPING=1"
-        case reloading = "RELOADING=1"
     }
 
     private let path: [UInt8]

@@ -52,8 +52,6 @@ public struct StateServer: Service, Sendable {
     private var exitDelay: Duration?
     /// The service manager of the process; nil in a process with other work, or one that was started by hand.
     private var manager: ServiceManager?
-    /// The way to go on with a new start in the same process, if there is one.
-    private var restart: Restart?
     /// Tells a person at a terminal how to begin, once the server takes requests.
     private var greet: @Sendable (_ address: Address, _ socket: String?, _ isProtected: Bool) -> Void = { _, _, _ in }
 
@@ -226,8 +224,6 @@ public struct StateServer: Service, Sendable {
         try onReady(reached)
         greet(reached, bound.lazy.compactMap(\.path).first, authenticator.isProtected)
         notify(.ready)
-        // The start has taken the file that was kept for it, and there may be a newer one.
-        if restart != nil, KeptFile.wasTaken { kill(getpid(), SIGHUP) }
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
@@ -284,32 +280,25 @@ public struct StateServer: Service, Sendable {
         handler.hooks?.refresh()
     }
 
-    /// Takes a model or a schema that has changed.
-    private func reloadDomain() async -> [UInt8]? {
+    /// Takes the functions of a model that has changed.
+    ///
+    /// - Parameter file: the kind of the domain's file, such as `model`.
+    private func reloadDomain(of file: String) {
         do {
-            let present: [UInt8]
             switch try handler.store.reloadDomain() {
-            case .unchanged: return nil
+            case .unchanged: break
             case .taken:
                 handler.forks?.forgetViews()
                 logger.notice("model loaded again")
-                return nil
-            case .needsRestart(_, let file): present = file
-            }
-            let declares = "the file declares other slices, actions, schemas, views or another version"
-            guard let restart else { throw SettingsFault(description: "\(declares): it takes a restart") }
-            guard handler.journal != nil else {
+            case .needsRestart:
                 throw SettingsFault(
-                    description: "\(declares): it takes a restart, and without data the state would be lost")
+                    description:
+                        "the file fits the state, and declares other slices, actions, schemas, views or another version: restart the server to take it"
+                )
             }
-            try await restart.check()
-            logger.notice("the server starts again", metadata: ["reason": .string(declares)])
-            return present
         } catch {
-            let file = restart?.file ?? "model"
             logger.error("\(file) not loaded again; the old one goes on", metadata: ["reason": .string("\(error)")])
             Greeting.show("\(error)")
-            return nil
         }
     }
 
@@ -346,79 +335,68 @@ public struct StateServer: Service, Sendable {
     /// A program with further services runs this one in their `ServiceGroup` with ``run()``.
     ///
     /// - Throws: ``ServerFault`` when the address cannot be listened on.
-    public func runUntilSignal() async throws { try await runUntilSignal(restart: nil) }
+    public func runUntilSignal() async throws { try await runUntilSignal(reloading: "model") }
 
-    /// Serves as ``runUntilSignal()``, and returns also where the program has to start again; ``Restart/isWanted`` says so.
+    /// Serves as ``runUntilSignal()``.
+    ///
+    /// - Parameters:
+    ///   - kind: the kind of the domain's file, such as `model`.
+    ///   - file: the path of that file, which is loaded again whenever it is saved; nil for SIGHUP only.
     func runUntilSignal(
-        restart: Restart?, watching file: String? = nil,
+        reloading kind: String, watching file: String? = nil,
         greet: @escaping @Sendable (Address, String?, Bool) -> Void = { _, _, _ in }
     ) async throws {
         var server = self
         server.greet = greet
         server.manager = ServiceManager()
         server.exitDelay = .seconds(settings.graceSeconds) + .seconds(2)
-        server.restart = restart
         let group = ServiceGroup(configuration: .init(services: [server], logger: logger))
-        let reload = { @Sendable [server] in
-            guard let present = await server.reloadDomain() else { return }
-            restart?.ask(keeping: present)
-            await group.triggerGracefulShutdown()
-        }
         ProcessSignals.receive()
         let (hangUpsToCome, hangUp) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         try ProcessSignals.handle { number in
-            guard number == SIGHUP else {
-                // Who asks for an end while the server stops for a new start gets the end.
-                restart?.forbid()
+            if number == SIGHUP {
+                hangUp.yield()
+            } else {
                 Task { await group.triggerGracefulShutdown() }
-                return
             }
-            hangUp.yield()
         }
         // One after the other, with the values of this task.
         let hangUps = Task { [server] in
             for await _ in hangUpsToCome {
                 server.refreshTokens()
-                await reload()
+                server.reloadDomain(of: kind)
             }
         }
-        let saves = Task {
+        let saves = Task { [server] in
             guard let file else { return }
             var watch = FileWatch(file)
             // The sleep ends by cancellation.
             while (try? await Task.sleep(for: .milliseconds(200))) != nil {
-                if watch.hasChanged() { await reload() }
+                if watch.hasChanged() { server.reloadDomain(of: kind) }
             }
         }
         defer { for task in [hangUps, saves] { task.cancel() } }
         try await group.run()
     }
 
-    /// Ends the process, or begins its program anew, where a stop lasts longer than the grace time allows, whatever it waits for.
+    /// Ends the process where a stop lasts longer than the grace time allows, whatever it waits for.
     ///
     /// Every acknowledged commit is in the journal; the next start only takes longer.
     private func limitStop() {
         guard let exitDelay else { return }
         let queue = DispatchQueue(label: "storekeeper.exit", qos: .userInteractive)
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(exitDelay / .nanoseconds(1)))) { [logger, restart] in
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(exitDelay / .nanoseconds(1)))) { [logger] in
             logger.critical("the stop took too long; the process ends")
             StateLogHandler.flush(within: .milliseconds(200))
-            guard let restart, restart.isWanted else { _exit(70) }
-            let reason = restart.begin()
-            logger.critical("the program cannot start again", metadata: ["reason": .string(reason)])
-            StateLogHandler.flush(within: .milliseconds(200))
-            // No 70, behind which systemd starts no server.
-            _exit(1)
+            _exit(70)
         }
     }
 
     private func stop() async {
         limitStop()
-        let startsAgain = restart?.isWanted ?? false
-        notify(startsAgain ? .reloading : .stopping)
+        notify(.stopping)
         let begun = ContinuousClock.now
         logger.info("stopping", metadata: ["waiters": .stringConvertible(handler.hub.watchesCount)])
-        if startsAgain, !server.keepListening() { logger.warning("a listening socket is closed until the next start") }
         handler.beginDraining()
         handler.hooks?.stop()
         server.stopAccepting()
@@ -432,10 +410,6 @@ public struct StateServer: Service, Sendable {
         } catch {
             // Every acknowledged commit is on the disk already; the next start only takes longer.
             logger.warning("journal not closed", metadata: ["reason": .string("\(error)")])
-        }
-        // The file of now, where it fits the last state; else the new start takes the present one again.
-        if startsAgain, case .needsRestart(let checked, _)? = try? handler.store.reloadDomain() {
-            restart?.keep(checked)
         }
         logger.info("stopped", metadata: ["cursor": .string(handler.latest.description)])
     }

@@ -45,7 +45,7 @@ enum DocumentSchema {
                         description: "the document does not fit the schema \(file): at \(misfit.place) \(misfit.detail)"
                     )
                 }
-                return .needsRestart(checked: read, present: bytes)
+                return .needsRestart
             })
     }
 }

@@ -15,13 +15,9 @@ enum ModelFile {
         }
     }
 
-    /// Loads a model for a command that serves nothing.
     static func load(_ path: String) throws -> Model { try Model(try bytes(path), name: name(path)) }
 
-    /// The domain of the model that the settings name.
-    ///
-    /// - Parameter source: the file as it was read; nil reads it.
-    static func domain(_ settings: Settings, source: [UInt8]?) throws(SettingsFault) -> any Domain {
+    static func domain(_ settings: Settings) throws(SettingsFault) -> any Domain {
         let logger = Logger(label: "storekeeper.model")
         let (path, dropped) = (settings.model, settings.dropSlice)
         let serving = Model.Serving(
@@ -36,18 +32,16 @@ enum ModelFile {
             },
             report: { logger.log($0) })
         do throws(Model.Fault) {
-            return try ServedModel(serving, source: source).domain()
+            return try ServedModel(serving).domain()
         } catch {
             throw SettingsFault(description: "the model cannot be served: \(error)")
         }
     }
 
-    /// Makes the check of a schema in a model, for a command that serves nothing.
     static func check(_ name: String, _ schema: JSONValue) throws(Model.Fault) -> Model.Serving.Faults {
         try made(name, schema) { print("warning: formats are not checked: \($0)") }
     }
 
-    /// - Parameter warn: takes the formats that are not checked.
     private static func made(
         _ name: String, _ schema: JSONValue, warn: (String) -> Void
     ) throws(Model.Fault) -> Model.Serving.Faults {

@@ -9,8 +9,6 @@ enum ServedDomain: String, CaseIterable {
 
     /// Makes the domain.
     static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
-        // What the program before has checked, where it has started again; the file may be another one by now.
-        let source = StateServer.takeKeptFile()
         if settings.model != "none", settings.domain != .document {
             throw SettingsFault(
                 description: "model and domain \(settings.domain.rawValue) are two domains; give one of them")
@@ -21,8 +19,8 @@ enum ServedDomain: String, CaseIterable {
         if settings.dropSlice != "none", settings.model == "none" {
             throw SettingsFault(description: "drop_slice is for a model, and none is to be served")
         }
-        if settings.model != "none" { return try ModelFile.domain(settings, source: source) }
-        if settings.domain == .document { return try DocumentSchema.domain(settings, source: source) }
+        if settings.model != "none" { return try ModelFile.domain(settings) }
+        if settings.domain == .document { return try DocumentSchema.domain(settings) }
         return try settings.domain.made(settings)
     }
 

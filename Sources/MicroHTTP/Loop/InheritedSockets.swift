@@ -2,52 +2,24 @@
 import CMicroHTTPD
 import Glibc
 
-/// The listening sockets that the process had when it began: those that a service manager has opened, such as systemd
-/// (sd_listen_fds(3)), and those that the program before has kept, where it has started again in the same process.
+/// The listening sockets that a service manager has opened before the process began, such as systemd (sd_listen_fds(3)).
 ///
 /// An address that has one is not bound again, so clients connect while the server restarts, and wait for it.
 struct InheritedSockets {
-    /// The sockets of the service manager.
-    private let given: Range<Int32>
-    private let kept: [Int32]
-
-    /// The variable with the process and the sockets that the program before has kept: numbers with commas between.
-    private static let variable = "KEPT_LISTEN_SOCKETS"
+    private let descriptors: Range<Int32>
 
     /// Names the sockets of the process; there are none where the variables are another process's, or missing.
     init() {
         func number(_ name: String) -> Int32? { getenv(name).flatMap { Int32(String(cString: $0)) } }
         let isOurs = number("LISTEN_PID") == getpid()
-        given = 3..<(3 + (isOurs ? min(max(0, number("LISTEN_FDS") ?? 0), 64) : 0))
-        let numbers = getenv(Self.variable).map { String(cString: $0).split(separator: ",").compactMap { Int32($0) } }
-        kept = numbers?.first == getpid() ? Array(numbers?.dropFirst() ?? []) : []
-    }
-
-    /// Keeps a further socket for the program that this process goes on with, by `execve`.
-    ///
-    /// - Returns: false where the process may open no more files.
-    static func keep(_ descriptor: Int32) -> Bool {
-        let copy = fcntl(descriptor, F_DUPFD, 3)
-        guard copy >= 0 else { return false }
-        let numbers = [getpid()] + Self().kept + [copy]
-        return setenv(variable, numbers.map { "\($0)" }.joined(separator: ","), 1) == 0
-    }
-
-    /// Lets `execve` close every file but the standard streams and the inherited and kept sockets: libraries open files that
-    /// would stay, such as `/dev/urandom`.
-    static func closeOthersOnExec() {
-        let inherited = Self()
-        for descriptor in 3..<min(getdtablesize(), 1 << 20) {
-            let stays = inherited.given.contains(descriptor) || inherited.kept.contains(descriptor)
-            _ = fcntl(descriptor, F_SETFD, stays ? 0 : FD_CLOEXEC)
-        }
+        descriptors = 3..<(3 + (isOurs ? min(max(0, number("LISTEN_FDS") ?? 0), 64) : 0))
     }
 
     /// A descriptor of the socket that listens on an address, or nil.
     ///
     /// The original stays open, so that the kernel keeps the clients that connect while the process ends.
     func socket(on place: ListeningPlace) -> Int32? {
-        for descriptor in kept + given where Self.isListening(descriptor) && listens(descriptor, on: place) {
+        for descriptor in descriptors where Self.isListening(descriptor) && listens(descriptor, on: place) {
             let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
             guard copy >= 0 else { return nil }
             _ = fcntl(copy, F_SETFL, fcntl(copy, F_GETFL) | O_NONBLOCK)
@@ -67,9 +39,7 @@ struct InheritedSockets {
         switch place {
         case .address(let host, let port):
             guard let bound = ListeningSocket.boundAddress(of: descriptor) else { return false }
-            // With port 0, the program before has got one of the system.
-            let isPort = bound.port == port || port == 0 && kept.contains(descriptor)
-            return isPort && ListeningSocket.numericHosts(of: host).contains(bound.host)
+            return bound.port == port && ListeningSocket.numericHosts(of: host).contains(bound.host)
         case .socket(let path, _):
             var address = sockaddr_un()
             var size = socklen_t(MemoryLayout<sockaddr_un>.size)

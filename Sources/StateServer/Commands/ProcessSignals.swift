@@ -17,12 +17,6 @@ enum ProcessSignals {
         sem_init(count, 0, 0)
         return count
     }()
-    static var set: sigset_t {
-        var set = sigset_t()
-        sigemptyset(&set)
-        for number in numbers { sigaddset(&set, number) }
-        return set
-    }
     private static let handler = Mutex<(@Sendable (Int32) -> Void)?>(nil)
     private static let hasThread = Atomic(false)
 
@@ -36,9 +30,6 @@ enum ProcessSignals {
                 sem_post(ProcessSignals.count)
             }
         }
-        // A program that goes on in the process of another one begins with blocked ones.
-        var waiting = set
-        pthread_sigmask(SIG_UNBLOCK, &waiting, nil)
     }
 
     /// Gives the signals back to the system, for a command that is not a server.

@@ -56,8 +56,7 @@ struct Serve: SettingsCommand {
             // The write is atomic, because a process that waits for the file may read it at any time.
             try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
         }
-        let restart = Restart(of: file?.kind ?? "model") { _ = try await options.read() }
-        try await server.runUntilSignal(restart: restart, watching: watch ? file?.path : nil) {
+        try await server.runUntilSignal(reloading: file?.kind ?? "model", watching: watch ? file?.path : nil) {
             address, socket, isProtected in
             Greeting(
                 domain: Program.current.domainName(settings), data: settings.data,
@@ -66,7 +65,6 @@ struct Serve: SettingsCommand {
             ).write()
         }
         StateLogHandler.flush()
-        if restart.isWanted { throw Failure("the program cannot start again: \(restart.begin())") }
         // The process exits without freeing its objects: freeing a million of them takes seconds.
         withExtendedLifetime((server, served)) { Self.exit() }
     }

@@ -17,9 +17,7 @@ package enum DomainReload: Sendable {
     /// The domain works with it from the next turn on.
     case taken
     /// It declares another domain, which can go on from the state: a start takes it.
-    ///
-    /// `checked` is the file that was read, and `present` the one that the domain is made of.
-    case needsRestart(checked: [UInt8], present: [UInt8])
+    case needsRestart
 }
 
 /// A domain whose state is JSON and whose actions have declarations instead of Swift types: what a program serves that is

@@ -11,7 +11,7 @@ from harness.etcd import Etcds
 from harness.expectations import expect, expect_equal, wait_until
 from harness.models import ROOT
 from harness.programs import free_port
-from harness.server import Server, codes, starts
+from harness.server import Server, codes
 
 TODO = ROOT / "config/models/todo.js"
 
@@ -97,14 +97,15 @@ def test_a_server_with_an_older_version_of_the_model_serves_nothing_newer_until_
         expect_equal(client.get(f"/v1/state?at-least={cursor}&wait=1").status, 503, "a newer version")
         refused = client.post(action("counter/add", {"amount": 1}))
         expect_equal(codes(refused), (503, "model-version"), "an action at the older server")
-    first.process.send_signal(signal.SIGHUP)
+    first.stop()
+    first.start()
     newest = {"_version": 2, "counter": {"value": 2}}
     wait_until(lambda: first.client().get(f"/v1/state?at-least={cursor}&wait=1").json == newest, "it has the newer file")
     expect_equal(first.client().get("/readyz").status, 200, "its readiness")
 
 
 def test_servers_are_upgraded_one_after_the_other_under_load(workspace, figures):
-    """By SIGHUP: an action more, then a version more with a migration. What is acknowledged is recorded once."""
+    """An action more, then a version more with a migration. What is acknowledged is recorded once."""
     path = pathlib.Path(workspace.path("model.js"))
     slice_of = "export const a = createSlice({{ name: 'a', initialState: {{ n: 0 }}, reducers: {{ add(s) {{ s.n += 1 }}{} }} }});\n"
     path.write_text(slice_of.format(""))
@@ -144,9 +145,8 @@ def test_servers_are_upgraded_one_after_the_other_under_load(workspace, figures)
             time.sleep(0.5)
             path.write_text(text)
             for server in servers:
-                before = starts(server)
-                server.process.send_signal(signal.SIGHUP)
-                wait_until(lambda: starts(server) > before, "it starts again", seconds=30)
+                server.stop()
+                server.start()
                 with server.client() as client:
                     wait_until(lambda: client.get("/readyz").status == 200, "it is ready")
                 time.sleep(0.3)

@@ -1,15 +1,12 @@
-"""SIGHUP: a server takes another file of its model between two actions, or starts again with it in the same process."""
+"""SIGHUP: a server takes another file of its model between two actions, or says that it takes a restart."""
 
 import json
 import pathlib
-import socket
-import threading
 
 from harness.actions import action
-from harness.client import Client, ConnectionLost, LocalClient
 from harness.expectations import expect, expect_equal, wait_until
 from harness.models import ROOT
-from harness.server import codes, starts
+from harness.server import codes
 from harness.streams import StreamClient
 from harness.tokens import bearer, make_token
 from harness.waits import begin, finish
@@ -24,12 +21,8 @@ def hang_up(server, said):
     wait_until(lambda: server.log_text().count(said) > before, said)
 
 
-def start_again(server):
-    # The log has the line of the first start a moment after clients can connect.
-    wait_until(lambda: starts(server) > 0, "it is ready")
-    before = starts(server)
-    server.process.send_signal(1)
-    wait_until(lambda: starts(server) > before, "it starts again", seconds=20)
+def needs_restart(server):
+    hang_up(server, "restart the server to take it")
     expect(server.process.poll() is None, "the process has ended", server.log_text())
 
 
@@ -75,8 +68,8 @@ def test_a_new_member_of_an_initial_state_is_told_until_a_version_adds_it(worksp
     hang_up(server, "model loaded again")
     expect_equal(server.log_text().count(told), 1, "how often the reload says it")
     path.write_text(wider.replace("old", "new"))
-    start_again(server)
-    expect_equal(server.log_text().count(told), 2, "how often it is said with the start in the same process")
+    needs_restart(server)
+    expect_equal(server.log_text().count(told), 1, "how often it is said with a file that is not taken")
     path.write_text(wider)
     server.stop()
     server.start()
@@ -110,170 +103,58 @@ def test_a_new_member_of_an_initial_state_is_told_until_a_version_adds_it(worksp
             {"_version": 3, "a": {"2a-\"": {"m": [None]}, "label": "", "n": 1, "size": 1}, "b": {"n": 0, "o": 1}}, "the state")
 
 
-def test_a_file_that_declares_otherwise_is_taken_by_a_start_in_the_same_process(workspace, figures):
-    """Clients with and without kept connections post through eight of them: none is refused a connection."""
-    path = pathlib.Path(workspace.path("model.js"))
-    path.write_text(SLICE.format("a", "old"))
-    server = workspace.server(model=path)
-    acknowledged, waited, last, failures, finished = {}, [], [], [], threading.Event()
-
-    def post(name, keeps):
-        client, number = None, 0
-        while not finished.is_set():
-            key = f"{name}-{number}"
-            try:
-                # A refused connection is a failure; one that the server ends is not.
-                client = client or Client(server.port)
-                answer = client.post(action("a/add", {}, id=key), Idempotency_Key=f'"{key}"')
-            except ConnectionLost as error:
-                if "refused" in str(error):
-                    failures.append(error)
-                    return
-                client = None
-                continue
-            if answer.status == 200:
-                acknowledged[key] = answer.json["version"]
-                number += 1
-            elif codes(answer) != (503, "draining"):
-                failures.append(answer)
-                return
-            if not keeps or answer.fields.get("connection") == "close":
-                client.close()
-                client = None
-
-    def follow():
-        with server.client() as client:
-            cursor = client.get("/v1").json["cursor"]
-        # The last action is posted when all others have been answered.
-        while not last or waited[-1:] != last:
-            try:
-                with server.client() as client:
-                    answer = client.get(f"/v1/changes?since={cursor}&wait=1&limit=1000")
-            except ConnectionLost as error:
-                # Ended by a start that had no byte of its request, it asks again from where it is.
-                if "refused" in str(error):
-                    failures.append(error)
-                    return
-                continue
-            if answer.status == 200:
-                waited.extend(each["version"] for each in answer.json["changes"])
-                cursor = answer.json["next"]
-
-    threads = [threading.Thread(target=post, args=(name, name % 2)) for name in range(4)]
-    follower = threading.Thread(target=follow)
-    for thread in [*threads, follower]:
-        thread.start()
-    try:
-        for number in range(8):
-            path.write_text(SLICE.format("a", f"new{number}"))
-            start_again(server)
-            with server.client() as client:
-                expect_equal(client.post(action(f"a/new{number}", {})).status, 200, "an action of the new file")
-                expect_equal(codes(client.post(action("a/old", {}))), (422, "unknown-action"), "one of an old file")
-    finally:
-        finished.set()
-        for thread in threads:
-            thread.join()
-        with server.client() as client:
-            last.append(client.commit(action("a/add", {}))["version"])
-        follower.join()
-    expect_equal(failures, [], "clients that failed")
-    expect_equal(starts(server), 9, "the starts")
-    with server.client() as client:
-        expect_equal(client.get("/v1/state/a/n").json, len(acknowledged) + 80 + 1, "the sum of what was acknowledged")
-        expect_equal(len(set(acknowledged.values())), len(acknowledged), "each is a commit of its own")
-    expect_equal(waited, list(range(waited[0], last[0] + 1)), "what the follower saw")
-    figures(f"{len(acknowledged)} actions through 8 starts; {server.descriptors()} files open")
-    expect(server.descriptors() < 60, "files that are left open", server.descriptors())
-    server.stop()
-
-
-def test_a_new_version_and_a_new_slice_are_taken_and_a_file_that_misfits_the_state_is_not(workspace):
+def test_a_file_that_declares_otherwise_takes_a_restart(workspace):
     path = pathlib.Path(workspace.path("model.js"))
     path.write_text(SLICE.format("a", "old"))
     server = workspace.server(model=path)
     with server.client() as client:
         client.commit(action("a/add", {}))
-    path.write_text(SLICE.format("a", "old") + SLICE.format("b", "old"))
-    start_again(server)
+        path.write_text(SLICE.format("a", "old") + SLICE.format("b", "old"))
+        needs_restart(server)
+        expect_equal(codes(client.post(action("b/add", {}))), (422, "unknown-action"), "an action of the new file")
+        expect_equal(client.post(action("a/old", {})).status, 200, "one of the old file")
+    server.stop()
+    server.start()
     with server.client() as client:
-        expect_equal(client.get("/v1/state").json, {"a": {"n": 1}, "b": {"n": 0}}, "the state with the new slice")
+        expect_equal(client.get("/v1/state").json, {"a": {"n": 11}, "b": {"n": 0}}, "the state with the new slice")
         client.commit(action("b/add", {}))
-    path.write_text(SLICE.format("b", "old"))
-    hang_up(server, "model not loaded again")
-    expect("at /a" in server.log_text(), "the part that the file does not have", server.log_text())
-    text = SLICE.format("a", "old") + SLICE.format("b", "old") + "export const version = 2;\n"
-    path.write_text(text)
-    hang_up(server, "model not loaded again")
-    path.write_text(text + "export const migrate = () => { throw new Error('not today'); };\n")
-    hang_up(server, "not today")
+        path.write_text(SLICE.format("b", "old"))
+        hang_up(server, "model not loaded again")
+        expect("at /a" in server.log_text(), "the part that the file does not have", server.log_text())
+        text = SLICE.format("a", "old") + SLICE.format("b", "old") + "export const version = 2;\n"
+        path.write_text(text)
+        hang_up(server, "model not loaded again")
+        path.write_text(text + "export const migrate = () => { throw new Error('not today'); };\n")
+        hang_up(server, "not today")
+        client.commit(action("b/add", {}))
+        path.write_text(text + "export const migrate = (state, from) => { state.a.n += 100 * from; };\n")
+        needs_restart(server)
+    server.stop()
+    server.start()
     with server.client() as client:
-        expect_equal(client.commit(action("b/add", {}))["version"], 4, "a commit of the old file")
-    expect_equal(starts(server), 2, "the starts")
-    path.write_text(text + "export const migrate = (state, from) => { state.a.n += 100 * from; };\n")
-    start_again(server)
-    with server.client() as client:
-        expect_equal(client.get("/v1/state").json, {"_version": 2, "a": {"n": 101}, "b": {"n": 2}}, "the migrated state")
+        expect_equal(client.get("/v1/state").json, {"_version": 2, "a": {"n": 111}, "b": {"n": 2}}, "the migrated state")
     server.stop()
 
 
-def test_a_start_that_would_lose_something_is_refused(workspace):
-    path = pathlib.Path(workspace.path("model.js"))
-    path.write_text(SLICE.format("a", "old"))
-    config = pathlib.Path(workspace.path("settings.json"))
-    config.write_text(json.dumps({"grace_seconds": 5}))
-    memory = workspace.server(model=path, data="none")
-    server = workspace.server(model=path)
-    server.kill()
-    server.arguments = ["--config", str(config)]
-    server.start()
-    path.write_text(SLICE.format("a", "new"))
-    hang_up(memory, "the state would be lost")
-    config.write_text("{")
-    hang_up(server, "model not loaded again")
-    with memory.client() as client, server.client() as other:
-        for each in (client, other):
-            expect_equal(each.post(action("a/old", {})).status, 200, "an action of the old file")
-    config.write_text(json.dumps({"grace_seconds": 1}))
-    start_again(server)
-    # An end that is asked for while the server stops is an end.
-    path.write_text(SLICE.format("a", "newer"))
-    with server.client() as client:
-        head = "POST /v1/actions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n"
-        client.send(f"{head}Expect: 100-continue\r\n\r\n".encode())
-        expect(b" 100 " in client.socket.recv(999), "the server waits for the body")
-        hang_up(server, '"stopping"')
-        server.terminate()
-        expect_equal(server.wait(), 0, "the exit code")
-    expect_equal(starts(server), 2, "the starts")
-
-
-def test_every_address_is_kept_and_so_is_a_schema_of_a_document(workspace):
+def test_a_schema_that_fits_the_document_takes_a_restart(workspace):
     schema = pathlib.Path(workspace.path("schema.json"))
     schema.write_text('{"type": "object", "properties": {"n": {"type": "integer"}}}')
-    local = workspace.path("socket")
-    server = workspace.server(domain="document", schema=schema, listen_also=f"unix:{local}", loops=2)
-    with LocalClient(local) as client:
-        client.commit(action("document/set", {"path": "/n", "value": 5}))
-    for most, status in ((9, 200), (3, None), (20, 200)):
+    server = workspace.server(domain="document", schema=schema)
+    for most, fits in ((9, True), (3, False), (20, True)):
+        with server.client() as client:
+            client.commit(action("document/set", {"path": "/n", "value": 5}))
         schema.write_text(json.dumps({"type": "object", "properties": {"n": {"type": "integer", "maximum": most}}}))
-        if status is None:
+        if not fits:
             hang_up(server, "the document does not fit the schema")
             continue
-        start_again(server)
-        for client in (server.client(), LocalClient(local)):
-            with client:
-                expect_equal(client.get("/v1/state").json, {"n": 5}, "the document")
-                answer = client.post(action("document/set", {"path": "/n", "value": most + 1}))
-                expect_equal(answer.status, 422, "a document that does not fit")
-    server.process.send_signal(1)
-    with server.client() as client:
-        expect_equal(client.get("/v1/state").json, {"n": 5}, "the document behind a hang-up that brings nothing new")
-    expect_equal(starts(server), 3, "the starts")
+        needs_restart(server)
+        server.stop()
+        server.start()
+        with server.client() as client:
+            expect_equal(client.get("/v1/state").json, {"n": 5}, "the document")
+            answer = client.post(action("document/set", {"path": "/n", "value": most + 1}))
+            expect_equal(answer.status, 422, "a document that does not fit")
     server.stop()
-    expect_equal(server.start().client().get("/v1/state").json, {"n": 5}, "the document after a start by hand")
-    with socket.socket(socket.AF_UNIX) as plain:
-        plain.connect(local)
 
 
 SECRETS = """
