@@ -63,19 +63,15 @@ let package = Package(
             ]),
         // The client for other processes, on URLSession: values, commits and dispatch with the types of the server's domain.
         .target(name: "StateClient", dependencies: ["StateJSON", "StateStore"]),
-        // The bytes of a turn in a journal, and the hash that chains them.
-        .target(name: "Segments", dependencies: ["StateJSON", "StateStore"]),
         // libcurl (Debian: libcurl4-openssl-dev), opened at run time. Only HTTPClient sees it.
         .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // JavaScriptCore (Debian: libjavascriptcoregtk-4.1-0), opened at run time, with the reducers of a model in it. Only
         // Models sees it.
         .target(name: "CModelEngine", exclude: ["files"]),
-        // RE2 (Debian: libre2-dev) behind a C interface, for the patterns of schemas. Only Schemas sees it.
+        // RE2 (Debian: libre2-dev) behind a C interface, for patterns. Only Queries sees it.
         .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
-        // Checks of JSON values by JSON Schema.
-        .target(name: "Schemas", dependencies: ["CRE2", "StateJSON"]),
-        // JSONPath (RFC 9535), and queries on the members of a value.
-        .target(name: "Queries", dependencies: ["Schemas", "StateJSON", "StateStore"]),
+        // JSONPath (RFC 9535), queries on the members of a value, and checks of values by JSON Schema.
+        .target(name: "Queries", dependencies: ["CRE2", "StateJSON", "StateStore"]),
         // The domain of one JSON document.
         .target(name: "Documents", dependencies: ["StateJSON", "StateStore"]),
         // States and reducers in JavaScript.
@@ -89,15 +85,8 @@ let package = Package(
                 "CZlib", "CZstd",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
-        // The files of the page and of the client for JavaScript, as bytes of the program. Only Page sees it.
+        // The files of the page and of the client for JavaScript, as bytes of the program. Only StateServer sees it.
         .target(name: "CPage", exclude: ["files"]),
-        // The page by which a server shows itself, and the client for JavaScript: the answers with their files.
-        .target(
-            name: "Page",
-            dependencies: [
-                "CPage", "CXXHash", "HTTPMessages",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]),
         // The OpenAPI document's source as bytes of the program. Only StateHTTP sees it.
         .target(name: "CDocuments", exclude: ["openapi.json"]),
         // The HTTP contract as pure functions: a request into a plan, an outcome into a response. No socket, file or clock.
@@ -108,10 +97,8 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
-        // Signatures verified by OpenSSL, behind a C interface. Only JWT sees it.
+        // Signatures of JSON Web Tokens verified by OpenSSL, behind a C interface. Only StateServer sees it.
         .target(name: "CSignatures", dependencies: ["CCrypto"]),
-        // JSON Web Tokens: what they say, and the keys that verify them.
-        .target(name: "JWT", dependencies: ["CSignatures", "StateHTTP", "StateJSON", "StateStore"]),
         // An HTTP server in Swift: libmicrohttpd inside an event loop of this package.
         .target(
             name: "MicroHTTP",
@@ -121,11 +108,11 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),
-        // The journal in SQLite: commits, snapshots and idempotency keys.
+        // The bytes of a turn in a journal, and the journal in SQLite: commits, snapshots and idempotency keys.
         .target(
             name: "StateJournal",
             dependencies: [
-                "Segments", "StateJSON", "StateStore",
+                "StateJSON", "StateStore",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]),
@@ -133,17 +120,15 @@ let package = Package(
         .target(
             name: "StateCluster",
             dependencies: [
-                "HTTPClient", "Segments", "StateJSON", "StateStore",
+                "HTTPClient", "StateJSON", "StateJournal", "StateStore",
                 .product(name: "DequeModule", package: "swift-collections"),
             ]),
         // The composition root: it builds and connects the parts, runs the server and stops it; the command line of a server.
         .target(
             name: "StateServer",
             dependencies: [
-                "CCrypto", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
-                "StateHTTP",
-                "StateJSON",
-                "StateJournal", "StateStore", "Threads",
+                "CCrypto", "CPage", "CSignatures", "CXXHash", "HTTPClient", "HTTPMessages", "MicroHTTP", "StateCluster",
+                "StateHTTP", "StateJSON", "StateJournal", "StateStore", "Threads",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -170,7 +155,7 @@ let package = Package(
         .executableTarget(
             name: "storekeeper",
             dependencies: allocator + [
-                "Documents", "HTTPClient", "Models", "Schemas", "Showcase", "StateJSON", "StateServer", "StateStore",
+                "Documents", "HTTPClient", "Models", "Queries", "Showcase", "StateJSON", "StateServer", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -182,14 +167,12 @@ let package = Package(
 package.targets.append(
     .target(name: "TestSupport", dependencies: ["StateJSON", "StateStore"], path: "Tests/TestSupport"))
 let resources: [String: [Resource]] = [
-    // The transcripts of the contract.
-    "StateServer": [.copy("Contract/Transcripts")],
+    // The transcripts of the contract, and vectors of Wycheproof, Apache License 2.0.
+    "StateServer": [.copy("Contract/Transcripts"), .copy("JWT/wycheproof.json")],
     // A journal that 2487a34 wrote.
     "StateJournal": [.copy("Format2")],
     // The suite of RFC 9535.
     "Queries": [.copy("compliance.json")],
-    // Vectors of Wycheproof, Apache License 2.0.
-    "JWT": [.copy("wycheproof.json")],
 ]
 let further: [String: [Target.Dependency]] = [
     // The example domains do not import StateJSON; their tests compare JSON.
@@ -198,10 +181,8 @@ let further: [String: [Target.Dependency]] = [
     "StateClient": ["StateServer", "StateServerTesting"],
 ]
 for suite in [
-    "StateJSON", "StateStore", "Segments", "JWT", "HTTPClient", "HTTPMessages", "StateHTTP",
-    "MicroHTTP",
-    "StateCluster", "StateJournal", "StateServer",
-    "StateServerTesting", "StateClient", "Showcase", "Documents", "Models", "Schemas", "Queries",
+    "StateJSON", "StateStore", "HTTPClient", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateCluster", "StateJournal",
+    "StateServer", "StateServerTesting", "StateClient", "Showcase", "Documents", "Models", "Queries",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(

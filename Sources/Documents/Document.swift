@@ -46,7 +46,6 @@ package struct Document: Domain {
         var path: String?
         /// The value, or an empty object in place of one with more members than a request merges: a tree of these is large.
         var value: JSONTree
-        /// How many members the value has, with those of the objects in it.
         let membersCount: Int
 
         private enum CodingKeys: CodingKey { case path, value }
@@ -140,19 +139,15 @@ package struct Document: Domain {
     }
 
     /// Adds a member to an object, or inserts an element into an array, as the operation `add` of RFC 6902.
-    ///
-    /// A time to live is as that of ``Set``.
     struct Add: ValidatedAction, AtPath, Valued {
         static let type = "document/add"
         var path: String
         var value: JSONTree
-        /// Seconds, with a fraction.
         var ttl: Double?
 
         func validate() throws(Rejection) { try Place(path).check(ttl) }
     }
 
-    /// Removes what is at a place.
     struct Remove: ValidatedAction, AtPath {
         static let type = "document/remove"
         var path: String
@@ -161,14 +156,11 @@ package struct Document: Domain {
     }
 
     /// Adds to the number at a place; where nothing is, that number is 0.
-    ///
-    /// A time to live is as that of ``Set``.
     struct Increment: ValidatedAction, AtPath {
         static let type = "document/increment"
         var path: String
         /// 1 where it is missing; it may be negative, and have a fraction.
         var by: JSONValue?
-        /// Seconds, with a fraction.
         var ttl: Double?
 
         func validate() throws(Rejection) {
@@ -219,7 +211,6 @@ package struct Document: Domain {
         "\(misfit.pointer.tokens.isEmpty ? "the document" : misfit.pointer.shown): \(misfit.detail)"
     }
 
-    /// The handler of an action, whose outcome has to fit.
     private func on<Handled: Action>(
         _ type: Handled.Type, _ change: @escaping @Sendable (inout DocumentEdit, Handled) throws(Rejection) -> Void
     ) -> On<JSONState, Handled> {
@@ -244,14 +235,12 @@ package struct Document: Domain {
     }
 }
 
-/// An action whose payload has one place, as `path`.
 private protocol AtPath: PlacedAction { var path: String { get } }
 
 extension AtPath {
     var places: [(name: JSONPointer, place: JSONPointer)] { namedPlace(path, "path") }
 }
 
-/// An action with a value for its only place.
 private protocol Valued: PlacedAction, SharingAction { var value: JSONTree { get set } }
 
 extension Valued {
@@ -262,7 +251,7 @@ extension Valued {
     }
 }
 
-/// A place with the pointer of its name in the payload; nothing where it is misspelled.
+/// The result is empty where the place is misspelled.
 private func namedPlace(_ text: String, _ name: String...) -> [(name: JSONPointer, place: JSONPointer)] {
     JSONPointer(text: text).map { [(JSONPointer(name), $0)] } ?? []
 }

@@ -7,7 +7,6 @@ internal import StateStore
 /// copies or compares.
 struct DocumentEdit {
     private(set) var tree: JSONTree
-    /// The place that has got a time to live.
     private(set) var expiring: Place?
     private let context: ReducerContext
     private var work: WorkMeter? { context.work }
@@ -90,7 +89,6 @@ struct DocumentEdit {
         }
     }
 
-    /// The value that an operation moves or copies.
     private func source(
         of operation: Document.Patch.Operation, _ name: String
     ) throws(Rejection) -> (place: Place, value: JSONTree) {
@@ -117,7 +115,6 @@ struct DocumentEdit {
         }
     }
 
-    /// Counts the work of an operation before it is done.
     private func count(at place: Place, places: Int = DocumentEdit.operationPlaces, bytes: Int = 0) throws(Rejection) {
         guard let work, !work.spend(places: places, bytes: bytes) else { return }
         throw Rejection(
@@ -128,7 +125,6 @@ struct DocumentEdit {
 }
 
 extension DocumentEdit {
-    /// Lets a place expire after so many seconds, or not for nil.
     mutating func expire(_ place: Place, after ttl: Double?) throws(Rejection) {
         guard let ttl, let due = DueTime(seconds: ttl) else { return }
         guard !isInArray(place) else {
@@ -143,21 +139,18 @@ extension DocumentEdit {
         expiring = place
     }
 
-    /// Ends the expiry of a place and of what is below it, whose value has gone or is another one.
     func endExpiry(at place: Place) { context.endExpiry(atOrBelow: place.pointer) }
 
     private func isInArray(_ place: Place) -> Bool {
         !place.tokens.isEmpty && tree.tree(at: place.tokens.dropLast())?.isArray == true
     }
 
-    /// Ends the expiry of the elements of an array that an operation moves.
     private func endExpiry(ofElementsFrom place: Place) {
         // Behind the last element, nothing moves.
         guard let index = place.tokens.last.flatMap(JSONPointer.index) else { return }
         context.endExpiry(inArray: JSONPointer(Array(place.tokens.dropLast())), from: index)
     }
 
-    /// Ends the expiry of the places that a merge removes, or whose value becomes another one.
     private func endExpiry(merging value: JSONTree, into tree: JSONTree?, at pointer: JSONPointer) {
         guard context.mayExpire else { return }
         guard value.isArray == false, tree?.isArray == false else {
@@ -172,10 +165,7 @@ extension DocumentEdit {
 }
 
 extension JSONValue {
-    /// The sum of two numbers, or nil if one is not a number, or the sum does not fit.
-    ///
-    /// Whole numbers are added exactly within 64 bits, signed and unsigned; `1.0` is whole. With a fraction both are
-    /// doubles.
+    /// Whole numbers, also `1.0`, are added exactly within 64 bits, and others as doubles; nil if the sum does not fit.
     fileprivate func sum(with other: JSONValue) -> JSONValue? {
         if let left = whole, let right = other.whole {
             let sum = left + right
@@ -187,7 +177,6 @@ extension JSONValue {
         return (left + right).isFinite ? .double(left + right) : nil
     }
 
-    /// A whole number of 64 bits, signed or unsigned.
     private var whole: Int128? {
         switch self {
         case .integer(let number): Int128(number)

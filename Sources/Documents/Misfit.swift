@@ -2,8 +2,7 @@ internal import StateJSON
 internal import StateStore
 
 extension Document {
-    /// The pointer into an action's payload to what a place of the document does not fit for: into the value that the action
-    /// has put there, or else to its path.
+    /// The pointer leads into the value that the action has put at the place, or else to its path.
     static func pointer(to place: JSONPointer, in action: some Action) -> String {
         let places = (action as? any PlacedAction)?.places ?? []
         for (name, path) in places.reversed() where name.tokens.last == "path" {
@@ -25,6 +24,5 @@ extension Document {
 }
 
 extension Document.Patch.Operation {
-    /// Whether it puts its value into the document.
     fileprivate var puts: Bool { op != .test && value != nil }
 }

@@ -17,7 +17,6 @@ struct Place {
         (self.pointer, self.name) = (pointer, name)
     }
 
-    /// Checks a time to live, in seconds.
     func check(_ ttl: Double?) throws(Rejection) {
         guard let ttl else { return }
         guard ttl > 0, DueTime(seconds: ttl) != nil else {
@@ -36,7 +35,6 @@ struct Place {
         Rejection("invalid-action", "\(name): is missing; \(expected)", kind: .invalid, pointer: name)
     }
 
-    /// The rejection where the document has nothing to work on here.
     func rejection(_ code: String, _ detail: String) -> Rejection {
         Rejection(code, "\(pointer.tokens.isEmpty ? "the document" : pointer.shown): \(detail)", pointer: name)
     }

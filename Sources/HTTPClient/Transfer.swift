@@ -1,15 +1,12 @@
 internal import CCurl
 
-/// A request on a handle of libcurl, and what has come of its response; one after the other.
-///
-/// One thread at a time uses it.
+/// Requests on a handle of libcurl, one after the other, with what has come of their responses; one thread at a time uses it.
 final class Transfer {
     private let curl: Curl
     let easy: UnsafeMutableRawPointer
     private var isClosed = false
     private var lines: UnsafeMutablePointer<curl_slist>?
     private var fields: [(name: String, value: String)] = []
-    /// Whether the empty line behind the fields has come.
     private var isHeadComplete = false
     /// The bytes of all lines of heads and trailers, which libcurl does not bound.
     private var linesBytes = 0
@@ -116,7 +113,6 @@ final class Transfer {
         max(1, Int(min(time, .milliseconds(Int32.max)) / .milliseconds(1)))
     }
 
-    /// Makes the handle ready for another request; its connection stays open.
     func reset() {
         curl.easy_reset(easy)
         curl.slist_free_all(lines)
@@ -124,7 +120,6 @@ final class Transfer {
         sink = nil
     }
 
-    /// Returns the response of a transfer that has ended with a code.
     func outcome(_ code: CURLcode) throws(HTTPConnection.Failure) -> HTTPConnection.Response {
         switch code {
         // libcurl takes a head that the connection cuts off for a response without a body.
@@ -154,7 +149,6 @@ final class Transfer {
         return isLong ? .max : seconds
     }
 
-    /// Takes a part of the body; returns false if the body exceeds the limit, or the caller wants no more.
     private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         if let sink { return sink(bytes) }
         guard bytes.count <= bodyBytesMax - body.count else { return false }
@@ -162,9 +156,7 @@ final class Transfer {
         return true
     }
 
-    /// Takes a line of a head or a trailer; a status line begins another head, behind that of an interim response.
-    ///
-    /// - Returns: false if there are too many.
+    /// Returns false if there are too many lines; a status line begins another head, behind that of an interim response.
     private func take(line bytes: UnsafeRawBufferPointer) -> Bool {
         linesBytes += bytes.count
         guard linesBytes <= Self.linesBytesMax else { return false }

@@ -35,7 +35,6 @@ package final class OwnFields: Sendable, Equatable {
         return found
     }
 
-    /// As fields of a message.
     var list: [HTTPField] {
         values.compactMap { field, value in HTTPField.Name(field.name).map { HTTPField(name: $0, value: value) } }
     }

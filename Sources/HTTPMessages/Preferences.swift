@@ -49,7 +49,6 @@ package struct Preferences: Sendable, Equatable {
         return .seconds(Int(text) ?? .max)
     }
 
-    /// Splits a value at the commas outside quotes.
     private static func split(_ value: String.UTF8View) -> [Substring.UTF8View] {
         var (isQuoted, isEscaped) = (false, false)
         return value.split { byte in

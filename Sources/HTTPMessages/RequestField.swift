@@ -44,7 +44,6 @@ package struct RequestFields: Sendable {
     /// Whether there is a field that proxies add and clients do not: `Forwarded`, `Via`, `X-Forwarded-*` or `X-Real-IP`.
     package private(set) var areOfProxy = false
 
-    /// The set of these names among the fields of a head.
     init(in fields: [HTTPField]) {
         for field in fields {
             let name = field.name.canonicalName

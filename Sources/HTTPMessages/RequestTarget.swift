@@ -81,8 +81,6 @@ package struct RequestTarget: Sendable, Equatable {
         absoluteForm(target).map { Substring($0.authority) }
     }
 
-    /// Splits a target that has the scheme and authority of a client of a proxy; nil for any other target.
-    ///
     /// Bytes are compared: to Swift, a slash with a combining accent behind it is another character.
     private static func absoluteForm(
         _ target: String

@@ -71,26 +71,22 @@ package struct ServerConfiguration: Sendable {
         self.loops = loops
     }
 
-    /// The fault of a head that is too large.
     var headFault: TransportFault { .headTooLarge(bytesMax: headBytesMax, fieldsMax: fieldsMax) }
 
-    /// The fault of a target that is too long.
     var targetFault: TransportFault { .targetTooLong(bytesMax: targetBytesMax, parametersMax: parametersMax) }
 
-    /// The configuration of one loop: the same, with its share of the connections.
     var perLoop: ServerConfiguration {
         var share = self
         share.connectionsMax = max(1, connectionsMax / max(1, loops))
         return share
     }
 
-    /// How many connections over capacity the server accepts in order to refuse their requests.
     var overCapacityMax: Int { min(Self.overCapacityCeiling, max(16, connectionsMax / 16)) }
     private static let overCapacityCeiling = 256
 
     /// The largest ``connectionsMax`` that this process's hard limit of open files allows.
     package static var connectionsAllowed: Int { max(16, DescriptorLimit.connectionsAllowed - overCapacityCeiling) }
 
-    /// How many bytes of a chunked body that is too long the server reads and discards before it closes the connection.
+    /// How many bytes of a refused body the server reads and discards before it closes the connection.
     var drainBytesMax: Int { max(1 << 20, bodyBytesMax) }
 }

@@ -56,7 +56,6 @@ package enum ServerError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// Returns the system's description of an error number.
     static func words(for code: Int32) -> String {
         String(cString: strerror(code))
     }

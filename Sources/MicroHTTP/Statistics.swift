@@ -89,9 +89,8 @@ final class AnswerCounts: Sendable {
     private let answers = (0..<Answers.methods.count * Answers.statuses.count).map { _ in Number() }
     private let times = (0...Answers.boundsNanoseconds.count).map { _ in (count: Number(), nanoseconds: Number()) }
 
-    /// Counts an answer.
-    ///
-    /// - Parameter isTimed: whether the server answers such a request as soon as it can, unlike one that waits, and a stream.
+    /// Counts an answer; its time, too, where the server answers such a request as soon as it can, unlike one that
+    /// waits.
     func count(_ request: CountedRequest, _ status: Int, isTimed: Bool = true) {
         let kind = min(max(status / 100, 1), Answers.statuses.count) - 1
         answers[Int(request.method) * Answers.statuses.count + kind].add(1)
@@ -139,7 +138,6 @@ package struct Answers: Sendable, Equatable {
     /// Makes a count of no answer.
     package init() {}
 
-    /// The index of a method among ``methods``.
     static func index(of method: HTTPRequest.Method) -> UInt8 {
         switch method {
         case .get: 0
@@ -171,6 +169,5 @@ package struct Answers: Sendable, Equatable {
 /// A request that is to be counted when it is answered.
 struct CountedRequest {
     let method: UInt8
-    /// When it was complete.
     let since: LoopInstant
 }

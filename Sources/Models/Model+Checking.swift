@@ -7,9 +7,7 @@ extension Model {
 
     /// The checks of what clients send.
     package struct Checks: Sendable {
-        /// The check of an action's payload, by the action's type.
         fileprivate(set) var payloads: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
-        /// The check of a view's parameters, by the view's name.
         fileprivate(set) var parameters: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
     }
 
@@ -98,7 +96,6 @@ extension Model {
         return String(decoding: try self.view(view.name, parameters: parameters).text, as: UTF8.self)
     }
 
-    /// A value that a JSON Schema describes, with the members that it needs.
     private static func sample(of schema: JSONValue) -> JSONValue {
         guard case .object(let members) = schema else { return .object(JSONObject()) }
         if let value = members["const"] { return value }

@@ -1,12 +1,10 @@
 internal import StateJSON
 
-/// The tests of a model: a line of JSON each.
 extension Model {
     /// A line of a file of tests: what is done in a state, and what has to come of it.
     package struct Test: Sendable {
         fileprivate var name: String?
         fileprivate var state: JSONValue?
-        /// The version of the file that has made the state.
         fileprivate var version: Double?
         fileprivate var actions: [(type: String, payload: [UInt8], meta: [UInt8])] = []
         fileprivate var view: String?
@@ -14,13 +12,10 @@ extension Model {
         fileprivate var subject: String?
         fileprivate var path = JSONPointer.root
         fileprivate var expected: Expectation?
-        /// The list of what the actions schedule and take back.
         fileprivate var schedule: JSONValue?
 
         fileprivate enum Expectation {
-            /// The state, or the value of the view, at the path.
             case value(JSONValue)
-            /// The code with which the last action is rejected.
             case rejected(String)
         }
 
@@ -163,7 +158,6 @@ extension Model {
         return Self.difference(of: part, from: wanted, at: test.path, in: test.view.map { "the view \($0)" })
     }
 
-    /// The differences from an expected value, with both values, or nil.
     private static func difference(
         of found: JSONValue, from wanted: JSONValue, at path: JSONPointer, in view: String?
     ) -> String? {

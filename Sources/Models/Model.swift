@@ -122,7 +122,6 @@ package final class Model: Sendable {
 
     private struct Engine {
         var model: OpaquePointer
-        /// The output of the file to the console.
         var console: [String] = []
         /// Whether it has had a fault behind which it is not used again.
         var isSpent = false
@@ -275,7 +274,6 @@ package final class Model: Sendable {
         return answer
     }
 
-    /// The bytes of a file without its byte order mark, if they are a text.
     private static func text(_ file: [UInt8], of name: String) throws(Fault) -> [UInt8] {
         let text = file.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(file.dropFirst(3)) : file
         var (parser, bytes, offset) = (Unicode.UTF8.ForwardParser(), text.makeIterator(), 0)
@@ -338,6 +336,5 @@ extension Model.Description {
 }
 
 extension JSONValue? {
-    /// The text of a string; empty for anything else.
     fileprivate var text: String { if case .string(let text)? = self { text } else { "" } }
 }

@@ -11,7 +11,6 @@ final class ModelCopies: Sendable {
     private struct Copy {
         var engine: Model
         var tree: JSONTree
-        /// How often the copy was used since the last look at the memory of the process.
         var usesCount = 0
         var counted = ContinuousClock.now
     }
@@ -26,7 +25,6 @@ final class ModelCopies: Sendable {
     private static let keptMax = 4
     /// From this size on, a difference is worth another engine.
     private static let farBytes = 1 << 18
-    /// How often a copy is used between two looks at the memory of the process.
     private static let usesBetweenLooks = 1024
     /// The engine walks its memory to count it, which takes some milliseconds.
     private static let timeBetweenCounts = Duration.seconds(10)
@@ -73,7 +71,6 @@ final class ModelCopies: Sendable {
         }
     }
 
-    /// Runs a function on an engine, whatever state it has a copy of.
     func withAny<Result>(_ work: (Model) throws(Model.Fault) -> Result) throws(Model.Fault) -> Result {
         guard let copy = take({ $0.indices.last }) else { return try work(make()) }
         do throws(Model.Fault) {
@@ -150,7 +147,6 @@ final class ModelCopies: Sendable {
 
     // MARK: Memory
 
-    /// The reason for which no action is taken, or nil.
     var failure: DomainFailure? {
         let bytes = tooManyBytes.load(ordering: .relaxed)
         guard bytes > 0 else { return nil }
@@ -160,14 +156,12 @@ final class ModelCopies: Sendable {
         )
     }
 
-    /// Counts the memory of a copy where the process has so much that it may be too much.
     private func look(at copy: inout Copy) {
         copy.usesCount = 0
         guard Model.processBytesCount > bytesMax, copy.counted + Self.timeBetweenCounts < .now else { return }
         count(&copy)
     }
 
-    /// Counts the memory of a copy, and takes another engine where this one holds on to what it does not need.
     private func count(_ copy: inout Copy) {
         copy.counted = .now
         if copy.engine.bytesCount > bytesMax / 2 { copy.engine.collect() }

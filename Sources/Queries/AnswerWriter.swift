@@ -13,7 +13,7 @@ struct AnswerWriter {
         writer.raw("{\"members\":[")
     }
 
-    /// Adds a member; returns where it is, or nil where the answer has become too long for another one.
+    /// Nil where the answer has become too long for another member.
     mutating func take(_ member: ArraySlice<UInt8>, _ anchor: Anchor) -> Range<Int>? {
         // The first one always comes.
         isFull = last != nil && writer.bytes.count + member.count > MemberQuery.answerBytesMax
@@ -24,12 +24,7 @@ struct AnswerWriter {
         return writer.bytes.count - member.count..<writer.bytes.count
     }
 
-    /// Writes what comes behind the members.
-    ///
-    /// - Parameters:
-    ///   - count: how many members the filter lets through.
-    ///   - hasMore: whether there are members behind the window.
-    /// - Throws: ``QueryStop/page`` where the members that are left out could not be asked for.
+    /// The error is ``QueryStop/page``: the members that are left out could not be asked for.
     mutating func end(count: Int, hasMore: Bool) throws(QueryStop) -> JSONWriter {
         writer.byte(UInt8(ascii: "]"))
         let next = hasMore || isFull ? last?.text(query: query.hash) : nil

@@ -1,4 +1,3 @@
-internal import Schemas
 internal import StateStore
 internal import Synchronization
 
@@ -11,10 +10,7 @@ final class CompiledPatterns: Sendable {
 
     private let known = Mutex<[IRegexp: IRegexp.Compiled]>([:])
 
-    /// The compiled pattern.
-    ///
-    /// - Parameter isQuick: whether the thread serves others, and compiles nothing.
-    /// - Throws: ``QueryStop/elsewhere`` for a pattern that has to be compiled elsewhere.
+    /// A quick call, on a thread that serves others, throws ``QueryStop/elsewhere`` for what is yet to compile.
     func compiled(_ expression: IRegexp, isQuick: Bool) throws(QueryStop) -> IRegexp.Compiled {
         if let known = known.withLock({ $0[expression] }) { return known }
         guard !isQuick else { throw .elsewhere }
@@ -28,7 +24,6 @@ final class CompiledPatterns: Sendable {
     }
 }
 
-/// A pattern that stands in the text of a query.
 struct LiteralPattern: Sendable {
     let expression: IRegexp
     /// The place in the text, in characters from 0.
@@ -41,9 +36,6 @@ struct LiteralPattern: Sendable {
 }
 
 extension [LiteralPattern] {
-    /// The patterns, compiled.
-    ///
-    /// - Throws: ``MemberQuery/Fault`` where they have too many instructions in all, and ``QueryStop``.
     func compiled(isQuick: Bool = false) throws -> [Pattern?] {
         var sizeLeft = IRegexp.sizeMax
         return try map { (literal) throws -> Pattern? in

@@ -1,4 +1,3 @@
-internal import Schemas
 internal import StateJSON
 
 /// Regular expressions of RFC 9485 (I-Regexp), as RE2 spells them.
@@ -6,28 +5,19 @@ internal import StateJSON
 /// RE2 takes more than the standard allows. What it takes in addition is refused here, so that every server of the standard
 /// gives the same answers.
 struct IRegexp: Hashable, Sendable {
-    /// The expression in the syntax of RE2.
     private let text: ExactText
 
-    /// The result of a compilation.
     enum Compiled: Sendable {
         case pattern(Pattern)
         /// The text is not of the standard, by which it then matches nothing.
         case unreadable
-        /// The pattern needs more than ``sizeMax`` instructions.
         case tooLarge
     }
 
     /// The most instructions of RE2 that the patterns of a filter have: some milliseconds to compile, and about 16 bytes each.
-    ///
-    /// A class such as `\p{L}` has a thousand, and `\p{L}{20}` has it twenty times.
     static let sizeMax = 20_000
-    /// The memory in which a pattern of this size and its matches have room.
     private static let memoryMax = 512 << 10
 
-    /// Translates a text; nil for one that is not of the standard.
-    ///
-    /// - Parameter isWhole: whether the pattern has to match the whole text.
     init?(_ text: String, isWhole: Bool) {
         guard let translated = Self.translated(text) else { return nil }
         self.text = ExactText(isWhole ? "\\A(?:\(translated))\\z" : translated)
@@ -46,7 +36,6 @@ struct IRegexp: Hashable, Sendable {
     private static let escapable = Set("()*+-.?[\\]^{|}nrt".unicodeScalars)
     private static let quantifiers = Set("*+?".unicodeScalars)
 
-    /// The expression in the syntax of RE2, or nil for none of I-Regexp.
     private static func translated(_ text: String) -> String? {
         let characters = Array(text.unicodeScalars)
         var translated = String.UnicodeScalarView()
@@ -96,7 +85,6 @@ struct IRegexp: Hashable, Sendable {
         return String(translated)
     }
 
-    /// The index behind an escape: of one character, or of a category such as `\p{Lu}`.
     private static func escape(in characters: [Unicode.Scalar], at start: Int) -> Int? {
         guard start + 1 < characters.count else { return nil }
         let escaped = characters[start + 1]
@@ -107,7 +95,6 @@ struct IRegexp: Hashable, Sendable {
         return end + 1
     }
 
-    /// The index behind a class of characters.
     private static func classEnd(in characters: [Unicode.Scalar], from start: Int) -> Int? {
         var index = start + 1
         if index < characters.count, characters[index] == "^" { index += 1 }
@@ -132,7 +119,6 @@ struct IRegexp: Hashable, Sendable {
         return nil
     }
 
-    /// The index behind a quantity such as `{2,3}`.
     private static func quantityEnd(in characters: [Unicode.Scalar], from start: Int) -> Int? {
         guard let end = characters[start...].firstIndex(of: "}") else { return nil }
         let parts = characters[(start + 1)..<end].split(separator: ",", omittingEmptySubsequences: false)

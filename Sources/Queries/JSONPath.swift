@@ -48,13 +48,10 @@ extension JSONPath {
         case filter(Condition)
     }
 
-    /// A path inside a condition.
     struct Relative: Sendable {
-        /// Whether it begins at `$`, and not at `@`.
         var isOfRoot: Bool
         var segments: [Segment]
 
-        /// Whether it leads to one value at most.
         var isSingular: Bool {
             segments.allSatisfy { segment in
                 guard !segment.isDescendant, segment.selectors.count == 1 else { return false }
@@ -66,7 +63,6 @@ extension JSONPath {
         }
     }
 
-    /// A logical expression.
     indirect enum Condition: Sendable {
         case any([Condition])
         case all([Condition])
@@ -85,30 +81,23 @@ extension JSONPath {
         case greater = ">"
     }
 
-    /// One side of a comparison, or an argument.
     indirect enum Operand: Sendable {
         case literal(JSONValue)
         case path(Relative)
         case call(Call)
     }
 
-    /// A call of one of the five functions of the standard.
     struct Call: Sendable {
         enum Function: String, Sendable {
             case length, count, match, search, value
 
-            /// Whether the function takes values, and not the list of the values at a path.
             var takesValues: Bool { self != .count && self != .value }
             var argumentsCount: Int { isLogical ? 2 : 1 }
-            /// Whether it is a condition, and not a value.
             var isLogical: Bool { self == .match || self == .search }
         }
 
-        /// The pattern of `match` and `search`.
         enum PatternSource: Sendable {
-            /// A value of the data.
             case data
-            /// A literal that matches nothing.
             case nothing
             /// A literal, by its index among the patterns of the whole text.
             case literal(Int)

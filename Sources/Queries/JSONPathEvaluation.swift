@@ -1,4 +1,3 @@
-internal import Schemas
 internal import StateJSON
 internal import StateStore
 
@@ -9,7 +8,6 @@ internal import StateStore
 struct JSONPathEvaluation {
     let root: JSONValue
     private(set) var stepsLeft: Int
-    /// How many bytes the caller holds for the evaluation.
     var heldBytes = 0
     private let patterns: [Pattern?]
     private let isQuick, compiles: Bool
@@ -18,7 +16,7 @@ struct JSONPathEvaluation {
     private let begun: Duration
     private var stepsUntilAsked = stepsPerQuestion
 
-    /// - Parameter isQuick: whether the thread serves others: then nothing is compiled, and a match counts what it takes.
+    /// A quick evaluation, on a thread that serves others, compiles nothing, and a match counts what it takes.
     init(root: JSONValue, patterns: [Pattern?] = [], stepsMax: Int, isQuick: Bool = false) {
         (self.root, self.patterns, stepsLeft, self.isQuick) = (root, patterns, stepsMax, isQuick)
         compiles = !isQuick && !QueryWork.current.servesOthers
@@ -27,7 +25,6 @@ struct JSONPathEvaluation {
 
     /// The most values in a list: some tens of megabytes.
     private static let valuesMax = 1_000_000
-    /// The most processor time of an evaluation.
     static let timeMax = Duration.seconds(2)
     private static let stepsPerQuestion = 1000
 
@@ -38,7 +35,6 @@ struct JSONPathEvaluation {
         if stepsUntilAsked < 0 { try ask() }
     }
 
-    /// Asks whether the evaluation may go on: for its time, for those who wait, and for its memory.
     private mutating func ask() throws(QueryStop) {
         stepsUntilAsked = Self.stepsPerQuestion
         let time = work.processorTime() - begun
@@ -49,7 +45,6 @@ struct JSONPathEvaluation {
 
     // MARK: Paths
 
-    /// The values at a path below a value, in the order of the standard.
     mutating func values(
         at segments: [JSONPath.Segment], from value: JSONValue
     ) throws(QueryStop) -> [JSONValue] {
@@ -68,7 +63,6 @@ struct JSONPathEvaluation {
         return values
     }
 
-    /// Applies selectors to a value and all values below it, those above first.
     private mutating func selectDescendants(
         of value: JSONValue, _ selectors: [JSONPath.Selector], into found: inout [JSONValue]
     ) throws(QueryStop) {
@@ -126,7 +120,6 @@ struct JSONPathEvaluation {
             to: end.map { min(max(normal($0), -1), count - 1) } ?? -1, by: step)
     }
 
-    /// The value at a path that leads to one place at most.
     private mutating func value(
         at path: JSONPath.Relative, for current: JSONValue
     ) throws(QueryStop) -> JSONValue? {
@@ -149,7 +142,6 @@ struct JSONPathEvaluation {
 
     // MARK: Conditions
 
-    /// Whether a condition holds for a value.
     mutating func holds(
         _ condition: JSONPath.Condition, for current: JSONValue
     ) throws(QueryStop) -> Bool {
@@ -170,7 +162,6 @@ struct JSONPathEvaluation {
         }
     }
 
-    /// The value of an operand, or nil for nothing.
     private mutating func value(
         of operand: JSONPath.Operand, for current: JSONValue
     ) throws(QueryStop) -> JSONValue? {
@@ -197,7 +188,6 @@ struct JSONPathEvaluation {
 
     /// How many steps it costs to compile a small pattern, in the time that a step takes.
     private static let patternSteps = 500
-    /// The most bytes of a pattern in the data.
     static let patternBytesMax = 1024
     /// The most bytes of a text times instructions of a pattern: a second or two at worst.
     private static let matchMax = 200_000_000
@@ -216,7 +206,7 @@ struct JSONPathEvaluation {
         return text.withUTF8 { pattern.matches($0) }
     }
 
-    /// The pattern of a call; one of the data counts as compiled for each member.
+    /// A pattern of the data counts as compiled for each member.
     private mutating func pattern(of call: JSONPath.Call, for current: JSONValue) throws(QueryStop) -> Pattern? {
         switch call.pattern {
         case .nothing: return nil
@@ -252,7 +242,6 @@ struct JSONPathEvaluation {
         }
     }
 
-    /// Whether two values are equal; what lies in arrays and objects counts as looked at.
     private mutating func areEqual(_ left: JSONValue?, _ right: JSONValue?) throws(QueryStop) -> Bool {
         switch (left, right) {
         case (.array(let left)?, .array(let right)?):
@@ -271,7 +260,6 @@ struct JSONPathEvaluation {
         }
     }
 
-    /// Counts the bytes of two texts as far as both go, and the digits of a number as JSON spells it.
     private mutating func spend(comparing left: JSONValue?, with right: JSONValue?) throws(QueryStop) {
         switch (left, right) {
         case (.string(let left)?, .string(let right)?): try spend(min(left.utf8.count, right.utf8.count) / 64)
@@ -296,7 +284,6 @@ struct Number: Comparable {
     private let whole: Int128?
     private let double: Double
 
-    /// Makes a number of a value, or nil for another value.
     init?(_ value: JSONValue) {
         switch value {
         case .integer(let number): (whole, double) = (Int128(number), Double(number))

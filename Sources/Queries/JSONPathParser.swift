@@ -6,23 +6,19 @@ struct JSONPathParser {
     private var index = 0
     private var depth = 0
     private let hasRoot: Bool
-    /// The patterns that stand in the text.
     private(set) var patterns: [LiteralPattern] = []
 
     /// The most patterns in a text: each takes up to 340 kB when it matches.
     private static let patternsMax = 32
-    /// The most conditions and calls that lie in each other.
     private static let depthMax = 32
     /// The largest index (RFC 7493).
     private static let indexMax = 9_007_199_254_740_991
 
-    /// - Parameter hasRoot: whether `$` is allowed.
     init(_ text: String, hasRoot: Bool) {
         bytes = Array(text.utf8)
         self.hasRoot = hasRoot
     }
 
-    /// Reads the whole text as a path.
     mutating func path() throws(QueryFault) -> [JSONPath.Segment] {
         guard take("$") else { throw fault("a path begins with $") }
         let segments = try segments()
@@ -30,7 +26,6 @@ struct JSONPathParser {
         return segments
     }
 
-    /// Reads the whole text as a logical expression.
     mutating func wholeCondition() throws(QueryFault) -> JSONPath.Condition {
         let condition = try condition()
         skipSpace()
@@ -98,7 +93,6 @@ extension JSONPathParser {
         }
     }
 
-    /// Reads an index or a slice.
     private mutating func place() throws(QueryFault) -> JSONPath.Selector {
         let start = try integer()
         let behind = index
@@ -124,7 +118,6 @@ extension JSONPathParser {
         return .slice(start: start, end: end, step: step ?? 1)
     }
 
-    /// Reads a whole number, or nothing.
     private mutating func integer() throws(QueryFault) -> Int? {
         let start = index
         _ = take("-")
@@ -241,7 +234,6 @@ extension JSONPathParser {
         return value
     }
 
-    /// Reads `true`, `false`, `null` or a call.
     private mutating func word() throws(QueryFault) -> JSONPath.Operand {
         let start = index
         while let byte = peek, Self.isOfName(byte) { index += 1 }
@@ -315,7 +307,6 @@ extension JSONPathParser {
 // MARK: Texts
 
 extension JSONPathParser {
-    /// Reads a text in single or double quotes.
     private mutating func string() throws(QueryFault) -> String {
         let start = index
         let quote = bytes[index]
@@ -400,7 +391,6 @@ extension JSONPathParser {
         return QueryFault(offset: before.count { $0 & 0xC0 != 0x80 }, detail: detail)
     }
 
-    /// The fault of what stands behind a condition.
     private func unexpected(beside other: String = "or the end") -> QueryFault {
         let rest = bytes[index...]
         for (word, operation) in [("and", "&&"), ("or", "||"), ("AND", "&&"), ("OR", "||"), ("&", "&&"), ("|", "||")]

@@ -6,7 +6,7 @@ internal import Synchronization
 final class KeptOrder: KeptMembers {
     private let members: Mutex<OrderedMembers>
 
-    /// Looks at each member; nil if the order does not know the name of one, for an array, and without a value.
+    /// Nil if the order does not know the name of a member, for an array, and without a value.
     init?(_ query: MemberQuery, _ texts: MemberTexts, _ order: @escaping MemberOrder) throws {
         guard let members = try OrderedMembers(query, texts, order) else { return nil }
         self.members = Mutex(members)
@@ -33,11 +33,9 @@ private struct OrderedMembers: Sendable {
     let query: MemberQuery
     private let order: MemberOrder
     private var entries: [Entry] = []
-    /// The values by which each member is sorted, to find its entry.
     private var values: [JSONKey: [SortKey?]] = [:]
     /// Where the last answer shows the members that are as they were.
     private var shown: [JSONKey: Range<Int>] = [:]
-    /// The bytes of names and sort values that take memory of their own.
     private var textBytes = 0
 
     init?(_ query: MemberQuery, _ texts: MemberTexts, _ order: @escaping MemberOrder) throws {
@@ -60,7 +58,7 @@ private struct OrderedMembers: Sendable {
         if query.isSorted { entries.sort { Self.isBefore($0, $1, query) } }
     }
 
-    /// Looks at a member; false if the order does not know its name.
+    /// False if the order does not know the member's name.
     private mutating func take(
         _ document: JSONDocument, _ name: Int, _ evaluation: inout JSONPathEvaluation
     ) throws -> Bool {
@@ -85,7 +83,6 @@ private struct OrderedMembers: Sendable {
         query.isBefore(left.values, right.values) ?? (left.key < right.key)
     }
 
-    /// The index of an entry, or the one at which it belongs.
     private func index(of entry: Entry) -> Int {
         var (low, high) = (0, entries.count)
         while low < high {
@@ -128,7 +125,6 @@ private struct OrderedMembers: Sendable {
         return mayDiffer
     }
 
-    /// The index of the first member behind the anchor of the query.
     private var start: Int {
         guard let after = query.after, let key = order(after.name) else { return 0 }
         let anchor = Entry(key: key, values: after.values)

@@ -3,7 +3,6 @@ package import StateStore
 
 /// A query on the members of an object or an array: which of them, in which order, how many, and what of each.
 package struct MemberQuery: Sendable {
-    /// A place in each member, by which members are sorted.
     struct Order: Sendable {
         var pointer: JSONPointer
         var isDescending: Bool
@@ -14,11 +13,9 @@ package struct MemberQuery: Sendable {
     let window: Range<Int>
     private let fields: [JSONPointer]
     let wantsCount: Bool
-    /// The member behind which the window begins; nil for the first of all.
     let after: Anchor?
     /// Whether the answer says what it took; such a query is not watched.
     private let explains: Bool
-    /// The patterns that stand in the filter.
     private let patterns: [LiteralPattern]
     /// The names in a member that the filter and the order look at; nil for the whole member.
     private let names: [[UInt8]]?
@@ -35,7 +32,6 @@ package struct MemberQuery: Sendable {
     package static let answerBytesMax = 1 << 20
     /// The most pointers in `sort` and in `fields`: each costs time, and in `sort` memory, for every member.
     private static let pointersMax = 16
-    /// The most parts of such a pointer.
     private static let tokensMax = 32
 
     /// Reads the parts of a query.
@@ -102,7 +98,6 @@ package struct MemberQuery: Sendable {
         package var detail: String
     }
 
-    /// The parts of a list with commas between, or of a JSON array, in which a name may have a comma.
     private static func parts(
         of text: String, _ parameter: String
     ) throws(Fault) -> [(text: Substring, offset: Int)] {
@@ -148,12 +143,6 @@ package struct MemberQuery: Sendable {
 }
 
 extension MemberQuery: MembersQuery {
-    /// An evaluation of the filter.
-    ///
-    /// - Parameters:
-    ///   - stepsMax: the most values that it looks at.
-    ///   - isQuick: whether the thread serves others.
-    /// - Throws: ``Fault`` for patterns that are too large, and ``QueryStop``.
     func evaluation(stepsMax: Int, isQuick: Bool = false) throws -> JSONPathEvaluation {
         JSONPathEvaluation(
             root: .null, patterns: try patterns.compiled(isQuick: isQuick || QueryWork.current.servesOthers),
@@ -273,7 +262,6 @@ extension MemberQuery: MembersQuery {
         writer.byte(UInt8(ascii: "}"))
     }
 
-    /// A member of the answer, of its value as UTF-8 JSON.
     func member(_ name: String, _ json: [UInt8]?) throws -> [UInt8] {
         guard let json else { throw MemberIsGone() }
         let document = try JSONDocument(encoded: json)
@@ -290,7 +278,6 @@ extension MemberQuery: MembersQuery {
         try answer(to: texts, memberOrder)
     }
 
-    /// Whether a document is an object, or an array.
     static func isObject(_ document: JSONDocument) throws(NoMembers) -> Bool {
         switch document.kind(document.root) {
         case UInt8(ascii: "{"): return true
@@ -299,7 +286,7 @@ extension MemberQuery: MembersQuery {
         }
     }
 
-    /// Sorts members, and keeps those up to the end of the window; returns how many bytes they hold.
+    /// The result is how many bytes the members that are kept hold.
     private func keepFirst(of found: inout [Found]) -> Int {
         found.sort { isBefore($0.keys, $1.keys) ?? ($0.number < $1.number) }
         found.removeSubrange(min(found.count, window.upperBound)...)
@@ -307,7 +294,6 @@ extension MemberQuery: MembersQuery {
         return found.reduce(0) { $0 + $1.bytesCount + (texts.insert($1.textNumber).inserted ? $1.text.count : 0) }
     }
 
-    /// A member that the filter lets through.
     private struct Found {
         let text: [UInt8]
         let textNumber: Int
@@ -315,7 +301,6 @@ extension MemberQuery: MembersQuery {
         let place: Int
         /// The place among the members, which decides between equals.
         let number: Int
-        /// The values of the member at the pointers of the order.
         let keys: [SortKey?]
 
         var bytesCount: Int { keys.reduce(96) { $0 + MemoryLayout<SortKey?>.stride + ($1?.textBytes ?? 0) } }
@@ -324,7 +309,7 @@ extension MemberQuery: MembersQuery {
     var isSorted: Bool { !order.isEmpty }
     var sortCount: Int { order.count }
 
-    /// The values by which a member of a document is sorted; nil if the filter does not let it through.
+    /// Nil if the filter does not let the member through.
     func sortKeys(
         of document: JSONDocument, at place: Int, _ evaluation: inout JSONPathEvaluation
     ) throws(QueryStop) -> [SortKey?]? {
@@ -333,7 +318,6 @@ extension MemberQuery: MembersQuery {
         return try sortKeys(of: value, &evaluation)
     }
 
-    /// The values of a member by which it is sorted; nil if the filter does not let it through.
     func sortKeys(of value: JSONValue, _ evaluation: inout JSONPathEvaluation) throws(QueryStop) -> [SortKey?]? {
         try evaluation.spend(1)
         if let filter, try !evaluation.holds(filter, for: value) { return nil }
@@ -341,7 +325,7 @@ extension MemberQuery: MembersQuery {
         return order.map { value[pointer: $0.pointer].map(SortKey.init) }
     }
 
-    /// Whether the left values come first; nil for equal ones.
+    /// Nil for equal values.
     func isBefore(_ left: [SortKey?], _ right: [SortKey?]) -> Bool? {
         for index in order.indices {
             switch (left[index], right[index]) {
@@ -357,7 +341,6 @@ extension MemberQuery: MembersQuery {
         return nil
     }
 
-    /// The fields of a member, in their nesting.
     private func fields(of value: JSONValue) -> JSONValue {
         var chosen = JSONValue.object(JSONObject())
         for pointer in fields {
@@ -408,7 +391,6 @@ enum SortKey: Comparable {
         }
     }
 
-    /// The bytes of memory that a long text takes.
     var textBytes: Int { if case .text(let text) = self { text.utf8.count } else { 0 } }
 
     private var rank: Int {

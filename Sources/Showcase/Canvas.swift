@@ -8,12 +8,10 @@ package struct Canvas: Domain {
     package struct State: StateType {
         var blocks = EntityTable<Int, Block>()
         var objects = EntityTable<Int, Object>()
-        /// The neighbours of each object on its block, by the object's ID.
         var neighbours = EntityTable<Int, Neighbours>()
         package init() {}
     }
 
-    /// A rectangle.
     struct Frame: Codable, Equatable {
         var x: Double
         var y: Double
@@ -23,7 +21,6 @@ package struct Canvas: Domain {
 
     struct Block: Codable, Equatable {
         var frame: Frame
-        /// The newest object of the block; nil for a block without objects.
         var newest: Int?
     }
 
@@ -33,13 +30,11 @@ package struct Canvas: Domain {
         var label: String?
     }
 
-    /// The neighbours of an object in the chain of its block.
     struct Neighbours: Codable, Equatable {
         var older: Int?
         var newer: Int?
     }
 
-    /// Adds a block without objects.
     struct AddBlock: ValidatedAction {
         static let type = "canvas/addBlock"
         var id: Int
@@ -48,7 +43,6 @@ package struct Canvas: Domain {
         func validate() throws(Rejection) { try frame.check("/frame") }
     }
 
-    /// Moves a block to a point.
     struct MoveBlock: ValidatedAction {
         static let type = "canvas/moveBlock"
         var id: Int
@@ -58,7 +52,6 @@ package struct Canvas: Domain {
         func validate() throws(Rejection) { try Canvas.check(x, y) }
     }
 
-    /// Gives a block another size.
     struct ResizeBlock: ValidatedAction {
         static let type = "canvas/resizeBlock"
         var id: Int
@@ -68,13 +61,11 @@ package struct Canvas: Domain {
         func validate() throws(Rejection) { try Frame(x: 0, y: 0, width: width, height: height).check("") }
     }
 
-    /// Removes a block and all of its objects.
     struct RemoveBlock: Action {
         static let type = "canvas/removeBlock"
         var id: Int
     }
 
-    /// Adds an object to a block.
     struct AddObject: ValidatedAction {
         static let type = "canvas/addObject"
         var id: Int
@@ -101,7 +92,6 @@ package struct Canvas: Domain {
         }
     }
 
-    /// Moves an object to a point.
     struct MoveObject: ValidatedAction {
         static let type = "canvas/moveObject"
         var id: Int
@@ -111,13 +101,11 @@ package struct Canvas: Domain {
         func validate() throws(Rejection) { try Canvas.check(x, y) }
     }
 
-    /// Removes an object.
     struct RemoveObject: Action {
         static let type = "canvas/removeObject"
         var id: Int
     }
 
-    /// The numbers of blocks and objects.
     struct Summary: Codable, Equatable {
         var blocks: Int
         var objects: Int
@@ -251,7 +239,6 @@ extension Canvas.State {
         objects[id] = object
     }
 
-    /// Makes an object the newest of a block.
     fileprivate mutating func link(_ id: Int, into blockID: Int) throws(Rejection) {
         let older = try block(blockID, "/block").newest
         neighbours[id] = .init(older: older)
@@ -259,7 +246,6 @@ extension Canvas.State {
         blocks.update(blockID) { $0.newest = id }
     }
 
-    /// Closes the gap that an object leaves in the chain of its block.
     fileprivate mutating func unlink(_ id: Int, from blockID: Int) {
         guard let gap = neighbours[id] else { return }
         neighbours[id] = nil

@@ -7,13 +7,11 @@ package struct Counter: Domain {
         package init() {}
     }
 
-    /// Adds an amount, which may be negative.
     struct Add: Action {
         static let type = "counter/add"
         var amount: Int
     }
 
-    /// Sets the number back to zero.
     struct Reset: Action {
         static let type = "counter/reset"
     }

@@ -19,7 +19,6 @@ package struct Films: Domain {
     package struct State: StateType, Codable {
         var phase = Phase.idle
         var films: [Film] = []
-        /// The reason of the last load's failure, if it has failed.
         var reason: String?
         package init() {}
     }
@@ -43,7 +42,6 @@ package struct Films: Domain {
         static let type = "films/load"
     }
 
-    /// Sets the films.
     struct Set: ValidatedAction {
         static let type = "films/set"
         static let isInternal = true
@@ -66,7 +64,6 @@ package struct Films: Domain {
         }
     }
 
-    /// Ends a load without films.
     struct Fail: ValidatedAction {
         static let type = "films/fail"
         static let isInternal = true
@@ -80,7 +77,6 @@ package struct Films: Domain {
         }
     }
 
-    /// Cancels the load that is under way.
     struct Cancel: Action {
         static let type = "films/cancel"
     }
@@ -127,7 +123,6 @@ package struct Films: Domain {
         CancelEffect(on: Cancel.self, id: "load")
     }
 
-    /// The action for the result of a fetch.
     private static func outcome(of fetch: Fetch) async -> any Action {
         do {
             return Set(films: try await fetch())

@@ -12,7 +12,6 @@ package struct Navigation: Domain {
 
     /// The difference between two routes: after their common prefix, the popped and then the pushed segments.
     struct Transition: Codable, Equatable {
-        /// How many segments both routes begin with.
         var kept = 0
         /// The segments that the new route does not have, the deepest last.
         var popped: [String] = []
@@ -20,7 +19,6 @@ package struct Navigation: Domain {
         var pushed: [String] = []
     }
 
-    /// Replaces the route.
     struct Set: ValidatedAction {
         static let type = "navigation/set"
         var route: [String]
@@ -34,7 +32,6 @@ package struct Navigation: Domain {
         }
     }
 
-    /// Goes one segment deeper.
     struct Push: ValidatedAction {
         static let type = "navigation/push"
         var segment: String
@@ -42,7 +39,6 @@ package struct Navigation: Domain {
         func validate() throws(Rejection) { try Navigation.check(segment, "/segment") }
     }
 
-    /// Goes back by one segment.
     struct Pop: Action {
         static let type = "navigation/pop"
     }

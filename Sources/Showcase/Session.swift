@@ -14,7 +14,6 @@ package struct Session: Domain {
         package init() { self = .loggedOut }
     }
 
-    /// Begins to log in.
     struct Login: ValidatedAction {
         static let type = "session/login"
         var user: String
@@ -32,7 +31,6 @@ package struct Session: Domain {
         }
     }
 
-    /// Fails the login, with a reason.
     struct Fail: ValidatedAction {
         static let type = "session/fail"
         var reason: String
@@ -40,7 +38,6 @@ package struct Session: Domain {
         func validate() throws(Rejection) { try Session.check(reason, "reason", bytesMax: reasonBytesMax) }
     }
 
-    /// Ends the session, in every phase but logged out.
     struct Logout: Action {
         static let type = "session/logout"
     }
@@ -83,7 +80,6 @@ private let userBytesMax = 200
 private let reasonBytesMax = 1000
 
 extension Session.State {
-    /// The names of the cases, for the JSON.
     fileprivate enum Phase: String, Codable, CaseIterable {
         case loggedOut, loggingIn, loggedIn, failed
     }

@@ -13,7 +13,6 @@ package struct Tasks: Domain {
         var done = false
     }
 
-    /// Adds a task at the end.
     struct Add: ValidatedAction {
         static let type = "tasks/add"
         var id: Int
@@ -22,7 +21,6 @@ package struct Tasks: Domain {
         func validate() throws(Rejection) { try Tasks.check(title) }
     }
 
-    /// Gives a task another title.
     struct Rename: ValidatedAction {
         static let type = "tasks/rename"
         var id: Int
@@ -44,7 +42,6 @@ package struct Tasks: Domain {
         var id: Int
     }
 
-    /// Makes a task a favourite, or, with `favourite` false, an ordinary one again.
     struct Favourite: Action {
         static let type = "tasks/favourite"
         var id: Int

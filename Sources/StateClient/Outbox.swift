@@ -5,12 +5,9 @@ internal import Synchronization
 ///
 /// Any thread may call.
 final class Outbox: Sendable {
-    /// An entry for each call that has not ended, in the order of the calls.
-    ///
-    /// The first is sent. The stream of another one is finished when it becomes the first.
+    /// The calls that have not ended: the first is sent; another's stream ends when it is the first or its time is up.
     private let entries = Mutex<[AsyncStream<Never>.Continuation]>([])
 
-    /// Runs a call when the earlier ones have ended.
     nonisolated(nonsending) func inTurn(
         within limit: Duration, _ send: (_ left: Duration) async throws -> Answer
     ) async throws -> Answer {

@@ -15,7 +15,6 @@ struct Call: Sendable {
     }
 }
 
-/// A whole answer, with the header fields that a client reads.
 struct Answer: Sendable {
     var status: Int
     var tag: String?
@@ -25,7 +24,6 @@ struct Answer: Sendable {
     var body: [UInt8]
 }
 
-/// The requests of a client: each is sent until it has an answer.
 struct Requests: Sendable {
     /// Sends a request once, to a base URL and with a token; it throws where there is no answer, or not all of it.
     typealias Exchange = @Sendable (_ call: Call, _ base: String, _ token: String?) async throws -> Answer
@@ -36,7 +34,6 @@ struct Requests: Sendable {
     var now: @Sendable () -> ContinuousClock.Instant = { .now }
     let exchange: Exchange
 
-    /// Sends a request until it has an answer that is not to be asked for again.
     func send(_ call: Call, within limit: Duration?) async throws -> Answer {
         var patience = Patience(limit: limit)
         let start = now()
@@ -77,7 +74,6 @@ struct Requests: Sendable {
     }
 }
 
-/// For how long a request is sent again, and when.
 struct Patience {
     /// Nil for ever.
     let limit: Duration?
@@ -85,10 +81,7 @@ struct Patience {
 
     init(limit: Duration?) { self.limit = limit }
 
-    /// The time to wait after an attempt, or nil if the request is not to be sent again.
-    ///
-    /// It is the time that the server asks for, and at random up to ten seconds more: the clients of a server do not
-    /// come back at once.
+    /// The time that the server asks for, and at random up to ten seconds more: the clients do not come back at once.
     mutating func pause(after problem: StateClient.Problem, _ passed: Duration, random: Double) -> Duration? {
         guard problem.isPassing else { return nil }
         let backoff = min(10, 0.5 * pow(1.5, Double(failures)))
@@ -129,7 +122,6 @@ enum Transport {
         ) { completionHandler(nil) }
     }
 
-    /// The URL to which the targets of calls are appended.
     static func base(of url: URL) -> String {
         var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) ?? URLComponents()
         (parts.query, parts.fragment) = (nil, nil)

@@ -1,18 +1,15 @@
 internal import Foundation
 internal import StateJSON
 
-/// Where a client reads the value at a path.
 struct Route: Sendable {
     /// Below the base URL, percent-encoded.
     let target: String
     /// The filter of the commits that can change the value, for a query; empty for a view, which any commit can change.
     let filter: String
-    /// Where the value lies in the answer.
     let rest: JSONPointer
     /// The parameters of a view or a query, each behind `&`.
     private let parameters: String
 
-    /// Makes the route of a JSON Pointer, or of `view:` and a name.
     init(_ path: String, _ parameters: String = "") throws(StateClient.Problem) {
         self.parameters = parameters
         if path.hasPrefix("view:"), ![".", ".."].contains(path.dropFirst(5)) {
@@ -33,14 +30,12 @@ struct Route: Sendable {
         self.rest = rest
     }
 
-    /// The target of a read, which with a tag waits for another value.
     func target(waiting: Bool) -> String {
         let query = parameters + (waiting ? "&wait=25" : "")
         return query.isEmpty ? target : target + "?" + query.dropFirst()
     }
 }
 
-/// A parameter of an address behind others; empty where there is no value.
 func parameter(_ name: String, _ value: String?) -> String {
     value.map { "&\(name)=" + percentEncoded($0) } ?? ""
 }

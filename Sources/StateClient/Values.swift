@@ -160,7 +160,6 @@ struct Reading: Sendable {
 }
 
 extension Requests {
-    /// Reads a value; with a tag, as soon as the value has another one or after 25 seconds.
     func read(_ route: Route, unless tag: String? = nil, within limit: Duration?) async throws -> Reading {
         do {
             let answer = try await send(Call(route.target(waiting: tag != nil), tag: tag), within: limit)
@@ -180,7 +179,6 @@ extension Requests {
 /// The knowledge of a loop over values, and its next step.
 struct ValueWatch: Sendable {
     enum Step: Equatable {
-        /// Read the value; with a tag, when it has another one.
         case read(unless: String?)
         /// A read waits only for a change of a value: without one, a commit tells when to look again.
         case awaitCommit(since: String)

@@ -59,20 +59,15 @@ package struct ClusterAddress: Sendable, CustomStringConvertible {
 struct ClusterKeys: Sendable {
     let name: String
 
-    /// The name and the epoch of the history: see ``ClusterMeta``.
     var meta: String { "\(name)/meta" }
     /// Whose history it is; beside `meta`, because servers take another `meta` for another history.
     var domain: String { "\(name)/domain" }
-    /// Which command makes a history that is not whole yet: see ``ClusterDraft``.
     var draft: String { "\(name)/draft" }
-    /// Which server writes by choice: see ``WriterLease``.
     var writer: String { "\(name)/writer" }
     var turns: String { "\(name)/turns/" }
     var snapshots: String { "\(name)/snapshots/" }
 
-    /// The key of a turn, or of the beginning of the history, which is that of its version.
-    ///
-    /// The order of the keys is that of the versions.
+    /// The key of a turn, or of the beginning of the history; the order of the keys is that of the versions.
     func turn(_ first: Version) -> String { turns + Self.digits(first) }
 
     func version(ofTurn key: some Sequence<UInt8>) -> Version? {

@@ -70,7 +70,6 @@ package final class ClusterDocument: Sendable {
         }
     }
 
-    /// Begins to be followed, or takes what the watch may have missed.
     func follow() throws(ClusterFault) { note(try read()) }
 
     func note(_ content: Content) {
@@ -82,7 +81,6 @@ package final class ClusterDocument: Sendable {
 }
 
 extension ClusterDocument.Content {
-    /// The content of a key, now or when it was deleted.
     init(_ pair: Etcd.Pair, isDeleted: Bool = false) {
         self.init(
             bytes: isDeleted ? nil : Array(pair.value ?? Data()), revision: UInt64(pair.mod_revision) ?? 0)

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
-internal import Segments
 internal import StateJSON
+internal import StateJournal
 package import StateStore
 
 /// A new history in etcd under a name that has none: turns and snapshots first, `meta` last.
@@ -25,7 +25,6 @@ package final class ClusterDraft: HistoryDraft {
 
     /// For how long a transaction is tried again while etcd elects a leader.
     private static let patience = Duration.seconds(10)
-    /// How many keys one transaction deletes.
     private static let deletionMax = 1_000
 
     /// Claims a name, and deletes what an interrupted draft has left there.
@@ -62,7 +61,6 @@ package final class ClusterDraft: HistoryDraft {
         ClusterFault("another command makes a history \(keys.name) in etcd; this one has stopped")
     }
 
-    /// Carries out a few operations as long as the name is claimed.
     private func carryOut(_ operations: [Etcd.Operation]) throws {
         let answer: Etcd.TransactionResponse = try client.ask(
             "/v3/kv/txn", Etcd.Transaction(compare: [isOurs], success: operations), patience: Self.patience)

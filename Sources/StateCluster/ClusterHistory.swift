@@ -1,6 +1,6 @@
 internal import FoundationEssentials
-internal import Segments
 internal import StateJSON
+internal import StateJournal
 package import StateStore
 
 /// A history in etcd, read without serving it, as it is at one revision of etcd.
@@ -11,7 +11,6 @@ package final class ClusterHistory: RecordedHistory {
     package let epoch: Epoch
     package let latest: Version
     package let domain: HistoryDomain?
-    /// The form of its keys and values.
     let format: Int
     private let base: Version
     let client: EtcdClient
@@ -19,7 +18,6 @@ package final class ClusterHistory: RecordedHistory {
     let revision: UInt64
     let saved: ClusterSnapshots
 
-    /// For how long a read is tried again while etcd elects a leader.
     private static let patience = Duration.seconds(10)
 
     /// Opens the history at an address, and changes nothing there.
@@ -91,7 +89,6 @@ package final class ClusterHistory: RecordedHistory {
 
     package func beginning() throws -> HistoryBeginning { try undamaged().beginning }
 
-    /// The oldest undamaged snapshot after which every commit is kept, with its keys.
     private func undamaged() throws -> (beginning: HistoryBeginning, keys: [KeyRecord]) {
         for manifest in try saved.manifests() where manifest.version >= base {
             guard let (state, keys) = try load(manifest) else { continue }
@@ -145,7 +142,6 @@ package final class ClusterHistory: RecordedHistory {
         return answer.kvs?.first.flatMap { keys.version(ofTurn: $0.key) }
     }
 
-    /// Reads the turns from a key on, each verified to follow the one before, until `take` returns false.
     private func forEachTurn(
         from key: Version, _ take: (_ first: Version, _ link: ChainLink, _ commits: [Commit]) throws -> Bool
     ) throws {
@@ -166,7 +162,7 @@ package final class ClusterHistory: RecordedHistory {
         return try load(manifest)?.0
     }
 
-    /// Reads a snapshot, unless it is damaged.
+    /// Nil where the snapshot is damaged.
     private func load(_ manifest: SnapshotManifest) throws -> ([UInt8], [KeyRecord])? {
         do throws(ClusterFault) {
             return try saved.load(manifest, epoch)

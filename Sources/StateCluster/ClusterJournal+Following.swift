@@ -1,8 +1,7 @@
-internal import Segments
+internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// How a journal in etcd takes what other servers have written: turns by the watch or by reading, and documents beside them.
 extension ClusterJournal {
     package func follow(_ appended: @escaping @Sendable () -> Void) {
         condition.withLock { $0.followers.append(appended) }
@@ -40,7 +39,6 @@ extension ClusterJournal {
         }
     }
 
-    /// Notes and tells that the history in etcd is not the one that this node has.
     func end(_ detail: String) {
         guard condition.withLock({ $0.broken == nil }) else { return }
         report(.notFollowing(reason: breaks(detail)))
@@ -57,7 +55,6 @@ extension ClusterJournal {
         }
     }
 
-    /// Takes a turn that is read, and tells the followers where it is new.
     private func note(_ first: Version, _ value: [UInt8]) throws(KnownTurns.Fault) {
         // An append of this node may land while the turn is verified: then it is known, or has another tip to follow.
         var isTaken = false
@@ -77,10 +74,7 @@ extension ClusterJournal {
         for follower in condition.withLock({ $0.followers }) { follower() }
     }
 
-    /// Reads the turns behind the tip from etcd.
-    ///
-    /// - Parameter reader: the client to read by; nil for that of the appends, which need what is behind the tip.
-    /// - Returns: whether they could be read.
+    /// The client of the appends reads for a nil `reader`, because they need what is behind the tip.
     @discardableResult
     func catchUp(by reader: EtcdClient? = nil) -> Bool {
         do {

@@ -1,9 +1,8 @@
 internal import Dispatch
-internal import Segments
+internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// The looks at etcd: who writes, whether this server is current, and how much room there is.
 extension ClusterJournal {
     /// Which server writes by choice.
     package var writer: ClusterWriter { lease.writer }
@@ -56,7 +55,6 @@ extension ClusterJournal {
         }
     }
 
-    /// Notes the newest turn in the directory of this server, where it has one and the last note is old enough.
     func noteTurn(atLeastAfter pause: Duration) {
         guard let directory = cache?.directory, condition.withLock({ $0.broken == nil }) else { return }
         let turn = known.withLock { SeenTurn($0.epoch, secret: secret, $0.tipKey, $0.tip.hash) }
@@ -76,7 +74,6 @@ extension ClusterJournal {
         report(.quotaUsed(reason: found?.sentence))
     }
 
-    /// Notes whether this server is stale.
     private func turnStale(_ isStale: Bool) -> (() -> Void)? {
         condition.withLock { condition in
             guard exchange(&condition.isStale, with: isStale) != isStale else { return nil }

@@ -1,12 +1,10 @@
 internal import Dispatch
 internal import FoundationEssentials
-internal import Segments
+internal import StateJournal
 package import StateStore
 internal import Synchronization
 
-/// The reads of a journal in etcd: from memory for the newest commits, and else from etcd.
 extension ClusterJournal {
-    /// Whether etcd has turns whose keys have a later version than this one.
     func hasTurns(after version: Version, by client: EtcdClient) throws(ClusterFault) -> Bool {
         var range = Etcd.Range(keys.turn(version + 1), upTo: ClusterKeys.end(of: keys.turns), limit: 1)
         range.keys_only = true
@@ -73,7 +71,6 @@ extension ClusterJournal {
             })
     }
 
-    /// Adds the IDs of the turns from before this server's start to the known ones.
     private func readPastIDs() throws {
         let (since, isWhole) = known.withLock { ($0.ids.since, $0.ids.isWhole) }
         guard !isWhole else { return }

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
-internal import Segments
 internal import StateJSON
+internal import StateJournal
 package import StateStore
 internal import Synchronization
 
@@ -12,11 +12,9 @@ internal import Synchronization
 ///
 /// Any thread may call any method.
 package final class ClusterJournal: Journal {
-    /// Appends, and reads what they need.
     let client: EtcdClient
     /// Reads the past and saves snapshots, so that no append waits for a large answer or for an etcd that hangs.
     let reader: EtcdClient
-    /// Reads and changes the documents beside the turns.
     let documentClient: EtcdClient
     private let retention: JournalRetention
     let keys: ClusterKeys
@@ -44,22 +42,17 @@ package final class ClusterJournal: Journal {
     struct Condition: Sendable {
         var failure: String?
         var isOpen = false
-        /// Why the history in etcd cannot be gone on with: it is not the one that this node has.
         var broken: String?
-        /// Whether this server has tried to give the history in etcd another epoch, because it is older.
         var hasRenewedEpoch = false
         var followers: [@Sendable () -> Void] = []
         var isSaving = false
         var writer = ClusterWriter.nobody
         var newest: Version = 0
-        /// Whether the looks at etcd have failed for longer than ``ClusterJournal/ageMax``.
         var isStale = false
         var staleWatcher: (@Sendable () -> Void)?
-        /// Whether this server can write.
         var isFit: @Sendable () -> Bool = { true }
         var documents: [ClusterDocument] = []
         var documentsWatcher: (@Sendable () -> Void)?
-        /// The newest turn that is noted in the directory of this server, and when.
         var seen: (turn: SeenTurn, time: ContinuousClock.Instant)?
         var quota: QuotaWatch.Finding?
 
@@ -71,7 +64,6 @@ package final class ClusterJournal: Journal {
 
     /// How long an append is tried before its outcome counts as unknown.
     private static let appendTime = Duration.seconds(5)
-    /// How long one endpoint has in the first attempt.
     private static let firstTime = Duration.milliseconds(250)
     /// How old the newest proof may be that this server follows a majority of the etcds.
     static let ageMax = Duration.seconds(2)
@@ -190,7 +182,6 @@ package final class ClusterJournal: Journal {
         return .landed
     }
 
-    /// Finds out whether a version is the newest, for what was refused by its state.
     private func confirm(_ version: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken }) { return fail(reason, isOpen: false) }
         do {
@@ -204,10 +195,7 @@ package final class ClusterJournal: Journal {
         }
     }
 
-    /// Appends the segments of one transaction.
-    ///
-    /// An answer that does not come leaves open whether they are there. The same transaction settles it: it finds either our
-    /// segment, or another's, or none, and then it puts ours.
+    /// The transaction is sent again where no answer comes, which leaves open whether the segments are there.
     private func append(_ segments: [ClusterTurns.Segment], behind key: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken ?? $0.fullReason }) { return fail(reason, isOpen: false) }
         let transaction = ClusterTurns.transaction(segments, behind: key, keys, meta: metaRevision)
@@ -259,7 +247,6 @@ package final class ClusterJournal: Journal {
         if hadFailed { report(.appendsAgain) }
     }
 
-    /// Notes that the history in etcd is not the one that this node has.
     func breaks(_ detail: String) -> String {
         let reason = "the history \(keys.name) in etcd is not the one that this server has: \(detail)"
         condition.withLock { ($0.broken, $0.failure) = (reason, reason) }

@@ -3,14 +3,10 @@ internal import FoundationEssentials
 internal import StateJSON
 internal import StateStore
 
-/// The value of the key `meta` of a history.
-///
-/// Without this key there is no history of that name.
+/// The value of the key `meta`, without which there is no history of that name.
 struct ClusterMeta: Codable {
-    /// The form of keys and values.
     var format = 1
     var epoch: String
-    /// By which the servers of the history know each other.
     var secret: String?
 
     init(beginning epoch: Epoch) {
@@ -22,7 +18,6 @@ struct ClusterMeta: Codable {
         }.joined()
     }
 
-    /// A history that etcd has, and when.
     struct Found {
         var meta: ClusterMeta
         var epoch: Epoch

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
-internal import Segments
 internal import StateJSON
+internal import StateJournal
 package import StateStore
 
 extension ClusterJournal {
@@ -27,9 +27,7 @@ struct ClusterOpening {
         var recovery: ClusterJournal.Recovery
         var metaRevision: UInt64
         var secret: String?
-        /// The revision of etcd up to which everything is read.
         var revision: UInt64
-        /// Whether the history has a new epoch, because it is older than what this server has seen of it.
         var isRenewed = false
     }
 
@@ -45,7 +43,6 @@ struct ClusterOpening {
         snapshots = ClusterSnapshots(client: client, keys: keys, cache: cache)
     }
 
-    /// Reads the newest snapshot and the turns behind it; a history that is not there begins with the initial state.
     func run(_ initial: () throws -> [UInt8]) throws -> Opened {
         var found = try ClusterMeta.read(client, keys)
         if found == nil {
@@ -90,9 +87,7 @@ struct ClusterOpening {
             metaRevision: found.modified, secret: found.meta.secret, revision: revision, isRenewed: isRenewed)
     }
 
-    /// Whether the newest turn that this server has seen is not there, as after the restore of an older backup.
-    ///
-    /// A turn that is deleted because it is old has newer ones behind it.
+    /// Whether the newest turn seen is gone, as after a restore: one deleted for its age has newer ones behind it.
     private func isOlderThanSeen(_ found: ClusterMeta.Found) throws -> Bool {
         guard let directory, let seen = SeenTurn(in: directory, of: found.epoch, secret: found.meta.secret) else {
             return false
@@ -134,8 +129,6 @@ struct ClusterOpening {
         let _: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction)
     }
 
-    /// Gives the history with a secret another epoch, unless its beginning has changed since a revision of etcd.
-    ///
     /// The turns stay as they are: they hold no epoch.
     func renewEpoch(_ revision: UInt64, of secret: String?) throws {
         // In another etcd, another history may have begun at the same revision.
@@ -151,7 +144,6 @@ struct ClusterOpening {
 
     // MARK: Snapshots
 
-    /// Saves a snapshot, unless the beginning of the history has changed since a revision of etcd.
     func save(
         _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
         meta revision: UInt64
@@ -164,9 +156,7 @@ struct ClusterOpening {
         guard answer.succeeded == true else { throw refused }
     }
 
-    /// Deletes the snapshots and the turns that need not be kept, and compacts etcd.
-    ///
-    /// - Returns: the oldest version after which all commits are kept.
+    /// The result is the oldest version after which all commits are kept.
     func prune(_ retention: JournalRetention, latest: Version) throws -> Version {
         let manifests = try snapshots.manifests()
         let surplus = latest - min(latest, Version(clamping: retention.commitsMax))
@@ -188,8 +178,6 @@ struct ClusterOpening {
         return try oldestTurn()
     }
 
-    /// The most versions whose turns one deletion takes.
-    ///
     /// etcd carries out a deletion in one piece, and nothing else meanwhile: one of 100,000 keys holds appends up for 0.4 s.
     private static let deletedVersionsMax: Version = 5000
 
@@ -225,7 +213,6 @@ struct ClusterOpening {
         return answer.kvs?.first
     }
 
-    /// The state at a version, or nil if no snapshot is so old.
     func state(at version: Version, _ epoch: Epoch, _ commits: (Version, Int) throws -> [Commit]) throws -> SavedState?
     {
         guard let manifest = try snapshots.manifests().last(where: { $0.version <= version }) else { return nil }

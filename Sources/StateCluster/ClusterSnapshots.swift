@@ -1,22 +1,20 @@
 internal import FoundationEssentials
-internal import Segments
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 
-/// Where a snapshot is, and what it is of.
 struct SnapshotManifest: Codable {
     var version: UInt64
     /// The version in the key of the turn that ends with it.
     var key: UInt64
     /// The hash of that turn, 16 bytes.
     var chain: Data
-    /// The bytes of the state, and behind them those of the table of keys.
     var stateBytes: Int
     var keysBytes: Int
     var chunks: Int
     var hash: String
 
-    /// The bytes of the parts together; nil where the numbers cannot be those of a snapshot.
+    /// Nil where the numbers cannot be those of a snapshot.
     var bytesCount: Int? {
         let (sum, isTooLarge) = stateBytes.addingReportingOverflow(keysBytes)
         guard !isTooLarge, stateBytes >= 0, keysBytes >= 0, 0...sum ~= chunks, key <= version,
@@ -26,21 +24,13 @@ struct SnapshotManifest: Codable {
     }
 }
 
-/// The snapshots and the turns that a history in etcd keeps.
-///
 /// Each snapshot that is kept has all turns behind it, and two are kept, so that a start can do with the second-newest.
 struct KeptHistory {
-    /// The version of the oldest snapshot.
     let snapshot: Version
-    /// The version in the key of the oldest turn.
     let turn: Version
-    /// The version of the second-newest snapshot.
     let secondNewest: Version
 
-    /// - Parameters:
-    ///   - snapshots: all there are, oldest first, each with the version in the key of the turn that ends with it.
-    ///   - first: the version in the key of the oldest turn that has to be kept, whatever the snapshots are.
-    /// - Returns: nil where there are no two snapshots, so that all is kept.
+    /// Nil where there are no two snapshots, so that all is kept; they come oldest first.
     init?(_ snapshots: [(version: Version, key: Version)], snapshotsMax: Int, from first: Version) {
         guard snapshots.count > 1 else { return nil }
         let second = snapshots[snapshots.count - 2]
@@ -54,9 +44,7 @@ struct KeptHistory {
 struct ClusterSnapshots {
     let client: EtcdClient
     let keys: ClusterKeys
-    /// The revision of etcd that they are read at; nil for the newest.
     var revision: UInt64?
-    /// Where a copy of the newest one is kept; nil for nowhere.
     var cache: SnapshotCache?
 
     private static let chunkBytes = 1 << 20
@@ -104,7 +92,6 @@ struct ClusterSnapshots {
         return manifests
     }
 
-    /// Reads a snapshot: the state as UTF-8 JSON, and the keys.
     func load(_ manifest: SnapshotManifest, _ epoch: Epoch) throws(ClusterFault) -> ([UInt8], [KeyRecord]) {
         let bytes: [UInt8]
         if let kept = cache?.bytes(of: manifest), Self.isWhole(kept, manifest) {

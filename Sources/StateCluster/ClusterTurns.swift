@@ -1,10 +1,9 @@
 internal import FoundationEssentials
-internal import Segments
+internal import StateJournal
 internal import StateStore
 
 /// Commits as the transactions that append them: each puts one or more segments, a key for each.
 struct ClusterTurns {
-    /// A segment and what names it.
     struct Segment {
         var first: Version
         var link: ChainLink
@@ -17,9 +16,7 @@ struct ClusterTurns {
     /// The most segments of one transaction; etcd takes 128 operations by default.
     static let segmentsMax = 100
 
-    /// Encodes commits as segments behind a link, in groups of one transaction each.
-    ///
-    /// O(n) in their bytes.
+    /// Each group is of one transaction; the cost is O(n) in the bytes of the commits.
     static func groups(_ commits: [Commit], after tip: ChainLink, with encoder: inout SegmentEncoder) -> [[Segment]] {
         var groups: [[Segment]] = []
         var (link, start, bytes) = (tip, 0, 0)
@@ -46,9 +43,7 @@ struct ClusterTurns {
         return groups
     }
 
-    /// The transaction that appends segments where none of them is there, the turn before is, and the history is the same.
-    ///
-    /// Where it is refused, its answer has what the first key has, and whether the turn before and the history are there.
+    /// The answer of a refused one has what the first key has, and whether the turn before is there.
     static func transaction(
         _ segments: [Segment], behind key: Version, _ keys: ClusterKeys, meta revision: UInt64
     ) -> Etcd.Transaction {

@@ -4,7 +4,6 @@ internal import HTTPClient
 internal import StateJSON
 internal import Synchronization
 
-/// Why a request to etcd has no answer that counts.
 enum EtcdFailure: Error, CustomStringConvertible {
     /// No endpoint has carried the request out, and none will.
     case unreachable(String)
@@ -12,7 +11,6 @@ enum EtcdFailure: Error, CustomStringConvertible {
     case unanswered(String)
     /// etcd has refused it, and carried nothing out; the number is that of a gRPC status.
     case refused(Int, String)
-    /// The answer is not what etcd answers.
     case malformed(String)
 
     var description: String {
@@ -37,7 +35,6 @@ final class EtcdClient: Sendable {
     /// The endpoint that has answered last.
     private nonisolated(unsafe) var current: Int  // unsafe: only code on `queue` uses it.
 
-    /// How long one endpoint has for an answer.
     private let timeout: Duration
     private static let answerBytesMax = 256 << 20
 
@@ -50,7 +47,6 @@ final class EtcdClient: Sendable {
         current = Int.random(in: endpoints.indices)
     }
 
-    /// Ends the request that runs, and refuses every later one.
     func cancel() { connection.cancel() }
 
     func call<Answer: Decodable & Sendable>(
@@ -93,7 +89,6 @@ final class EtcdClient: Sendable {
         throw failure
     }
 
-    /// Sends a request to one endpoint, once more where the token of the user has expired.
     private func send(
         _ path: String, _ body: [UInt8], _ timeout: Duration, to endpoint: String
     ) throws(EtcdFailure) -> [UInt8] {
@@ -129,8 +124,6 @@ extension HTTPConnection {
     }
 }
 
-/// Has the thread wait.
-///
 /// A semaphore would wait on Linux for a moment of the wall clock, which can be set back; a group waits for a time.
 func pause(_ time: DispatchTimeInterval) {
     let group = DispatchGroup()
@@ -150,7 +143,6 @@ extension EtcdFailure {
         }
     }
 
-    /// Reads the body of an answer whose status is not 200.
     init(_ body: [UInt8], status: Int, _ endpoint: String) {
         guard let fault = try? Etcd.decode(Etcd.Fault.self, from: body), let code = fault.code else {
             // Its gateway explains in a line of text what it refuses before etcd has it.
@@ -185,7 +177,6 @@ final class EtcdLogin: Sendable {
 
     init(_ user: ClusterAddress.User?) { self.user = user }
 
-    /// The fields of a request to an endpoint; the first one of a user asks for a token.
     func fields(at endpoint: String, by connection: HTTPConnection) throws(EtcdFailure) -> [String] {
         let type = "Content-Type: application/json"
         guard let user else { return [type] }
@@ -211,8 +202,6 @@ final class EtcdLogin: Sendable {
         return [type, "Authorization: \(found.token)"]
     }
 
-    /// Whether a request has failed because its token counts no more; the next one then has another.
-    ///
     /// A token expires, is lost with the process of an etcd, and counts no more when users or roles have changed.
     func isExpired(by failure: EtcdFailure) -> Bool {
         guard user != nil, case .refused(let code, let reason) = failure,

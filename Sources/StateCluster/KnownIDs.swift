@@ -6,12 +6,10 @@ internal import StateStore
 /// There is no index of IDs in etcd: each server makes its own of the turns that it takes, and of those before where a
 /// client asks for an ID that is not among them. It has hashes, so the reader of a version compares the commit's ID.
 struct KnownIDs: Sendable {
-    /// Some consecutive commits, which are forgotten together.
     private struct Generation {
         /// All IDs of commits behind this version are known, up to the next generation's.
         let since: Version
         private var newest: [UInt64: Version] = [:]
-        /// Names whose hash a newer commit has, too.
         private var others: [(hash: UInt64, version: Version)] = []
 
         init(since: Version) { self.since = since }
@@ -34,9 +32,7 @@ struct KnownIDs: Sendable {
     /// Whether the history has no further IDs before ``since``, or they would be too many.
     private(set) var isWhole: Bool
 
-    /// - Parameters:
-    ///   - version: the version behind which the commits are to be inserted.
-    ///   - countMax: about how many names are known; each ID of a commit with a subject has two.
+    /// `countMax` is about how many names are known; each ID of a commit with a subject has two.
     init(since version: Version, countMax: Int = 1_000_000) {
         generations = [Generation(since: version)]
         generationMax = max(1, countMax / generationsMax)
@@ -54,7 +50,6 @@ struct KnownIDs: Sendable {
         trim()
     }
 
-    /// Adds the IDs of all commits that are kept from before a version.
     mutating func insert(before past: KnownIDs, _ version: Version) {
         // Where IDs were forgotten meanwhile, what is older has to be, too.
         if since == version { generations = past.generations + generations }

@@ -1,15 +1,11 @@
 internal import DequeModule
-internal import Segments
+internal import StateJournal
 internal import StateStore
 
 /// The newest turns of a history that a node knows: the tip of their chain, and the newest commits.
-///
-/// It takes the turns in order, whether this node has appended them or another one, and refuses whatever does not
-/// follow.
 struct KnownTurns: Sendable {
     enum Fault: Error, Equatable {
         case gap
-        /// It is not a turn of this history, or is damaged.
         case broken(String)
     }
 
@@ -20,7 +16,6 @@ struct KnownTurns: Sendable {
     private var commitsBytes = 0
     /// The idempotency keys that have not expired, and some that have, oldest first.
     private(set) var keys: Deque<KeyRecord>
-    /// How many commits and bytes of patches are behind the newest snapshot.
     private(set) var sinceSnapshot = (commits: 0, bytes: 0)
 
     var ids: KnownIDs
@@ -36,7 +31,6 @@ struct KnownTurns: Sendable {
         ids = KnownIDs(since: tip.version)
     }
 
-    /// The value of a turn's key: the hash of the segment, then its body.
     static func value(_ hash: SegmentHash, _ body: [UInt8]) -> [UInt8] { hash.bytes + body }
 
     struct Verified {
@@ -46,7 +40,7 @@ struct KnownTurns: Sendable {
         let commits: [Commit]
     }
 
-    /// The tip that the turn with the value of its key has to follow, or nil for a known turn.
+    /// Nil for a known turn.
     func tip(before first: Version, _ value: [UInt8]) throws(Fault) -> ChainLink? {
         guard first <= tip.version else {
             guard first == tip.version + 1 else { throw .gap }
@@ -59,9 +53,7 @@ struct KnownTurns: Sendable {
         return nil
     }
 
-    /// Takes a turn that was verified outside the caller's lock.
-    ///
-    /// - Returns: false where the tip has moved meanwhile.
+    /// False where the tip has moved meanwhile: the turn was verified outside the caller's lock.
     mutating func take(_ turn: Verified) -> Bool {
         guard turn.before == tip else { return false }
         note(turn.commits, turn.first, turn.link)
@@ -78,7 +70,7 @@ struct KnownTurns: Sendable {
         if first > tip.version { note(landed, first, link) }
     }
 
-    /// The commits after a version, at most `limit`, or nil if the first of them is not among the newest.
+    /// Nil if the first of the commits is not among the newest.
     func commits(after version: Version, limit: Int) -> [Commit]? {
         guard version < tip.version else { return [] }
         let start = tip.version - Version(commits.count)
@@ -86,10 +78,8 @@ struct KnownTurns: Sendable {
         return Array(commits.dropFirst(Int(version - start)).prefix(limit))
     }
 
-    /// Begins to count anew, because a snapshot is saved.
     mutating func noteSnapshot() { sinceSnapshot = (0, 0) }
 
-    /// Forgets the keys that have expired, up to the first that has not.
     mutating func dropKeys(expiredAt time: Timestamp) {
         while let key = keys.first, key.expiry <= time { keys.removeFirst() }
     }

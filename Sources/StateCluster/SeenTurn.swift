@@ -1,6 +1,6 @@
 internal import FoundationEssentials
-internal import Segments
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 
 /// The newest turn that a server knows, in its own directory: a later start then finds out that etcd was restored from an older
@@ -20,9 +20,7 @@ struct SeenTurn: Codable, Equatable {
         (self.epoch, origin, self.key, self.hash) = (epoch.text, Self.origin(secret), key, hash.bytes)
     }
 
-    /// Reads the turn of an epoch and a secret that was noted in a directory, if there is one.
-    ///
-    /// A restored etcd has the secret that it had. A copy has another one, and other turns with the same commits.
+    /// A restored etcd has the secret that it had; a copy has another one, and other turns with the same commits.
     init?(in directory: String, of epoch: Epoch, secret: String?) {
         guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(Self.name)")),
             let seen = try? Etcd.decode(Self.self, from: bytes), seen.epoch == epoch.text,
@@ -31,7 +29,6 @@ struct SeenTurn: Codable, Equatable {
         self = seen
     }
 
-    /// Notes the turn in a directory; where that fails, a later start notices less.
     func note(in directory: String) {
         try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         try? Data(JSON.encode(self)).write(to: URL(fileURLWithPath: "\(directory)/\(Self.name)"), options: .atomic)
@@ -41,6 +38,5 @@ struct SeenTurn: Codable, Equatable {
         secret.map { ClusterSnapshots.hash(Array($0.utf8)) }
     }
 
-    /// Whether a turn that etcd has under this key is this one.
     func isTurn(_ value: Data) -> Bool { value.prefix(16).elementsEqual(hash) }
 }

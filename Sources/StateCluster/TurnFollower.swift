@@ -11,11 +11,8 @@ final class TurnFollower: Sendable {
         case turn(Version, [UInt8])
         /// There may be turns that the watch has not sent.
         case missed
-        /// A turn is deleted, because a snapshot replaces it or behind the servers' backs.
         case deleted(Version)
-        /// Another key beside the turns has this content now.
         case document(key: [UInt8], ClusterDocument.Content)
-        /// The history is deleted, has begun anew, or is another cluster's.
         case replaced(String)
         /// No endpoint tells of turns; nil when one does again.
         case failing(String?)
@@ -33,7 +30,6 @@ final class TurnFollower: Sendable {
         var revision: UInt64
         var failures = 0
         var line: [UInt8] = []
-        /// The cluster that has sent turns.
         var cluster: String?
     }
 

@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-internal import Segments
+internal import StateJournal
 internal import StateStore
 
 /// Reads turns from etcd in pages of a few megabytes, whatever size each turn has.
@@ -9,9 +9,7 @@ internal import StateStore
 struct TurnPages {
     private let client: EtcdClient
     private let keys: ClusterKeys
-    /// The revision of etcd that is read; nil for the newest.
     private let revision: UInt64?
-    /// For how long a page is read again where no etcd answers.
     private let patience: Duration
 
     private static let bytesMax = 4 << 20
@@ -22,7 +20,6 @@ struct TurnPages {
         (self.client, self.keys, self.revision, self.patience) = (client, keys, revision, patience)
     }
 
-    /// Reads the values of the turns whose keys have a version of a range, in order, until `take` returns false.
     @discardableResult
     func forEach(
         from first: Version, through last: Version = .max, _ take: (Version, [UInt8]) throws -> Bool

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
-internal import Segments
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
@@ -23,7 +23,6 @@ final class WriterLease: Sendable {
     enum Finding: Sendable {
         /// It is the history that this server has, or its continuation, whose newest turn begins with this version.
         case current(newest: Version)
-        /// The history in etcd is another one.
         case replaced(String)
         /// It is the same one as it was earlier, or has gone on from there in another way.
         case older(String)
@@ -63,7 +62,6 @@ final class WriterLease: Sendable {
 
     var writer: ClusterWriter { state.withLock { $0.writer } }
 
-    /// How long ago it was last sure that this server could know the newest turn.
     var age: Duration { state.withLock { $0.confirmed }.duration(to: .now) }
 
     func start(
@@ -80,7 +78,6 @@ final class WriterLease: Sendable {
         }
     }
 
-    /// Ends, and gives the part up, so that another server takes it at once.
     func stop() {
         isStopped.store(true, ordering: .relaxed)
         queue.sync {}
@@ -118,8 +115,6 @@ final class WriterLease: Sendable {
         }
     }
 
-    /// Takes the part where no server has it, and reads who has it, what the history is, the turn at a version or the next, and
-    /// the key of the newest.
     private func transaction(_ key: Version, _ lease: String?) -> Etcd.Transaction {
         var newest = Etcd.Range(keys.turns, upTo: ClusterKeys.end(of: keys.turns), limit: 1)
         (newest.sort_order, newest.keys_only) = ("DESCEND", true)
@@ -142,7 +137,6 @@ final class WriterLease: Sendable {
         return found.id == holder?.id ? .this : .other(found.address)
     }
 
-    /// The lease of this server, kept for two further seconds; nil for one that does not take the part.
     private func keepLease() throws(EtcdFailure) -> String? {
         guard holder != nil else { return nil }
         if let lease = state.withLock({ $0.lease }) {

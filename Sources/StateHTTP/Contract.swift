@@ -49,7 +49,6 @@ package struct Contract: Sendable {
     private let origins: AllowedOrigins
     private let stores: [String: Scope]
     let schemas: DomainSchemas
-    /// The types of the client for JavaScript, to which those of a store are added.
     let clientTypes: [UInt8]
     private(set) var documents = SharedDocuments()
     let keyedAnswers = KeyedAnswers()
@@ -245,7 +244,6 @@ package struct Contract: Sendable {
             "there is nothing at this path; GET /v1 tells where state, actions and changes are")
     }
 
-    /// A document that lists names, each with its path.
     private func list(_ names: [String], of kind: String, in root: String) -> [UInt8] {
         var writer = JSONWriter()
         writer.byte(UInt8(ascii: "{"))
@@ -262,7 +260,6 @@ package struct Contract: Sendable {
         return writer.bytes
     }
 
-    /// The document that lists the views that a client may see, with the parameters that they take.
     private func list(ofViews store: VisibleStore) -> [UInt8] {
         let views = store.views.sorted { $0.key < $1.key }.map { name, whole in
             var view = JSONObject()
@@ -299,7 +296,6 @@ package struct Contract: Sendable {
         return tokens
     }
 
-    /// Reads a request for the probe `/readyz`, whose `verbose` is a parameter for a client that may operate the server.
     private func readiness(
         _ request: Request, _ target: RequestTarget, _ circumstances: Circumstances
     ) throws(Problem) -> Plan {
@@ -322,7 +318,6 @@ package struct Contract: Sendable {
         return plan
     }
 
-    /// Responds with a document that needs neither the store nor the journal.
     func fixed(_ routed: RoutedRequest, _ body: () -> [UInt8]) throws(Problem) -> Plan {
         if let options = try onlyReads(routed.request) { return .respond(options) }
         let parameters = try Parameters(routed.target, known: ["pretty"])

@@ -72,7 +72,6 @@ package enum Style: Sendable {
 
 /// A POST of actions.
 package struct DispatchRequest: Sendable {
-    /// The form of the body: one JSON document, or NDJSON.
     enum Form: Sendable { case one, lines }
 
     /// The transactions that the body holds.
@@ -131,16 +130,13 @@ package struct DispatchRequest: Sendable {
     }
 }
 
-/// The options in the head of a POST.
-///
-/// Requests with equal heads share one object.
+/// The options in the head of a POST; requests with equal heads share one object.
 final class DispatchOptions: Sendable {
     let form: DispatchRequest.Form
     let store: VisibleStore
     let style: Style
     let returning: Preferences.Return?
     let wait: Wait?
-    /// Whether the request has an `Origin`, as each POST of a browser has.
     let isOfBrowser: Bool
     /// The parameter `path`, which says what If-Match or If-None-Match guards.
     let path: String?
@@ -162,9 +158,7 @@ final class DispatchOptions: Sendable {
     }
 }
 
-/// The demands of a POST by the fields that are its own: `If-Match`, `If-None-Match`, `Idempotency-Key` and `traceparent`.
-///
-/// It is an object, because nearly no POST has one.
+/// The demands of a POST by the fields that are its own, in an object because nearly no POST has one.
 final class DispatchConditions: Sendable {
     let tagGuard: Transaction.TagGuard?
     let absence: Transaction.Expectation?

@@ -60,7 +60,6 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
             "the journal \(path) is of format \(format), this program reads format \(JournalSchema.version): \(advice)")
     }
 
-    /// Describes an error of SQLite in one sentence; an error that is described already stays as it is.
     init(_ doing: String, _ path: String, _ error: any Error) {
         if let error = error as? JournalError {
             self = error

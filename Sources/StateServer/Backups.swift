@@ -6,10 +6,7 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// The backup that is on its way to a client; there is one at a time.
-///
-/// The copy is made on a queue of its own, while the request is deferred. The client then gets it in chunks, each when its
-/// socket has taken the one before. Any thread may call any method.
+/// The backup that is on its way to a client, one at a time, copied on its own queue; any thread may call any method.
 final class Backups: Sendable {
     private struct Sending {
         let exchange: Exchange
@@ -22,7 +19,6 @@ final class Backups: Sendable {
     private enum Stage {
         case idle
         case copying
-        /// The copy waits until the server hands the request on again.
         case copied(Sending)
         case sending(Sending)
     }
@@ -32,7 +28,6 @@ final class Backups: Sendable {
         case memoryExhausted
     }
 
-    /// How many bytes the server reads for the client at once.
     private static let chunkBytes = 256 << 10
     /// A client that takes less than a chunk in this time makes way for others.
     private static let patience = Duration.seconds(30)
@@ -58,7 +53,6 @@ final class Backups: Sendable {
         }
     }
 
-    /// Makes backups of the journal that some settings name, or returns nil if they name no directory for them.
     convenience init?(_ settings: Settings, schedule: Schedule, memory: MemoryBudget, logger: Logger) throws {
         guard let place = try JournalPlace(settings.data, settings) else { return nil }
         let directory =
@@ -72,9 +66,7 @@ final class Backups: Sendable {
 
     var figures: DirectoryFigures { DirectoryFigures(directory) }
 
-    /// Copies the journal for an exchange; the handler of the exchange replies `deferred`.
-    ///
-    /// - Parameter failed: takes the reason where there is no copy; otherwise the exchange is resumed.
+    /// The handler of the exchange replies `deferred`; `failed` takes the reason if there is no copy.
     func begin(
         for exchange: Exchange, _ access: Access, failed: @escaping @Sendable (JournalError) -> Void
     ) -> Refusal? {
@@ -107,7 +99,6 @@ final class Backups: Sendable {
         return nil
     }
 
-    /// The copy for an exchange, once it is there, which the server begins to send.
     func claim(_ exchange: Exchange) -> JournalArchive? {
         let archive = stage.withLock { stage -> JournalArchive? in
             guard case .copied(let sending) = stage, sending.exchange === exchange else { return nil }
@@ -118,7 +109,6 @@ final class Backups: Sendable {
         return archive
     }
 
-    /// Sends the next chunk where one of these streams is a backup, whose socket has taken the last one.
     func writable(_ exchanges: [Exchange]) {
         let exchange = stage.withLock { stage -> Exchange? in
             guard case .sending(let sending) = stage, exchanges.contains(sending.exchange) else { return nil }
@@ -167,7 +157,6 @@ final class Backups: Sendable {
         if let sending = current { cutOff(sending.exchange, "the server stops") }
     }
 
-    /// Cuts off the backup that is being sent where the credential of its client has ended.
     func endWithoutAccess() {
         if let sending = current, sending.access.hasEnded { cutOff(sending.exchange, "the credential has ended") }
     }

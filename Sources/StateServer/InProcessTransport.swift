@@ -35,7 +35,6 @@ package final class InProcessTransport: AnswerSink {
         var clients: [UInt64: @Sendable (Event) -> Void] = [:]
         var lastNumber: UInt64
         var deferred: [UInt64: Request] = [:]
-        /// The exchanges that were resumed before the handlers had replied.
         var resumed: Set<UInt64> = []
     }
 
@@ -43,11 +42,7 @@ package final class InProcessTransport: AnswerSink {
     private let after: Timer
     private let state: Mutex<State>
 
-    /// Makes a transport.
-    ///
-    /// - Parameters:
-    ///   - firstNumber: the number of the first exchange. No other transport of the same handlers may use its numbers.
-    ///   - after: runs deadlines and heartbeats.
+    /// No other transport of the same handlers may use the numbers of exchanges from `firstNumber` on.
     init(_ handlers: Handlers, firstNumber: UInt64, after: @escaping Timer) {
         self.handlers = handlers
         self.after = after

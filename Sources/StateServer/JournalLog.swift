@@ -10,7 +10,6 @@ internal import Synchronization
 struct FailureLines {
     static let pause = Duration.seconds(10)
     private var lastLine: ContinuousClock.Instant?
-    /// The failures since the last line.
     private var count = 0
     private var isTold = false
 
@@ -23,7 +22,6 @@ struct FailureLines {
         return count
     }
 
-    /// The number of failures since the last line; or nil if no line has told of one.
     mutating func succeed() -> Int? {
         guard isTold else { return nil }
         defer { (count, isTold) = (0, false) }
@@ -31,7 +29,6 @@ struct FailureLines {
     }
 }
 
-/// The log lines about the journal of a server.
 final class JournalLog: Sendable {
     private let logger: Logger
     private let lines = Mutex(FailureLines())

@@ -34,9 +34,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether a history is there; a damaged one is, too.
-    ///
-    /// - Throws: where etcd does not say.
+    /// Whether a history is there, even a damaged one; it throws if etcd does not say.
     var hasHistory: Bool {
         get throws {
             switch self {
@@ -47,7 +45,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The domain of the history, if the history names it.
     var domain: HistoryDomain? {
         get throws {
             switch self {
@@ -75,7 +72,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Copies the tokens and the actions that are set aside to another place, where that has none.
     func copyDocuments(to other: JournalPlace) throws(SettingsFault) -> [String] {
         var copied: [String] = []
         for (key, name) in [("tokens", TokenFile.name), ("quarantine", QuarantineFile.name)] {
@@ -86,14 +82,11 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         return copied
     }
 
-    /// Throws where the history of the place may go on beside a copy that has its epoch.
-    ///
-    /// Of a running cluster a copy is taken all the same, as it is at one revision of etcd.
+    /// Throws where the history may go on beside a copy of its epoch; a cluster passes, copied at one revision of etcd.
     func refuseInUse() throws {
         if case .directory(let path) = self { try JournalReader.refuseInUse(path) }
     }
 
-    /// The contents of the place, as a clause for `check`.
     var finding: String {
         func history() -> String {
             do {

@@ -2,11 +2,7 @@ internal import StateJSON
 internal import StateJournal
 internal import StateStore
 
-/// Does what can be done with a journal without a server, in a directory or in etcd.
-///
-/// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run meanwhile. ``load(_:)``, ``replay(_:_:)`` and
-/// ``copy(to:under:)`` make a whole new journal, or none, in a place without one. Each holds the state and a few megabytes of
-/// commits in memory, for a history of any length.
+/// Works on a journal without a server, with the state and a few megabytes of commits in memory at a time.
 struct JournalTool: Sendable {
     enum CopyEpoch: Sendable {
         /// That of the journal: the copy goes on where the journal has ended.
@@ -26,22 +22,13 @@ struct JournalTool: Sendable {
 
     init(settings: Settings) throws(SettingsFault) { try self.init(settings.data, settings) }
 
-    /// Makes another journal with the states, commits and keys of this one; a server may be writing to this one.
-    ///
-    /// - Throws: `JournalError` or `ClusterFault`, also where this journal is damaged. No journal is made then.
+    /// Makes another journal of this one, to which a server may be writing; none if this one is damaged.
     func copy(to other: JournalTool, under epoch: CopyEpoch) throws -> JournalSpan {
         let history = try place.history()
         return try history.copy(to: other.place.draft(epoch: epoch == .same ? history.epoch : .random()))
     }
 
-    /// Writes the history as JSON Lines: a header with a state, then one line for each commit after it.
-    ///
-    /// The last line is the commit that is the latest when the export begins.
-    ///
-    /// - Parameters:
-    ///   - since: the version of the state to begin with; by default the oldest one that the journal keeps with all
-    ///     commits after it.
-    ///   - write: takes one or more whole lines, UTF-8, with their line feeds.
+    /// The state is by default the oldest with all commits after it; the last commit is the latest as the export begins.
     @discardableResult
     func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> JournalSpan {
         let reader = try place.history()
@@ -66,11 +53,7 @@ struct JournalTool: Sendable {
         return count
     }
 
-    /// Finds the first commit after which a test of a value holds, by O(log n) looks at states.
-    ///
-    /// - Parameters:
-    ///   - start: the version at which it must not hold; nil for the oldest that is kept.
-    ///   - end: the version at which it must hold; nil for the latest.
+    /// Finds the first commit after which a test holds by O(log n) looks; nil is for the oldest and the latest.
     func bisect(
         _ test: ValueTest, from start: Version?, to end: Version?
     ) throws -> (found: Result<[UInt8], Bisection.Miss>, looks: Int) {
@@ -93,25 +76,14 @@ struct JournalTool: Sendable {
         throw SettingsFault(description: "the commit of version \(version) is no longer kept")
     }
 
-    /// Makes a journal from a recording: the commits as recorded, under a new epoch.
-    ///
-    /// No reducer runs. The commits keep the IDs that clients gave; an ID that is a cursor becomes the cursor of the new
-    /// epoch.
-    ///
-    /// - Throws: `JournalError`, or an error whose sentence names the line. No journal is made then.
+    /// The commits get a new epoch, and no reducer runs; an ID that is a cursor becomes the cursor of the new epoch.
     func load(_ nextLine: () throws -> [UInt8]?) throws -> JournalSpan {
         try build(from: nextLine) { header in
             try PatchedState(parsing: header.state, version: header.version)
         }
     }
 
-    /// Makes a journal from the actions of a recording: the domain's reducers compute the patches, under a new epoch.
-    ///
-    /// No middleware and no effect runs, because a recording holds the actions that have reached the reducers. The commits
-    /// keep their times and IDs.
-    ///
-    /// - Throws: `JournalError`, or an error whose sentence names the line, also where the domain does not know an action or
-    ///   rejects it. No journal is made then.
+    /// No middleware and no effect runs, because a recording holds the actions that have reached the reducers.
     func replay(_ domain: some Domain, named name: String? = nil, _ nextLine: () throws -> [UInt8]?) throws
         -> JournalSpan
     {
@@ -153,14 +125,10 @@ struct JournalTool: Sendable {
         return JournalSpan(epoch: draft.epoch, start: header.version, end: follower.version)
     }
 
-    /// Verifies the whole chain of commits and what stands beside it, then reduces every kept commit again and compares the
-    /// result with the recorded patch.
+    /// Verifies the whole chain of commits, and reduces every kept commit again unless the domain is nil.
     ///
-    /// Where two patches differ, the states decide. Saved snapshots are compared, too; of damaged ones, which no start uses,
-    /// the span has a list. The commits up to the last migration, or
-    /// the change to this domain, are of other reducers: their patches alone are applied.
-    ///
-    /// - Parameter domain: nil for the chain and the patches alone.
+    /// Where two patches differ, the states decide. The commits up to the last migration, or the change to this
+    /// domain, are of other reducers: their patches alone are applied.
     func verify(_ domain: (any Domain)?, _ depth: HistoryDepth = .plain) throws -> JournalSpan {
         guard let domain else { return try verifyHistory(depth) { _, _ in nil } }
         func verify<D: Domain>(_ domain: D) throws -> JournalSpan {

@@ -5,8 +5,7 @@ internal import Synchronization
 
 /// The way of log lines to a descriptor: a bounded buffer that a thread of its own empties.
 ///
-/// A full pipe behind the log blocks that thread only. What does not fit the buffer is dropped and counted, and a line
-/// tells how many lines are missing as soon as there is room. Any thread may call any method.
+/// A full pipe behind the log blocks that thread only; what does not fit is dropped. Any thread may call a method.
 final class LogWriter: Sendable {
     private struct State {
         var lines: Deque<[UInt8]> = []
@@ -40,7 +39,6 @@ final class LogWriter: Sendable {
         if mustStart { queue.async { self.writeAll() } }
     }
 
-    /// Waits until the lines so far are written, at most for a time.
     func flush(within time: Duration) {
         let isDone = DispatchSemaphore(value: 0)
         queue.async { isDone.signal() }

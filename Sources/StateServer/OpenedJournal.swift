@@ -3,13 +3,11 @@ internal import StateCluster
 internal import StateJournal
 internal import StateStore
 
-/// A journal that is open, whatever keeps it, and what a store begins with.
 struct OpenedJournal {
     let journal: any Journal
     let setDomain: (HistoryDomain) throws -> Void
     var cluster: ClusterJournal?
     let epoch: Epoch
-    /// The operator's name for it: `in this data directory`, or the address of the cluster.
     let place: String
     private(set) var state: [UInt8]
     private(set) var version: Version
@@ -27,9 +25,7 @@ struct OpenedJournal {
         settings.data == "none" || ClusterAddress.isMeant(by: settings.data) ? nil : settings.data
     }
 
-    /// Opens the journal that some settings name, if they name one.
-    ///
-    /// - Parameter initial: returns the first state of a new history as UTF-8 JSON.
+    /// Opens the journal that the settings name, if any; `initial` returns the UTF-8 JSON of a new history.
     static func open(
         _ settings: Settings, onDamage policy: StateServer.DamagePolicy, at now: Timestamp, _ logger: Logger,
         initial: () throws -> [UInt8]
@@ -73,7 +69,6 @@ struct OpenedJournal {
         return TokenFile(ClusterFile(document, name: TokenFile.name, at: address, "tokens"))
     }
 
-    /// The actions that are set aside: in a file of the data directory, or beside the turns of a history in etcd.
     func quarantine(_ settings: Settings, _ logger: Logger) throws -> Quarantine {
         guard let cluster, let address = try settings.etcdAddress() else {
             return try Quarantine(
@@ -87,7 +82,6 @@ struct OpenedJournal {
             server: settings.clusterAddress == "none" ? nil : settings.clusterAddress, logger: logger)
     }
 
-    /// The hooks: in files of the data directory, or beside the turns of a history in etcd.
     func hooks(
         _ settings: Settings, schedule: Schedule, metrics: ServerMetrics, _ logger: Logger
     ) throws -> Hooks? {
@@ -106,9 +100,7 @@ struct OpenedJournal {
         return try cluster.whenReached { try cluster.commit(version: version) }
     }
 
-    /// Records a commit behind ``version``.
-    ///
-    /// - Returns: false, with ``state`` of a newer version, where another server has written first.
+    /// The result is false, with ``state`` of a newer version, if another server has written first.
     mutating func record(_ commit: Commit, until end: ContinuousClock.Instant) throws -> Bool {
         switch journal.append([commit], after: version) {
         case .landed:

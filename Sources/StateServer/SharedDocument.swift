@@ -7,23 +7,16 @@ internal import Synchronization
 /// A document that a running server reads, and several commands may change at the same time: a file, or a key beside
 /// the turns of a cluster.
 protocol SharedDocument: Sendable {
-    /// The kind of the document, as in `token file`.
     var name: String { get }
 
     var path: String { get }
 
-    /// The identity of a version of the document, or nil without a document.
     var stamp: [Int]? { get }
 
-    /// The content, or nil without a document.
-    ///
-    /// - Throws: ``SettingsFault`` for a document that cannot be read, also if that hides whether there is one.
+    /// The content is nil without a document; a fault that hides whether there is one is thrown.
     func bytes() throws(SettingsFault) -> Data?
 
-    /// Replaces the content by the result of a function, while no other process does.
-    ///
-    /// - Parameter change: takes the content, or nil without a document; returns nil to leave it so. It may be called
-    ///   again if another process has been first.
+    /// Replaces the content, while no other process does; `change` may be called again, and returns nil to leave it so.
     func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault)
 }
 
@@ -52,16 +45,14 @@ extension SharedDocument {
 
 /// A ``SharedDocument`` that is a file.
 ///
-/// A change has the lock of the file's directory (flock(2)), so it begins with what the change before has left. It replaces
-/// the file whole or not at all, keeps its owner and its mode, and returns when the file is on the disk. The lock is the
-/// directory's, because the file itself is another one after each change.
+/// A change has the lock of the directory (flock(2)), because the file is another one after each change. It replaces
+/// the file whole or not at all, keeps its owner and its mode, and returns when the file is on the disk.
 struct SharedFile: SharedDocument {
     let path: String
     let name: String
     /// Whether no other user may read it, whatever its mode was.
     var isSecret = false
 
-    /// How long a change waits for those of other processes.
     private static let lockWait = Duration.seconds(10)
 
     var stamp: [Int]? {
@@ -99,10 +90,7 @@ struct SharedFile: SharedDocument {
         }
     }
 
-    /// Makes a missing directory.
-    ///
-    /// A new file is for its owner alone; if root makes it, it belongs to the owner of the directory, who runs the
-    /// server.
+    /// A new file is for its owner alone; one that root makes belongs to the owner of the directory, who runs the server.
     func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault) {
         let path = target
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
@@ -175,7 +163,6 @@ struct SharedFile: SharedDocument {
 
     // MARK: Faults
 
-    /// The fault of a call that has failed, with the command line to use where another user may do it.
     private func fault(_ what: String, _ reason: Int32) -> SettingsFault {
         let hint =
             [EACCES, EPERM].contains(reason)
@@ -196,7 +183,6 @@ struct SharedFile: SharedDocument {
 }
 
 enum CommandLineText {
-    /// The command line by which another user, or root for nil, runs the same.
     static func asAnother(_ user: uid_t?) -> String {
         let words = (user.map { ["sudo", "-u", name(of: $0)] } ?? ["sudo"]) + CommandLine.arguments
         return words.map(quoted).joined(separator: " ")
@@ -235,7 +221,6 @@ final class WatchedFile<Content: Sendable>: Sendable {
         var unreadableReason: String?
         var unreadableSince: Instant?
         var isShut = false
-        /// The fault in the newest content, which is not in force.
         var fault: String?
     }
 
@@ -252,15 +237,12 @@ final class WatchedFile<Content: Sendable>: Sendable {
     /// Why the file cannot be read; nil while it can, also where its content has a fault.
     var unreadableReason: String? { state.withLock { $0.unreadableReason } }
 
-    /// Why the newest version of the file is not in force, or nil.
     var fault: String? { state.withLock { $0.unreadableReason ?? $0.fault } }
 
-    /// Whether it could not be read for so long that what was read before does not count.
     var isShut: Bool { state.withLock { $0.isShut } }
 
     func content() throws(SettingsFault) -> Content { try decode(try file.bytes()) }
 
-    /// Reads the file if it has changed, or could not be read.
     func news(at now: Instant = Instant(nanoseconds: 0)) -> News? {
         let stamp = file.stamp
         guard state.withLock({ $0.stamp != stamp || $0.unreadableReason != nil }) else { return nil }

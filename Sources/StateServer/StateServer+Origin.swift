@@ -5,8 +5,6 @@ internal import StateStore
 
 extension StateServer {
     /// Dispatches `StoreResume`, so that the domain notes that the effects of the process before have ended.
-    ///
-    /// A restart that changes nothing makes no commit.
     static func resume(_ store: UntypedStore, _ compiled: CompiledDomain, _ logger: Logger) {
         guard compiled.handles(StoreResume.type) else { return }
         let dryRun = Transaction([.init(StoreResume())], purpose: .dryRun)
@@ -22,7 +20,6 @@ extension StateServer {
         }
     }
 
-    /// Throws where a new history would begin with a state that breaks the schema of the domain.
     static func checkInitial(_ compiled: CompiledDomain, _ settings: Settings) throws {
         guard let fault = compiled.initialFault, fault.kind == .schema,
             try JournalPlace(settings.data, settings)?.hasHistory != true

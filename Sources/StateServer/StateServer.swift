@@ -1,10 +1,8 @@
 internal import CoreMetrics
 internal import Dispatch
 internal import Glibc
-internal import JWT
 public import Logging
 internal import MicroHTTP
-internal import Page
 public import ServiceLifecycle
 internal import StateCluster
 internal import StateHTTP

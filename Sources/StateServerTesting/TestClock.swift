@@ -33,7 +33,6 @@ public final class TestClock: Clock, Sendable {
     public var now: Instant { state.withLock { $0.now } }
     /// Zero: the clock has no smallest step.
     public var minimumResolution: Duration { .zero }
-    /// How many tasks sleep on the clock.
     private var sleepersCount: Int { state.withLock { $0.sleepers.count } }
 
     /// Sleeps until a test has advanced the clock to a deadline.

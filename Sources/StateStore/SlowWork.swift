@@ -10,11 +10,9 @@ internal import Threads
 package final class SlowWork: Sendable {
     private struct State {
         var waiting = ClientTurns<@Sendable () -> Void>()
-        /// How many works of each client run.
         var running: [String: Int] = [:]
         var threadsCount = 0
 
-        /// Counts one more thread where there is work for it.
         mutating func claimThread(_ width: Int) -> Bool {
             guard threadsCount < 2 * width, waiting.hasNext(where: { running[$0] ?? 0 < width }) else { return false }
             threadsCount += 1

@@ -41,14 +41,10 @@ package final class UntypedStore: Sendable {
     let effects: Effects
     let subscribers = Subscribers()
     let notification = Mutex<Notification?>(nil)
-    /// The turns that are computed and have not landed.
     let inFlight = Mutex(TurnsInFlight())
-    /// The dispatching of scheduled actions, once it has begun.
     let firing = Mutex<Firing?>(nil)
-    /// The reason for which the store cannot follow a shared history any more, or nil.
     let lost = Mutex<LostHistory?>(nil)
     let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
-    /// A member for each landing that has begun and not ended.
     let landings = DispatchGroup()
     private let epoch: Epoch
     let limits: StoreLimits
@@ -142,24 +138,20 @@ package final class UntypedStore: Sendable {
         }
     }
 
-    /// The published snapshot.
     var latest: Snapshot { hub.latest }
 
     var isInOwnTurn: Bool { TurnMark.current?.queue === queue }
 
-    /// Runs a function on the queue as part of a turn, and returns after it.
     func onQueue(_ body: () -> Void) {
         queuedCount.add(1, ordering: .relaxed)
         queue.sync { runAsTurn(body) }
     }
 
-    /// Runs a function on the queue as part of a turn, after this call.
     func onQueueLater(_ body: @escaping @Sendable () -> Void) {
         queuedCount.add(1, ordering: .relaxed)
         queue.async { self.runAsTurn(body) }
     }
 
-    /// Runs a function on the queue as part of a turn, after a pause.
     func onQueue(after pause: Duration, _ body: @escaping @Sendable () -> Void) {
         DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause / .nanoseconds(1)))) {
             [weak self] in self?.onQueueLater(body)
@@ -259,7 +251,6 @@ package final class UntypedStore: Sendable {
 
     // MARK: For the turn
 
-    /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
     func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) {
         var taken = mailbox.withLock { $0.takeTurn() }
         if taken.isOver {
@@ -292,13 +283,11 @@ package final class UntypedStore: Sendable {
     /// When the journal is to be told the time of the history, in milliseconds: at most once a second.
     private var noteDue: Int64 { notedMilliseconds.load(ordering: .relaxed) &+ 1000 }
 
-    /// Tells the journal the time of the history.
     private func note(_ time: Timestamp) {
         notedMilliseconds.store(time.milliseconds, ordering: .relaxed)
         journal?.note(historyTime: time)
     }
 
-    /// The outcome that a transaction has by its idempotency key alone, or nil.
     func outcome(byKeyOf transaction: Transaction, of client: String?) -> Outcome? {
         let time = now()
         var outcome: Outcome?

@@ -15,7 +15,6 @@ package struct ClientTurns<Work: Sendable>: Sendable {
 
     /// The waiting work of each client; a client without any has no entry.
     private var waiting: [String: Heap<Entry>] = [:]
-    /// The clients with waiting work, in the order of their turns.
     private var turns: Deque<String> = []
     private var number: UInt64 = 0
     /// The clients that have every second turn, and whether the last one was given so.

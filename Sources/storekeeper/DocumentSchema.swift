@@ -1,6 +1,6 @@
 internal import Documents
 internal import Logging
-internal import Schemas
+internal import Queries
 internal import StateJSON
 internal import StateServer
 internal import StateStore

@@ -22,7 +22,6 @@ struct FilmsClient {
     private static let bodyBytesMax = 1 << 20
     private static let queue = DispatchQueue(label: "storekeeper.films", attributes: .concurrent)
 
-    /// Returns the function that fetches the films from the configured address; it connects when it is called.
     static func fetch(_ settings: Settings) throws(SettingsFault) -> Films.Fetch {
         let base = settings.filmsBaseURL
         guard base != "none" else { return { throw Films.Unavailable("no films address is configured") } }
@@ -45,7 +44,6 @@ struct FilmsClient {
         return { try await client.films() }
     }
 
-    /// Fetches the films; retries failures that may be temporary as often as the setting `films_retries` says.
     private func films() async throws -> [Film] {
         var retriesCount = 0
         while true {
@@ -108,7 +106,6 @@ struct FilmsClient {
         }
     }
 
-    /// A film in the format of SWAPI; its other members are ignored.
     private struct Entry: Decodable {
         var title: String
         var director: String?

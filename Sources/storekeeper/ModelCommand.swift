@@ -3,14 +3,12 @@ internal import FoundationEssentials
 internal import Models
 internal import StateServer
 
-/// `model`: what can be done with a state in JavaScript without a server.
 struct ModelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "model", abstract: "Check or test a state and its reducers in JavaScript.",
         subcommands: [ModelCheck.self, ModelTest.self, ModelTypes.self])
 }
 
-/// `model check`: loads a file and runs each reducer once.
 struct ModelCheck: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
@@ -19,7 +17,6 @@ struct ModelCheck: AsyncParsableCommand {
     @Argument(help: "A JavaScript file in the shape of Redux Toolkit.")
     var file: String
 
-    /// The faults that the examples have found, one after the other.
     private struct Faults: Error, CustomStringConvertible {
         var all: [Model.Fault]
         var description: String { all.map(\.description).joined(separator: "\nError: ") }
@@ -48,7 +45,6 @@ struct ModelCheck: AsyncParsableCommand {
     }
 }
 
-/// `model types`: prints what editors know a model's imports by.
 struct ModelTypes: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "types", abstract: "Print the types of what a model can import, for editors.",
@@ -57,7 +53,6 @@ struct ModelTypes: AsyncParsableCommand {
     func run() async throws { print(Model.types, terminator: "") }
 }
 
-/// `model test`: runs the lines of a file of tests.
 struct ModelTest: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "test", abstract: "Run a model's tests: a JSON object a line.",

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Logging
 internal import Models
-internal import Schemas
+internal import Queries
 internal import StateJSON
 internal import StateServer
 internal import StateStore

@@ -38,10 +38,10 @@ struct ImportTests {
     static let own: Set<String> = [
         "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CRE2", "CSignatures",
         "CSimdjson", "CXXHash", "CZlib", "CZstd",
-        "Documents", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
-        "Queries", "Schemas", "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
+        "Documents", "HTTPClient", "Models", "StateCluster", "StateJSON", "HTTPMessages",
+        "Queries", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
         "StateServerTesting",
-        "Showcase", "StateClient", "JWT", "Threads",
+        "Showcase", "StateClient", "Threads",
     ]
 
     /// The targets of this package that a target may import, and the other modules that it may not.
@@ -49,19 +49,11 @@ struct ImportTests {
         ("StateJSON", ["CSimdjson", "CXXHash"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("HTTPClient", ["CCurl"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("HTTPMessages", ["CZlib", "CZstd"], ["Foundation", "Dispatch", "Logging", "Glibc"]),
-        (
-            "Page", ["CPage", "CXXHash", "HTTPMessages"],
-            ["Foundation", "Dispatch", "Logging", "Glibc"]
-        ),
         ("Threads", [], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("StateStore", ["StateJSON", "Threads"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
         (
             "StateHTTP", ["CDocuments", "HTTPMessages", "Queries", "StateJSON", "StateStore"],
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
-        ),
-        (
-            "JWT", ["CSignatures", "StateHTTP", "StateJSON", "StateStore"],
-            ["Dispatch", "Logging", "HTTPTypes", "Glibc", "GRDB"]
         ),
         ("MicroHTTP", ["CMicroHTTPD", "CXXHash", "HTTPMessages", "Threads"], ["Foundation", "Logging"]),
         // A program with the client links neither the server nor what the server links.
@@ -69,19 +61,16 @@ struct ImportTests {
             "StateClient", ["StateJSON", "StateStore"],
             ["Dispatch", "Glibc", "HTTPTypes", "Logging", "GRDB"]
         ),
-        ("Segments", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("StateJournal", ["Segments", "StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
+        ("StateJournal", ["StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
         (
-            "StateCluster", ["HTTPClient", "Segments", "StateJSON", "StateStore"],
+            "StateCluster", ["HTTPClient", "StateJSON", "StateJournal", "StateStore"],
             ["HTTPTypes", "Logging", "Glibc", "GRDB"]
         ),
         (
             "StateServer",
             [
-                "CCrypto", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
-                "StateHTTP",
-                "StateJSON",
-                "StateJournal", "StateStore", "Threads",
+                "CCrypto", "CPage", "CSignatures", "CXXHash", "HTTPClient", "HTTPMessages", "MicroHTTP", "StateCluster",
+                "StateHTTP", "StateJSON", "StateJournal", "StateStore", "Threads",
             ],
             ["GRDB"]
         ),
@@ -90,10 +79,9 @@ struct ImportTests {
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         (
-            "Queries", ["Schemas", "StateJSON", "StateStore"],
+            "Queries", ["CRE2", "StateJSON", "StateStore"],
             ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]
         ),
-        ("Schemas", ["CRE2", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("Documents", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         (
             "Models", ["CModelEngine", "StateJSON", "StateStore"],
@@ -101,7 +89,7 @@ struct ImportTests {
         ),
         (
             "storekeeper",
-            ["Documents", "HTTPClient", "Models", "Schemas", "Showcase", "StateJSON", "StateServer", "StateStore"],
+            ["Documents", "HTTPClient", "Models", "Queries", "Showcase", "StateJSON", "StateServer", "StateStore"],
             ["GRDB", "HTTPTypes"]
         ),
     ]

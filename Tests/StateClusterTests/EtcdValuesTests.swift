@@ -1,5 +1,5 @@
 import Foundation
-import Segments
+import StateJournal
 import StateStore
 import Testing
 

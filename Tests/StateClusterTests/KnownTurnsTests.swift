@@ -1,4 +1,4 @@
-import Segments
+import StateJournal
 import StateStore
 import TestSupport
 import Testing

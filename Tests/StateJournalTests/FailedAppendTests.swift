@@ -1,7 +1,6 @@
 import Foundation
 import GRDB
 import GRDBSQLite
-import Segments
 import StateStore
 import Synchronization
 import TestSupport

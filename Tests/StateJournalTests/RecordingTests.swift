@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Segments
 import StateJSON
 import StateStore
 import TestSupport

@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Segments
 import StateStore
 import TestSupport
 import Testing

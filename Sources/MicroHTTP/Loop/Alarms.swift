@@ -16,15 +16,12 @@ struct LoopInstant: Comparable, Sendable {
         return LoopInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
-    /// The time from this instant to a later one.
     func duration(to later: LoopInstant) -> Duration { .nanoseconds(later.nanoseconds - nanoseconds) }
 
-    /// The nanoseconds from this instant to a later one.
     func nanoseconds(to later: LoopInstant) -> Int { Int(later.nanoseconds - nanoseconds) }
 
     static func < (left: LoopInstant, right: LoopInstant) -> Bool { left.nanoseconds < right.nanoseconds }
 
-    /// The instant that is later by a duration.
     static func + (left: LoopInstant, right: Duration) -> LoopInstant { left + Span(right) }
 
     static func + (left: LoopInstant, right: Span) -> LoopInstant {
@@ -47,21 +44,14 @@ struct LoopInstant: Comparable, Sendable {
 /// An alarm is not cancelled: when it is due, the loop looks up its subject, which may have ended. So that the alarms
 /// of ended exchanges with distant deadlines do not accumulate, `sweep` removes them once they are the majority.
 struct Alarms {
-    /// The check that is due with the alarm.
     enum Subject: Equatable {
-        /// The deadline of the exchange with this number.
         case exchange(UInt64)
-        /// The heartbeat of the stream with this number.
         case silence(UInt64)
         /// The idle timeout of a parked connection whose client does not read its answer or sends no request.
         case parked(UInt64)
-        /// The time of a connection over capacity to send a request.
         case overCapacity(UInt64)
-        /// The next check of idle connections.
         case idleConnections
-        /// The next check of requests that are being received.
         case receiving
-        /// The next attempt to accept clients.
         case listening
     }
 
@@ -75,7 +65,6 @@ struct Alarms {
     private var heap = Heap<Alarm>()
     private static let sweepCount = 4096
 
-    /// The instant of the earliest alarm.
     var next: LoopInstant? { heap.min?.instant }
 
     /// Adds an alarm; O(log n) in the number of alarms.
@@ -93,12 +82,9 @@ struct Alarms {
         return due
     }
 
-    /// Whether there are so many alarms that it is worth a look how many subjects there are.
     var mayBeOver: Bool { heap.count > Self.sweepCount }
 
-    /// Removes the alarms whose subject has ended, when there are more than twice as many alarms as subjects.
-    ///
-    /// O(n), after at least n / 2 insertions: constant per alarm.
+    /// Removes the alarms whose subject has ended; O(n), after at least n / 2 insertions: constant per alarm.
     mutating func sweep(subjectsCount: Int, exists: (Subject) -> Bool) {
         guard mayBeOver, heap.count > 2 * subjectsCount else { return }
         heap = Heap(heap.unordered.filter { exists($0.subject) })

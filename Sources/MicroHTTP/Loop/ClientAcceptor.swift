@@ -14,24 +14,16 @@ final class ClientAcceptor {
 
     private let context: LoopContext
     @exclusivity(unchecked) private var listeners: [ListeningSocket]
-    /// The accepted sockets that wait for an iteration, by the addresses of their clients.
     @exclusivity(unchecked) private var waiting = ClientTurns<Int32>()
-    /// How many clients libmicrohttpd has got since the last iteration.
     @exclusivity(unchecked) private var addedCount = 0
     /// How many clients libmicrohttpd gets in an iteration: their first requests take a millisecond where they are
     /// expensive, and a POST that is synced to the disk needs two or three iterations.
     private static let addedCountMax = 8
-    /// Whether the poller watches the listening sockets.
     @exclusivity(unchecked) private(set) var isListening = false
-    /// Answers a connection over capacity and ends it.
     private let refuse: (ClientConnection) -> Void
-    /// Whether the system has refused a client, and the time to try again has not come.
     @exclusivity(unchecked) private var awaitsRetry = false
-    /// The connections over capacity, by number.
     @exclusivity(unchecked) private var overCapacity: [UInt64: ClientConnection] = [:]
-    /// How long a connection over capacity has to send a request.
     private static let overCapacityTime = Duration.seconds(2)
-    /// When the loop tries again after the system refused a client.
     private static let retryTime = Duration.milliseconds(100)
 
     init(_ context: LoopContext, listeners: [ListeningSocket], refuse: @escaping (ClientConnection) -> Void) {
@@ -42,7 +34,6 @@ final class ClientAcceptor {
 
     // MARK: Accepting
 
-    /// Starts to watch the listening sockets.
     func start() throws(ServerError) {
         var watched: [ListeningSocket] = []
         do throws(ServerError) {
@@ -57,7 +48,6 @@ final class ClientAcceptor {
         isListening = true
     }
 
-    /// Accepts the clients in the backlogs, up to the limit of connections.
     func acceptClients() {
         guard isListening else { return }
         // The connection ends in the next run of libmicrohttpd, and the poller reports the backlog again.
@@ -93,7 +83,6 @@ final class ClientAcceptor {
         return true
     }
 
-    /// Gives an accepted client to libmicrohttpd, now or in a later iteration.
     private func take(_ socket: Int32, _ address: inout sockaddr_storage) {
         guard waiting.count > 0 || addedCount >= Self.addedCountMax else { return add(socket) }
         let host = withUnsafePointer(to: &address) { storage in
@@ -107,7 +96,6 @@ final class ClientAcceptor {
         context.daemon.add(socket)
     }
 
-    /// Whether accepted clients wait for the next iteration.
     var hasWaiting: Bool { waiting.count > 0 }
 
     /// Gives waiting clients to libmicrohttpd, as many as one iteration takes; called once in each.
@@ -119,7 +107,6 @@ final class ClientAcceptor {
         addedCount = 0
     }
 
-    /// Refuses the connection over capacity that has waited longest; returns false without one.
     private func endOldestOverCapacity() -> Bool {
         let oldest = overCapacity.filter { !$0.value.isRefused }.min { $0.key < $1.key }
         guard let connection = oldest?.value else { return false }
@@ -127,7 +114,6 @@ final class ClientAcceptor {
         return true
     }
 
-    /// Listens again if there is room for connections.
     func listenIfPossible() {
         guard !listeners.isEmpty, !isListening, !awaitsRetry, hasRoom else { return }
         do {
@@ -143,13 +129,11 @@ final class ClientAcceptor {
         context.setAlarm(.listening, after: Self.retryTime)
     }
 
-    /// Listens again after the system refused a client.
     func retry() {
         awaitsRetry = false
         listenIfPossible()
     }
 
-    /// Closes the listening sockets.
     func stop() {
         pause()
         for listener in listeners { listener.close() }
@@ -175,7 +159,6 @@ final class ClientAcceptor {
 
     func isOverCapacity(_ number: UInt64) -> Bool { overCapacity[number] != nil }
 
-    /// Registers a connection over capacity under its number, and sets the alarm that ends it.
     func register(_ connection: ClientConnection, as number: UInt64) {
         overCapacity[number] = connection
         context.setAlarm(.overCapacity(number), after: Self.overCapacityTime)
@@ -183,7 +166,6 @@ final class ClientAcceptor {
 
     func unregister(_ number: UInt64) { overCapacity[number] = nil }
 
-    /// Ends a connection over capacity that has sent no request in time.
     func endOverCapacity(_ number: UInt64) {
         // libmicrohttpd reads the end of the input, as if the client had left. A connection that is being answered ends
         // after its answer.

@@ -12,9 +12,7 @@ struct Daemon {
     /// it, and libmicrohttpd clears all of it for each request.
     private static let memoryBytes = 16 << 10
 
-    /// Starts a daemon that serves nothing until `run` is called.
-    ///
-    /// The daemon keeps unowned pointers to the receiver and the log, which have to outlive it.
+    /// Starts a daemon, which keeps unowned pointers to the receiver and the log: they have to outlive it.
     init(
         configuration: ServerConfiguration, receiver: RequestReceiver, log: LoopLog
     ) throws(ServerError) {
@@ -56,7 +54,6 @@ struct Daemon {
         ]
     }
 
-    /// Processes all connections that are ready; never blocks.
     func run() {
         let result = MHD_run(handle)
         precondition(result == .YES, "MHD_run fails only for a daemon with a thread of its own or after its stop")
@@ -72,9 +69,7 @@ struct Daemon {
     @discardableResult
     func add(_ socket: Int32) -> Bool { microhttpd_add(handle, socket) }
 
-    /// Closes all connections.
-    ///
-    /// No connection may be suspended: libmicrohttpd would abort the process (Libmicrohttpd page, 9).
+    /// Closes all connections; none may be suspended: libmicrohttpd would abort the process (Libmicrohttpd page, 9).
     func stop() {
         MHD_stop_daemon(handle)
     }

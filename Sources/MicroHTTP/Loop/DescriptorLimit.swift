@@ -5,7 +5,6 @@ enum DescriptorLimit {
     /// The descriptors for everything but connections: the journal, logs, standard streams, epoll, and a margin.
     private static let reserve = 128
 
-    /// How many connections the hard limit allows.
     static var connectionsAllowed: Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
@@ -15,8 +14,6 @@ enum DescriptorLimit {
     /// Raises the soft limit of the process to what this many connections need.
     ///
     /// A process that reaches the limit makes libmicrohttpd spin (Libmicrohttpd page, 16).
-    ///
-    /// - Throws: ``ServerError/descriptorLimit(needed:allowed:)`` if the hard limit is too low.
     static func makeRoom(connections: Int) throws(ServerError) {
         let needed = rlim_t(connections + reserve)
         var limit = rlimit()

@@ -25,14 +25,10 @@ final class EventLoop {
     @exclusivity(unchecked) private var items: [LoopMailbox.Item] = []
     @exclusivity(unchecked) private var published = Statistics()
     @exclusivity(unchecked) private var iterationCount = 0
-    /// The function that the loop calls when it has ended.
     private var whenStopped: [@Sendable () -> Void] = []
     /// How long answers that are being sent when the grace time ends may take.
     private static let cuttingTime = Duration.milliseconds(250)
 
-    /// Makes a loop that serves the clients of listening sockets.
-    ///
-    /// - Parameter index: the index of the loop in its server.
     init(
         configuration: ServerConfiguration, index: Int, handlers: Handlers, memory: MemoryBudget, mailbox: LoopMailbox,
         gauges: LoopGauges, listeners: [ListeningSocket]
@@ -54,7 +50,6 @@ final class EventLoop {
             postponed: postponed, idle: idle)
     }
 
-    /// Starts libmicrohttpd, before the loop thread starts.
     func start() throws(ServerError) {
         let daemon = try Daemon(configuration: context.configuration, receiver: receiver, log: log)
         do {
@@ -71,7 +66,6 @@ final class EventLoop {
     /// Stops libmicrohttpd where the loop thread could not be started.
     func abandon() { context.daemon.stop() }
 
-    /// Serves until a stop that was asked for is complete.
     func run() {
         mailbox.noteThread()
         repeat {
@@ -101,7 +95,6 @@ final class EventLoop {
         for done in whenStopped { done() }
     }
 
-    /// Lets libmicrohttpd run, which reads requests and sends answers.
     private func runDaemon() {
         (context.hasProgressed, context.hasReceived) = (false, false)
         acceptor.addWaiting()
@@ -113,7 +106,6 @@ final class EventLoop {
 
     // MARK: Waiting
 
-    /// Waits until there is something to do, and handles the events of new clients and parked connections.
     private func wait() {
         var milliseconds = waitMilliseconds()
         iterationCount &+= 1
@@ -171,7 +163,6 @@ final class EventLoop {
         }
     }
 
-    /// Removes the alarms of what has ended, where they are many.
     private func sweepAlarms() {
         context.alarms.sweep(subjectsCount: pending.count + acceptor.overCapacityCount + parked.count) { subject in
             switch subject {
@@ -250,9 +241,8 @@ final class EventLoop {
         }
     }
 
-    /// Ends the work for which the grace time has not been enough.
-    ///
-    /// libmicrohttpd has to run behind it: it tells of no resumed connection before a wait.
+    /// Ends the work after the grace time; libmicrohttpd has to run behind it: it tells of no resumed connection before
+    /// a wait.
     private func cutIfDue() {
         guard case .draining(let until) = context.stage, until <= .now else { return }
         context.stage = .cutting(until: .now + Self.cuttingTime)
@@ -260,7 +250,6 @@ final class EventLoop {
         parked.stopWork()
     }
 
-    /// Whether the loop may end.
     private func hasStopped() -> Bool {
         let isInFlight = context.inFlightCount > 0 || !parked.isEmpty
         switch context.stage {

@@ -12,8 +12,6 @@ struct ListeningSocket {
     private(set) var isInherited = false
 
     /// Binds an address and listens on it, or takes the socket that the service manager has bound there.
-    ///
-    /// - Parameter isShared: whether further sockets of this process listen on the same address.
     init(_ place: ListeningPlace, isShared: Bool) throws(ServerError) {
         if let descriptor = InheritedSockets().socket(on: place) {
             let path: String? = if case .socket(let path, _) = place { path } else { nil }
@@ -31,7 +29,6 @@ struct ListeningSocket {
         }
     }
 
-    /// Returns a further socket on the same address, for another loop.
     func another() throws(ServerError) -> ListeningSocket {
         guard isInherited || address.path != nil else {
             return try Self(host: address.host, port: address.port, isShared: true)
@@ -139,7 +136,6 @@ struct ListeningSocket {
         return address
     }
 
-    /// The addresses of a host in numbers; none where it is unknown.
     static func numericHosts(of host: String) -> [String] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

@@ -1,8 +1,6 @@
 import HTTPMessages
 
-/// The objects that the parts of a loop share: configuration, handlers, clock, alarms, statistics, stage, poller and daemon.
-///
-/// Only the loop thread uses it.
+/// The objects that the parts of a loop share; only the loop thread uses it.
 final class LoopContext {
     // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
 
@@ -12,18 +10,15 @@ final class LoopContext {
     let memory: MemoryBudget
     let answers: AnswerCounts
     @exclusivity(unchecked) var clients = ClientCounts()
-    /// How many requests have heads that were accepted and no complete answers.
     @exclusivity(unchecked) var inFlightCount = 0
     @exclusivity(unchecked) var statistics = Statistics()
     @exclusivity(unchecked) var stage = Stage.serving
     @exclusivity(unchecked) var alarms = Alarms()
     @exclusivity(unchecked) private var startedDaemon: Daemon?
     @exclusivity(unchecked) private var iterationTime: LoopInstant?
-    /// The date of answers.
     @exclusivity(unchecked) var date = HTTPDate()
     /// Whether the current iteration has done more than to look at held connections.
     @exclusivity(unchecked) var hasProgressed = false
-    /// Whether the current iteration has received a request.
     @exclusivity(unchecked) var hasReceived = false
 
     init(
@@ -38,7 +33,6 @@ final class LoopContext {
 
     // MARK: The daemon
 
-    /// The daemon, which starts before the loop thread.
     var daemon: Daemon {
         guard let startedDaemon else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
         return startedDaemon
@@ -56,12 +50,10 @@ final class LoopContext {
         return now
     }
 
-    /// Drops the time of the last iteration, before the loop waits.
     func forgetTime() { iterationTime = nil }
 
     // MARK: Alarms
 
-    /// Sets an alarm after a duration from the time of the iteration.
     func setAlarm(_ subject: Alarms.Subject, after duration: Duration) { alarms.set(subject, at: time() + duration) }
 
     func setAlarm(_ subject: Alarms.Subject, at instant: LoopInstant) { alarms.set(subject, at: instant) }
@@ -87,10 +79,8 @@ enum Stage {
     /// Whether answers close their connections, and waits and streams end as soon as they begin.
     var isStopping: Bool { if case .serving = self { false } else { true } }
 
-    /// Whether work ends as soon as it begins.
     var refusesWork: Bool { if case .cutting = self { true } else { false } }
 
-    /// When the stage ends even if no event occurs.
     var deadline: LoopInstant? {
         switch self {
         case .serving: nil
@@ -105,27 +95,22 @@ enum Stage {
 struct ClientCounts {
     private var counts: [String: Int] = [:]
 
-    /// How many clients have connections.
     var count: Int { counts.count }
 
-    /// How many connections a client has.
     subscript(client: String) -> Int { counts[client] ?? 0 }
 
-    /// Counts a connection that has started.
     mutating func add(_ client: String) { counts[client, default: 0] += 1 }
 
-    /// Counts a connection that has ended.
     mutating func remove(_ client: String) {
         let left = self[client] - 1
         counts[client] = left > 0 ? left : nil
     }
 
-    /// The client that gives up a connection for one of another client where the limit is reached, or nil.
+    /// The client that gives up a connection for one of another client where the limit is reached, or nil; O(n) in the
+    /// number of clients.
     ///
     /// A client with a quarter of all connections gives way to one that has less than half as many. So the share of a
     /// client binds only where connections run short, and a single client may have them all.
-    ///
-    /// The cost is O(n) in the number of clients.
     func largestClient(for client: String, placesCount: Int) -> String? {
         guard let most = counts.max(by: { $0.value < $1.value }), most.key != client else { return nil }
         return most.value >= max(1, placesCount / 4) && self[client] < most.value / 2 ? most.key : nil

@@ -6,7 +6,6 @@ import CMicroHTTPD
 /// loop thread uses it after the start.
 final class LoopLog {
     private let context: LoopContext
-    /// The C structure that libmicrohttpd is given.
     let pointer: UnsafeMutablePointer<MicroHTTPDLog>
 
     init(_ context: LoopContext) {
@@ -30,7 +29,6 @@ final class LoopLog {
     }
 }
 
-/// Called with a formatted line, which ends with a line feed.
 private func writeLine(_ context: UnsafeMutableRawPointer?, _ line: UnsafePointer<CChar>?) {
     guard let context, let line else { return }
     Unmanaged<LoopLog>.fromOpaque(context).takeUnretainedValue().take(line)

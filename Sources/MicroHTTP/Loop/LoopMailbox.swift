@@ -7,13 +7,11 @@ import Synchronization
 ///
 /// Any thread may call `put`; only the loop thread calls the other methods.
 final class LoopMailbox: Sendable, AnswerSink {
-    /// Something for the loop to do.
     enum Item: Sendable {
         case deliver(Transmission)
         case stopAccepting
         indirect case stop(grace: Duration, done: @Sendable () -> Void)
 
-        /// Whether it is a chunk for streams.
         fileprivate var isChunk: Bool { if case .deliver(.chunk) = self { true } else { false } }
     }
 
@@ -22,10 +20,8 @@ final class LoopMailbox: Sendable, AnswerSink {
         var chunksCount = 0
         /// Whether the loop waits, or is about to, and no `put` has woken it yet.
         var isLoopWaiting = false
-        /// Whether the loop has ended and takes no more items.
         var isClosed = false
 
-        /// Moves all items into an empty array, whose storage takes the next ones.
         mutating func take(into items: inout [Item]) {
             isLoopWaiting = false
             guard !self.items.isEmpty else { return }
@@ -40,11 +36,9 @@ final class LoopMailbox: Sendable, AnswerSink {
     }
 
     private let state = Mutex(State())
-    /// The wake-up descriptor: an eventfd that the loop watches.
-    ///
-    /// The loop never reads it: the poller watches it edge-triggered, so that each write is an event.
+    /// The eventfd that wakes the loop, which never reads it: the poller watches it edge-triggered, so that each write
+    /// is an event.
     let wakeUp: Int32
-    /// The thread of the loop, as soon as it runs.
     private let thread = Atomic<UInt>(0)
 
     init() throws(ServerError) {
@@ -54,7 +48,6 @@ final class LoopMailbox: Sendable, AnswerSink {
 
     deinit { Glibc.close(wakeUp) }
 
-    /// Notes that the current thread is that of the loop.
     func noteThread() { thread.store(UInt(pthread_self()), ordering: .relaxed) }
 
     /// Adds an item and wakes the loop if it waits; returns false, without adding, if the loop has ended.
@@ -87,7 +80,6 @@ final class LoopMailbox: Sendable, AnswerSink {
     /// Moves all items into the caller's empty array, whose storage takes the next items.
     func take(into items: inout [Item]) { state.withLock { $0.take(into: &items) } }
 
-    /// Whether there are chunks for streams to take.
     var hasChunks: Bool { state.withLock { $0.chunksCount > 0 } }
 
     /// Notes that the loop is about to wait; returns false if it has items to take first.

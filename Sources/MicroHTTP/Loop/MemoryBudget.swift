@@ -42,7 +42,6 @@ package final class MemoryBudget: Sendable {
         state.withLock { ($0.sent.count, $0.sent.values.max() ?? 0) }
     }
 
-    /// Whether the clients occupy more than they may.
     var isExceeded: Bool { bytes > bytesMax }
 
     /// Whether a client occupies more than its share, or all more than they may.
@@ -78,9 +77,8 @@ package final class MemoryBudget: Sendable {
         state.withLock { $0.count(-bytes, for: client) }
     }
 
-    /// Counts bytes that a client has not taken, as long as the result lives; nil for few bytes.
-    ///
-    /// Those that several clients have not taken count for the first.
+    /// Counts bytes that a client has not taken, as long as the result lives, and for the first of several clients; nil
+    /// for few bytes.
     func hold(_ bytes: [UInt8], for client: String) -> Holding? {
         guard bytes.count > Self.smallBytesMax else { return nil }
         let address = bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }
@@ -108,12 +106,10 @@ package final class MemoryBudget: Sendable {
 
         var bytes: Int { count.load(ordering: .relaxed) }
 
-        /// Makes a reservation of no bytes.
         init(_ budget: MemoryBudget, for client: String) { (self.budget, self.client) = (budget, client) }
 
         deinit { if bytes > 0 { budget.release(bytes, for: client) } }
 
-        /// Counts more bytes; returns the fault, and counts none, where they are too many.
         func grow(to bytes: Int) -> TransportFault? {
             if let fault = budget.reserve(bytes - self.bytes, for: client) { return fault }
             count.store(bytes, ordering: .relaxed)

@@ -6,17 +6,12 @@ import Glibc
 ///
 /// Only the loop thread uses it.
 struct Poller: ~Copyable {
-    /// An event of a parked connection.
     struct Event {
-        /// The number of the connection.
         var number: UInt64
-        /// The socket has bytes to read, or its end.
         var isReadable: Bool
-        /// The socket has room for bytes to send.
         var isWritable: Bool
         /// The client has finished sending.
         var isHungUp: Bool
-        /// The connection is broken.
         var isBroken: Bool
     }
 
@@ -24,7 +19,6 @@ struct Poller: ~Copyable {
     private let buffer: UnsafeMutableBufferPointer<epoll_event>
     /// The tag of the descriptors whose events only start an iteration.
     private static let iteration = UInt64.max
-    /// The tag of the listening socket.
     private static let listener = UInt64.max - 1
 
     init() throws(ServerError) {
@@ -38,7 +32,6 @@ struct Poller: ~Copyable {
         close(descriptor)
     }
 
-    /// Watches the epoll descriptor of libmicrohttpd, level-triggered.
     func watchDaemon(_ daemonDescriptor: Int32) throws(ServerError) {
         guard control(EPOLL_CTL_ADD, daemonDescriptor, EPOLLIN.rawValue, Self.iteration) else {
             throw .unavailable(reason: "epoll_ctl: \(ServerError.words(for: errno))")
@@ -67,16 +60,13 @@ struct Poller: ~Copyable {
         control(EPOLL_CTL_ADD, socket, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue, number)
     }
 
-    /// Watches a socket for room to send, too.
-    ///
-    /// The change of the registration makes the next `wait` report room that the socket already has.
+    /// Watches a socket for room to send, too; the next `wait` also reports room that the socket already has.
     func watchRoom(_ socket: Int32, number: UInt64) {
         let events = EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
         let isChanged = control(EPOLL_CTL_MOD, socket, events, number)
         precondition(isChanged, "only a watched socket is watched for room")
     }
 
-    /// Stops watching a socket.
     func unwatch(_ socket: Int32) {
         let result = epoll_ctl(descriptor, EPOLL_CTL_DEL, socket, nil)
         precondition(result == 0, "a watched socket is closed only after it has been unwatched")

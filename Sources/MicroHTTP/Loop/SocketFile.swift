@@ -9,7 +9,7 @@ struct SocketFile {
     private let device: dev_t
     private let inode: ino_t
 
-    /// Notes the file of a socket; nil without a file.
+    /// Notes the file of a socket; nil where the path has none.
     init?(path: String) {
         var status = stat()
         guard lstat(path, &status) == 0, Self.isSocket(status) else { return nil }
@@ -23,9 +23,7 @@ struct SocketFile {
         unlink(path)
     }
 
-    /// Makes a socket that listens at a path; returns its descriptor.
-    ///
-    /// The file of a server that has ended without removing it is replaced.
+    /// Makes a socket that listens at a path, in place of the file of a server that has ended without removing it.
     static func listen(at path: String, mode: UInt32) throws(ServerError) -> Int32 {
         guard var address = socketAddress(of: path) else {
             throw .socketUnusable(path: path, reason: "expected a path of 1 to 107 bytes")

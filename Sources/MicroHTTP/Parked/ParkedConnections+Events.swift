@@ -1,8 +1,6 @@
 import HTTPMessages
 
-/// The events of the poller and the alarms for a parked connection, and its end.
 extension ParkedConnections {
-    /// Handles an event of the poller.
     func handle(_ event: Poller.Event) {
         guard let connection = self[event.number] else { return }
         if event.isReadable { connection.hasInput = true }
@@ -26,7 +24,6 @@ extension ParkedConnections {
         }
     }
 
-    /// Handles an alarm that is due: a deadline, a heartbeat or an idle timeout.
     func handle(_ alarm: Alarms.Subject, of number: UInt64) {
         guard let connection = self[number] else { return }
         switch (connection.phase, alarm) {
@@ -49,7 +46,6 @@ extension ParkedConnections {
         context.setAlarm(.silence(connection.number), at: due > now ? due : now + connection.heartbeat)
     }
 
-    /// Closes a connection that is broken, or whose client has gone.
     func fail(_ connection: ParkedConnection) {
         switch connection.phase {
         case .waiting(let exchange), .streaming(let exchange, _):
@@ -68,7 +64,6 @@ extension ParkedConnections {
         close(connection)
     }
 
-    /// Ends a wait or a stream, unless its answer is on its way.
     func expire(_ connection: ParkedConnection, _ exchange: Exchange, _ reason: Expiry) {
         guard let response = context.handlers.end(exchange, reason) else { return }
         if case .streaming = connection.phase {

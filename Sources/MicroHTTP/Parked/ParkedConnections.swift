@@ -12,7 +12,7 @@ import Threads
 /// descriptor; with `MHD_USE_TURBO` it does not shut the socket down. The loop writes the answer by itself. When the
 /// client sends its next request, the loop hands the socket back with `MHD_add_connection`.
 ///
-/// Only the loop thread uses it. The poller and the loop identify a connection by the number of its exchange.
+/// Only the loop thread uses it.
 final class ParkedConnections {
     // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
 
@@ -23,14 +23,12 @@ final class ParkedConnections {
     /// A paused connection has no event to wait for: its socket may have room already, and the poller, edge-triggered,
     /// reports only changes. It may have closed since.
     @exclusivity(unchecked) private var paused = ClientTurns<UInt64>()
-    /// How many bytes the sockets have taken since the loop last resumed paused connections.
     @exclusivity(unchecked) private var sentCount = 0
     // Above this sum, about half a millisecond, what is long waits for its turn among the paused: thousands of clients may
     // be given a megabyte at once. What is short is always sent directly, which for thousands of waiters is the fastest
     // way.
     private static let iterationBytesMax = 1 << 20
     private static let shortBytesMax = 64 << 10
-    /// The writable streams, and the streams with a heartbeat due, since the handlers were last called with them.
     @exclusivity(unchecked) private var writable: [Exchange] = []
     @exclusivity(unchecked) private var silent: [Exchange] = []
 
@@ -38,10 +36,8 @@ final class ParkedConnections {
 
     var count: Int { connections.count }
     var isEmpty: Bool { connections.isEmpty }
-    /// Whether a connection has more to send in the next iteration.
     var hasPaused: Bool { paused.count > 0 }
 
-    /// The parked connection of the exchange with this number.
     subscript(number: UInt64) -> ParkedConnection? { connections[number] }
 
     /// The connection that the loop is handing back to libmicrohttpd.
@@ -103,7 +99,6 @@ final class ParkedConnections {
 
     // MARK: Answers and chunks
 
-    /// Answers a request that waits, unless its client has gone.
     func answer(_ connection: ParkedConnection, _ response: WireResponse) {
         guard case .waiting = connection.phase else { return }
         context.statistics.waiting -= 1
@@ -115,7 +110,6 @@ final class ParkedConnections {
         send(answer, isLast: isLast, on: connection)
     }
 
-    /// Sends a chunk of a stream.
     func write(_ chunk: StreamChunk, to connection: ParkedConnection, _ exchange: Exchange) {
         guard case .streaming(_, let unsent) = connection.phase else { return }
         let isLast = chunk.isLast
@@ -160,7 +154,6 @@ final class ParkedConnections {
         }
     }
 
-    /// Keeps the rest of an answer, or of the last chunk of a stream, for later.
     private func keepAnswering(_ connection: ParkedConnection, _ outgoing: Outgoing, isLast: Bool) {
         // The alarm closes the connection if the client does not read; it is set once, when the answering begins.
         switch connection.phase {
@@ -171,9 +164,6 @@ final class ParkedConnections {
         connection.phase = .answering(outgoing, isLast: isLast)
     }
 
-    /// Sends bytes until the socket is full or the connection has had its share of the iteration.
-    ///
-    /// An event reports room in a full socket; the loop itself continues with a paused connection.
     private func push(_ outgoing: inout Outgoing, to connection: ParkedConnection) -> Outgoing.Progress {
         let before = outgoing.sentCount
         let isLong = outgoing.unsentCount > Self.shortBytesMax
@@ -208,14 +198,12 @@ final class ParkedConnections {
         return connection.holding == nil || !context.memory.isExceeded(by: connection.client)
     }
 
-    /// Has the loop continue to send on a connection, behind the connections that are paused already.
     func resumeLater(_ connection: ParkedConnection) {
         guard !connection.isPaused else { return }
         connection.isPaused = true
         paused.append(connection.number, of: connection.client)
     }
 
-    /// Continues to send on the paused connections whose turn it is.
     func resumePaused() {
         sentCount = 0
         // A connection whose socket has no room costs a system call.
@@ -238,10 +226,8 @@ final class ParkedConnections {
 
     func noteSilent(_ exchange: Exchange) { silent.append(exchange) }
 
-    /// Whether there are streams to report.
     var hasReports: Bool { !writable.isEmpty || !silent.isEmpty }
 
-    /// Reports to the handlers which streams are writable, and which have a heartbeat due, each stream once.
     func reportStreams() {
         if !writable.isEmpty { context.handlers.writable(Swift.exchange(&writable, with: [])) }
         if !silent.isEmpty { context.handlers.silent(Swift.exchange(&silent, with: [])) }
@@ -272,7 +258,6 @@ final class ParkedConnections {
         }
     }
 
-    /// Closes a connection whose client may still be reading the answer.
     private func closeGracefully(_ connection: ParkedConnection) {
         // To close a socket with unread input resets the connection, and the client may lose the answer.
         shutdown(connection.descriptor, Int32(SHUT_WR))
@@ -303,14 +288,12 @@ final class ParkedConnections {
         }
     }
 
-    /// Ends the work on all requests because the grace time is over.
     func stopWork() {
         for connection in Array(connections.values) where connection.isOfWork {
             if case .waiting(let exchange) = connection.phase { expire(connection, exchange, .stopping) }
         }
     }
 
-    /// Closes all connections, whether or not their clients have read their answers.
     func closeAll() {
         for connection in Array(connections.values) { close(connection) }
     }

@@ -7,15 +7,10 @@ import HTTPTypes
 final class ParsedHead {
     let head: Request.Head
     let version: ProtocolVersion
-    /// Whether no request follows on the connection.
     let isLast: Bool
-    /// Whether the body has a transfer coding: it comes in chunks.
     let isChunked: Bool
-    /// The index of its method among the counted ones.
     let methodIndex: UInt8
-    /// The reusable answer, with the generation and the request's own fields for which it counts.
     private var answer: (response: WireResponse, generation: UInt64, own: OwnFields?)?
-    /// Answers with longer bodies are not kept.
     private static let bodyBytesMax = 4 << 10
 
     init(_ head: Request.Head, _ version: ProtocolVersion) {
@@ -26,20 +21,17 @@ final class ParsedHead {
         isLast = head.endsConnection(isVersion10: version == .http10)
     }
 
-    /// Makes a head of a request line and the version and fields of another head.
     init(_ line: RequestLine, target: String, restOf other: ParsedHead) {
         head = Request.Head(method: line.method, target: target, fieldsOf: other.head)
         (version, isLast, isChunked) = (other.version, other.isLast, other.isChunked)
         methodIndex = Answers.index(of: head.method)
     }
 
-    /// Returns the answer of this generation to a request with these fields of its own, if there is one.
     func answer(of generation: UInt64, to own: OwnFields?) -> WireResponse? {
         guard let answer, answer.generation == generation, answer.own == own else { return nil }
         return answer.response
     }
 
-    /// Keeps the reusable answer, unless its body is long.
     func keep(_ answer: WireResponse, of generation: UInt64, to own: OwnFields?) {
         if answer.bodyCount <= Self.bodyBytesMax { self.answer = (answer, generation, own) }
     }
@@ -47,9 +39,9 @@ final class ParsedHead {
 
 /// A cache of heads by their bytes, and by their bytes from the version on, without the fields that are a request's own.
 ///
-/// A client tends to repeat the rest of its head. A hit costs a hash and a comparison of the bytes in place of the parsing of each field, and finds what the
-/// handlers remember of the head, and the reusable answer. A client that reads one entity after the other repeats what
-/// follows the target; a head under such a key lends its fields to others. No head begins with a version.
+/// A hit spares the parsing of each field, and finds what the handlers remember of the head, and the reusable answer. A
+/// client that reads one entity after the other repeats what follows the target; a head under such a key lends its
+/// fields to others. No head begins with a version.
 ///
 /// The cache is direct-mapped: a colliding head replaces the older one. It takes at most some 30 MB.
 struct HeadCache {
@@ -61,7 +53,6 @@ struct HeadCache {
         fileprivate let isLocal: Bool
         fileprivate let hash: UInt64
 
-        /// - Returns: nil for a head that is too long for the cache.
         init?(_ bytes: UnsafeRawBufferPointer, isLocal: Bool) {
             guard bytes.count <= HeadCache.bytesMax else { return nil }
             self.bytes = bytes
@@ -83,7 +74,6 @@ struct HeadCache {
 
     private func slot(of key: Key) -> Int { Int(truncatingIfNeeded: key.hash) & (entries.count - 1) }
 
-    /// The head with these bytes, if the cache has it.
     subscript(key: Key) -> ParsedHead? {
         guard let entry = entries[slot(of: key)], entry.isLocal == key.isLocal, entry.bytes.count == key.bytes.count,
             let bytes = key.bytes.baseAddress, memcmp(entry.bytes, bytes, key.bytes.count) == 0
@@ -91,7 +81,6 @@ struct HeadCache {
         return entry.head
     }
 
-    /// Takes a head, if it has come before.
     mutating func insert(_ head: ParsedHead, for key: Key) {
         let slot = slot(of: key)
         guard seen[slot] == key.hash else {

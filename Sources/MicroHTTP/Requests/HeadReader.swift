@@ -3,10 +3,7 @@ import HTTPTypes
 
 /// Reads the fields of a head, by the letter of RFC 9112, section 5: name, colon, value, CR LF.
 enum HeadReader {
-    /// Reads the fields behind a request line.
-    ///
-    /// - Parameter head: a complete head, whose lines end with CR LF.
-    /// - Throws: ``TransportFault/malformed(_:)``.
+    /// Reads the fields behind a request line, of a complete head whose lines end with CR LF.
     static func fields(
         of head: UnsafeRawBufferPointer, behind line: RequestLine
     ) throws(TransportFault) -> [HTTPField] {

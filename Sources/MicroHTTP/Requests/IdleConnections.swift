@@ -21,8 +21,6 @@ final class IdleConnections {
 
     init(_ context: LoopContext) { self.context = context }
 
-    /// Notes that a connection has started, that a request on it has begun or is complete, or that a part of a body has
-    /// been received.
     func note(_ connection: ClientConnection) {
         guard connection.idleCheck == .none else {
             connection.idleCheck = .postponed
@@ -67,7 +65,6 @@ final class IdleConnections {
 }
 
 extension ClientConnection {
-    /// Whether libmicrohttpd waits for a request, or for the rest of one.
     fileprivate var awaitsInput: Bool {
         switch phase {
         case .idle, .receiving, .discarding: !isClosed

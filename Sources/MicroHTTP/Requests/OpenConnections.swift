@@ -15,12 +15,10 @@ final class OpenConnections {
     /// unsafe: libmicrohttpd has a reference to each of them until ``remove(_:)`` has returned, so this list counts none.
     private var connections: [Unmanaged<ClientConnection>?] = []
     private var isCheckDue = false
-    /// How often the time of requests that are being received is checked.
     private static let checkInterval = Duration.milliseconds(500)
 
     init(_ context: LoopContext) { self.context = context }
 
-    /// Adds a connection that has started.
     func add(_ connection: ClientConnection) {
         let index = Int(connection.descriptor)
         while connections.count <= index { connections.append(contentsOf: repeatElement(nil, count: 64)) }
@@ -30,21 +28,18 @@ final class OpenConnections {
         context.setAlarm(.receiving, after: Self.checkInterval)
     }
 
-    /// Removes a connection that libmicrohttpd is about to close.
     func remove(_ connection: ClientConnection) {
         let index = Int(connection.descriptor)
         let own = Unmanaged.passUnretained(connection).toOpaque()
         if connections.indices.contains(index), connections[index]?.toOpaque() == own { connections[index] = nil }
     }
 
-    /// The connection of a descriptor.
     subscript(socket: Int32) -> ClientConnection? { connections[Int(socket)]?.takeUnretainedValue() }
 
-    /// Ends a connection on which nothing is being worked on, of a client that has far more than this one.
+    /// Ends a connection on which nothing is being worked on, of a client that has far more than this one; returns
+    /// whether there is room for a connection, or about to be.
     ///
     /// The cost is O(n) in the number of descriptors; the loop calls it only at the limit of connections.
-    ///
-    /// - Returns: whether there is room for a connection, or about to be.
     func makeRoom(for client: String) -> Bool {
         guard
             let largest = context.clients.largestClient(for: client, placesCount: context.configuration.connectionsMax)
@@ -73,8 +68,6 @@ final class OpenConnections {
     // MARK: Refusals
 
     /// Answers a request that has not been received whole, and ends its connection.
-    ///
-    /// The answer goes to the socket directly. libmicrohttpd then reads the end of the input.
     func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
         guard !connection.isRefused else { return }
         connection.isRefused = true
@@ -99,7 +92,6 @@ final class OpenConnections {
         send(fault, on: connection)
     }
 
-    /// Sends the answer for a fault, and nothing more.
     private func send(_ fault: TransportFault, on connection: ClientConnection) {
         context.statistics.refused += 1
         let response = context.handlers.refuse(
@@ -112,9 +104,7 @@ final class OpenConnections {
 
     // MARK: Time
 
-    /// Refuses the requests that have taken too long to arrive.
-    ///
-    /// The cost is O(n) in the number of descriptors, twice a second while there are connections.
+    /// Refuses the requests that have taken too long to arrive; O(n) in the number of descriptors, twice a second.
     func check() {
         let now = LoopInstant.now
         var isUsed = false

@@ -12,9 +12,7 @@ final class PostponedRequests {
     private let context: LoopContext
     private let open: OpenConnections
     @exclusivity(unchecked) private var shares = IterationShares()
-    /// The sockets of the connections that wait for their turn.
     @exclusivity(unchecked) private var waiting = ClientTurns<Int32>()
-    /// How many connections have their turn, and how many had it and were served in the last iteration.
     @exclusivity(unchecked) private var turnsCount = 0
     @exclusivity(unchecked) private var servedCount = 0
     /// Whether a connection waits for the next iteration.
@@ -25,7 +23,6 @@ final class PostponedRequests {
         self.open = open
     }
 
-    /// Begins an iteration, in which each client has a share again.
     func beginIteration() {
         if shares.isUsed { shares.beginIteration() }
         isAny = false
@@ -39,7 +36,6 @@ final class PostponedRequests {
         }
     }
 
-    /// Notes that the loop works for a client, which takes of the client's share and of that of no other.
     func works(for client: String) { if context.clients.count > 1 { shares.works(for: client, at: .now) } }
 
     /// Notes that the work for a client has ended: what libmicrohttpd does next, unseen, is for others.
@@ -59,8 +55,6 @@ final class PostponedRequests {
     }
 
     /// Whether a complete request waits for a later iteration; otherwise the loop works for its client from now on.
-    ///
-    /// A client that is alone has no share.
     func postpones(_ connection: ClientConnection) -> Bool {
         guard context.clients.count > 1 else {
             if connection.turn != .none { forget(connection) }
@@ -81,7 +75,6 @@ final class PostponedRequests {
         return true
     }
 
-    /// Forgets a connection that waits no longer.
     func forget(_ connection: ClientConnection) {
         if connection.turn == .come { turnsCount -= 1 }
         connection.turn = .none
@@ -99,14 +92,11 @@ struct IterationShares {
     private var spent: [String: Duration] = [:]
     /// The clients of which a request that was due has begun without time left.
     private var overdrawn: Set<String> = []
-    /// The client that the loop works for.
     private var current: String?
     private var lastInstant: LoopInstant?
 
-    /// Whether a client has had something of the current iteration.
     var isUsed: Bool { current != nil || !spent.isEmpty }
 
-    /// Forgets what the clients have had in the last iteration.
     mutating func beginIteration() {
         spent.removeAll(keepingCapacity: true)
         overdrawn.removeAll(keepingCapacity: true)
@@ -114,12 +104,10 @@ struct IterationShares {
         lastInstant = nil
     }
 
-    /// Notes that the loop is about to begin a request of a client, or to read a piece of one, and no longer works for the one
-    /// before.
+    /// Begins a request of a client, or a piece of one; returns false where the client has had its share.
     ///
-    /// - Parameter isDue: whether the request has waited for its turn. One of each client begins in an iteration, also where
-    ///   the bodies of others before it have taken the whole share.
-    /// - Returns: whether the client has not had its share; otherwise the loop works for no client.
+    /// One request of each client that has waited for its turn begins in an iteration, also where the bodies of others
+    /// before it have taken the whole share.
     mutating func begins(_ client: String, at now: LoopInstant, isDue: Bool = false) -> Bool {
         turn(to: nil, at: now)
         let hasTime = spent[client, default: .zero] < Self.time || isDue && overdrawn.insert(client).inserted
@@ -127,12 +115,10 @@ struct IterationShares {
         return hasTime
     }
 
-    /// Notes that the loop works for a client, whose bytes it reads, and no longer for the one before.
     mutating func works(for client: String, at now: @autoclosure () -> LoopInstant) {
         if current != client { turn(to: client, at: now()) }
     }
 
-    /// Notes that the loop works for nobody whom it knows.
     mutating func rests(at now: @autoclosure () -> LoopInstant) {
         if current != nil { turn(to: nil, at: now()) }
     }

@@ -9,9 +9,7 @@ struct RequestHeads {
 
     init(_ configuration: ServerConfiguration) { self.configuration = configuration }
 
-    /// Reads a head, which the connection has then.
-    ///
-    /// - Throws: the fault for which the server refuses the request; the connection has the head if it could be read.
+    /// Reads a head; where it throws, the connection has the head if it could be read.
     mutating func read(
         _ received: borrowing ReceivedHead, of connection: ClientConnection
     ) throws(TransportFault) -> ParsedHead {
@@ -83,7 +81,6 @@ struct RequestHeads {
 struct ReceivedHead: ~Copyable {
     private static let bytesMax = 32 << 10
 
-    /// The result of the walk over the fields of libmicrohttpd.
     let head = UnsafeMutablePointer<MicroHTTPDHead>.allocate(capacity: 1)
 
     init() {
@@ -100,14 +97,12 @@ struct ReceivedHead: ~Copyable {
     /// The request line, and a line for each field that is not the request's own.
     var lines: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head.pointee.bytes, count: head.pointee.count) }
 
-    /// How many bytes and fields the whole head has.
     var size: Int { head.pointee.size }
     var fieldsCount: Int { head.pointee.fields_count }
 
     /// The value of Content-Length; nil without one, and for one that the lines have, because it is none.
     var declaredBytes: Int? { head.pointee.length < 0 ? nil : Int(head.pointee.length) }
 
-    /// The fields that are the request's own; nil without one.
     var own: OwnFields? {
         let count = head.pointee.own_count
         guard count > 0 else { return nil }
@@ -133,7 +128,6 @@ struct ReceivedHead: ~Copyable {
     }
 }
 
-/// How the body of a request is delimited.
 enum BodyFraming: Equatable {
     case none
     case declared(bytes: Int)
@@ -146,12 +140,9 @@ enum BodyFraming: Equatable {
 /// than this server, an attacker can hide a request in the body of another. The server refuses a head that allows two
 /// readings, by RFC 9112, sections 3.2 and 6.
 enum RequestScreening {
-    /// Checks the lines of a head whose Content-Length, if it is a number, has been taken out.
+    /// Checks the lines of a head whose Content-Length, if it is a number, has been taken out as `declared`.
     ///
     /// The head cache keeps lines that pass, for requests with any length: nothing passes because of its own.
-    ///
-    /// - Parameter declared: that number.
-    /// - Throws: the ``TransportFault`` for which the server refuses the request.
     static func screen(
         _ fields: [HTTPField], declared: Int?, version: ProtocolVersion, bodyBytesMax: Int
     ) throws(TransportFault) {
@@ -187,9 +178,6 @@ enum RequestScreening {
         if let length { try refuse(length, bodyBytesMax: bodyBytesMax) }
     }
 
-    /// Returns how the body is delimited.
-    ///
-    /// - Throws: the ``TransportFault`` for which the server refuses the request.
     static func framing(
         isChunked: Bool, declared: Int?, bodyBytesMax: Int
     ) throws(TransportFault) -> BodyFraming {

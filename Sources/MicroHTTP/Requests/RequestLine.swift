@@ -1,7 +1,6 @@
 import Glibc
 import HTTPTypes
 
-/// The versions of HTTP that the server speaks.
 enum ProtocolVersion {
     case http10
     /// HTTP/1.1, and each later version with the same major number (RFC 9110, section 2.5).
@@ -16,12 +15,9 @@ struct RequestLine {
     let version: ProtocolVersion
     /// Where the version begins, behind which nothing depends on the target.
     let versionStart: Int
-    /// Where the first field begins.
     let end: Int
 
     /// Reads the first line of a head whose lines end with CR LF.
-    ///
-    /// - Throws: ``TransportFault/malformed(_:)`` or ``TransportFault/versionNotSupported``.
     init(_ head: UnsafeRawBufferPointer) throws(TransportFault) {
         guard let base = head.baseAddress, let lineFeed = memchr(base, 0x0A, head.count).map({ UnsafeRawPointer($0) }),
             case let line = UnsafeRawBufferPointer(start: base, count: lineFeed - base - 1),

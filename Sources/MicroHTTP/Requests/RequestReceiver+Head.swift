@@ -2,7 +2,6 @@ import CMicroHTTPD
 import Glibc
 import HTTPMessages
 
-/// The reading of a request, up to its last byte.
 extension RequestReceiver {
     /// Copies the target of a request, which libmicrohttpd decodes in place afterwards.
     func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
@@ -16,8 +15,7 @@ extension RequestReceiver {
         connection.targetEnd = target + connection.target.count
     }
 
-    /// Reads the head of a request, and refuses the request or waits for its body; returns false where libmicrohttpd closes
-    /// the connection.
+    /// Reads the head of a request; returns false where libmicrohttpd closes the connection.
     ///
     /// An answer in this call, which has the head only, closes the connection (Libmicrohttpd page, 6).
     func readHead(
@@ -70,8 +68,7 @@ extension RequestReceiver {
         guard isStrict || connection.framing != .chunked else { throw .lengthRequired }
     }
 
-    /// Whether a piece of the body, of so many bytes, waits for a later iteration, because its client has had its share of
-    /// this one.
+    /// Whether a piece of the body, of so many bytes, waits for a later iteration.
     ///
     /// The last piece is always taken: 0.9.75 calls again for a piece that stays only when more of the body arrives. A piece
     /// of a chunked body may be the last one, and 1.0.1 drops it when the client has finished sending.

@@ -16,16 +16,13 @@ final class RequestReceiver {
     let open: OpenConnections
     let idle: IdleConnections
     @exclusivity(unchecked) var heads: RequestHeads
-    /// Where the head of the current request is written.
     let received = ReceivedHead()
-    /// Whether libmicrohttpd reads strictly.
     let isStrict = LibraryVersion.current.isStrict
     let postponed: PostponedRequests
     /// The last number that an exchange or a connection of this loop got; no other loop gives it.
     @exclusivity(unchecked) private var lastNumber: UInt64
     private let numberStride: UInt64
 
-    /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
     init(
         _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
         parked: ParkedConnections, open: OpenConnections, postponed: PostponedRequests, idle: IdleConnections
@@ -85,10 +82,8 @@ final class RequestReceiver {
     /// Handles a call of the access handler; returns false where libmicrohttpd closes the connection.
     ///
     /// libmicrohttpd calls first with the head, then with each piece of the body, then with an empty piece in each
-    /// iteration until the connection has an answer or is suspended.
-    ///
-    /// - Parameter left: the bytes of the piece, and 0 where it is taken. A piece is taken whole, or stays in the buffer of
-    ///   its connection, for which nothing more is read then (Libmicrohttpd page, 21).
+    /// iteration until the connection has an answer or is suspended. A piece is taken whole, with nothing `left`, or
+    /// stays in the buffer of its connection, for which nothing more is read then (Libmicrohttpd page, 21).
     func advance(
         _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
         piece: UnsafeRawBufferPointer, left: inout Int
@@ -127,7 +122,6 @@ final class RequestReceiver {
         }
     }
 
-    /// Handles the end of a request, however it ended.
     func requestCompleted(_ connection: ClientConnection) {
         context.hasProgressed = true
         connection.receivingSince = nil
@@ -161,7 +155,6 @@ final class RequestReceiver {
         if connection.hasBody { connection.releaseBody() }
     }
 
-    /// Answers a complete request from the head cache, or hands it to the handlers.
     private func receive(_ connection: ClientConnection) -> Bool {
         guard let head = connection.head else { return false }
         context.hasProgressed = true
@@ -182,7 +175,6 @@ final class RequestReceiver {
         return handle(request, exchange, of: generation, on: connection)
     }
 
-    /// Hands a request to the handlers, and does what they reply.
     private func handle(
         _ request: Request, _ exchange: Exchange, of generation: UInt64, on connection: ClientConnection
     ) -> Bool {

@@ -3,11 +3,8 @@ import HTTPTypes
 
 /// The properties of a request that determine the form of its answer on a parked connection.
 struct ResponseOptions {
-    /// Whether the answer has no body.
     var isHead: Bool
-    /// Whether the connection closes after the answer: the client asks for it, or its version of HTTP needs it.
     var endsConnection: Bool
-    /// Whether a stream comes in chunks; otherwise it ends with its connection.
     var isChunked: Bool
     /// Whether a handler works on the request, so that a stop leaves it the grace time.
     var isOfWork = false

@@ -19,7 +19,6 @@ package struct TrustedProxies: Sendable, Equatable {
     }
 
     private var networks: [Network] = []
-    /// Whether the peers on Unix sockets are trusted.
     private var hasSockets = false
 
     /// Trusts no peer.
@@ -55,9 +54,7 @@ package struct TrustedProxies: Sendable, Equatable {
 
     // MARK: Peers
 
-    /// Whether a peer is trusted.
-    ///
-    /// - Parameter peer: its address in numbers; nil for the peer on a Unix socket.
+    /// Whether a peer is trusted; nil is the peer on a Unix socket.
     func trusts(_ peer: String?) -> Bool {
         guard let peer else { return hasSockets }
         return Self.bits(of: peer).map(trusts) ?? false
@@ -69,9 +66,9 @@ package struct TrustedProxies: Sendable, Equatable {
 
     /// The address of the client that the fields of a trusted peer's request name, in numbers.
     ///
-    /// - Returns: nil where they name none, where one of the addresses that have to be read is not an address, and where
-    ///   `Forwarded` and `X-Forwarded-For` name different clients, because a proxy that writes one of them may let the
-    ///   other one of its client pass.
+    /// It is nil where they name none, where one of the addresses that have to be read is not an address, and where
+    /// `Forwarded` and `X-Forwarded-For` name different clients, because a proxy that writes one of them may let the
+    /// other one of its client pass.
     func client(by head: Request.Head) -> String? {
         let standard = head.list.filter { $0.name == .forwarded }.map(\.value)
         let usual = head.list.filter { $0.name == .xForwardedFor }.map(\.value)
@@ -96,8 +93,7 @@ package struct TrustedProxies: Sendable, Equatable {
         return farthest.flatMap(Self.text)
     }
 
-    /// The parts of a value between the separators outside of quotes, without the white space around them; nil where a
-    /// quote does not end.
+    /// The parts of a value between the separators outside of quotes, trimmed; nil where a quote does not end.
     private static func elements(of value: Substring, separator: Character) -> [Substring]? {
         var (elements, start, isQuoted, isEscaped) = ([Substring](), value.startIndex, false, false)
         for index in value.indices {
@@ -118,7 +114,6 @@ package struct TrustedProxies: Sendable, Equatable {
         return elements + [value[start...].trimmingSpaces()]
     }
 
-    /// The address in an element of `X-Forwarded-For`: an address, also with a port.
     private static func usualNode(_ element: Substring) -> String? {
         let isBareIPv6 = element.count { $0 == ":" } > 1 && !element.hasPrefix("[")
         return isBareIPv6 ? String(element) : withoutPort(element)
@@ -165,7 +160,6 @@ package struct TrustedProxies: Sendable, Equatable {
 
     // MARK: Addresses
 
-    /// An address as bits; IPv4 in the form of IPv6.
     private static func bits(of text: String) -> UInt128? {
         var (inet, inet6) = (in_addr(), in6_addr())
         if inet_pton(AF_INET, text, &inet) == 1 {

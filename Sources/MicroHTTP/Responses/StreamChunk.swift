@@ -31,13 +31,11 @@ package final class StreamChunk: Sendable {
     /// The bytes of the piece for a client with or without chunks, in a copy.
     func bytes(isChunked: Bool) -> [UInt8] { isChunked ? head.bytes + body.bytes : content }
 
-    /// The bytes of the piece on their way to a client with or without chunks.
     func outgoing(isChunked: Bool) -> Outgoing {
         isChunked ? Outgoing(body.bytes, after: head.bytes) : Outgoing(content)
     }
 }
 
-/// Bytes in the frame of a chunk.
 private struct Framed: Sendable {
     let bytes: [UInt8]
     private let place: Range<Int>

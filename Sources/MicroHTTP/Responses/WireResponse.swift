@@ -7,7 +7,6 @@ import HTTPTypes
 ///
 /// Any thread makes it; only one loop's thread uses it then.
 final class WireResponse: Sendable {
-    /// How an answer ends on its connection.
     enum Ending {
         case keep
         case close
@@ -28,7 +27,6 @@ final class WireResponse: Sendable {
     var bodyCount: Int { response.body.count }
     /// Whether the body is too long to be copied for each connection.
     var isLong: Bool { bodyCount > Self.copiedBytesMax }
-    /// Whether each connection ends after the answer.
     var endsConnection: Bool { response.connection == .close }
 
     init(_ response: Response) { self.response = response }
@@ -63,14 +61,10 @@ final class WireResponse: Sendable {
         return isComplete ? made : nil
     }
 
-    /// Counts a long body as unread, as long as the result lives.
     func hold(in memory: MemoryBudget, for client: String) -> MemoryBudget.Holding? {
         memory.hold(response.body, for: client)
     }
 
-    /// Returns the bytes of the answer for a connection.
-    ///
-    /// - Parameter isHead: whether the request is HEAD, whose answer has no body.
     func outgoing(_ ending: Ending, isHead: Bool, at date: HTTPDate) -> Outgoing {
         guard ending == .keep, !isHead else { return Form(response, ending, isHead: isHead, date).outgoing }
         if common == nil { common = Form(response, .keep, isHead: false, date) }
@@ -87,11 +81,9 @@ final class WireResponse: Sendable {
         return bytes
     }
 
-    /// An answer as it is sent.
     private struct Form {
         /// The head, and the body where that is short.
         private var head: [UInt8] = []
-        /// A body that is too long to be copied.
         private let body: [UInt8]
         private let datePlace: Range<Int>
         private var second: Int
@@ -113,7 +105,6 @@ final class WireResponse: Sendable {
 
         var outgoing: Outgoing { Outgoing(body, after: head) }
 
-        /// Gives the answer the time at which it is sent.
         mutating func setDate(_ date: HTTPDate) {
             guard date.second != second else { return }
             second = date.second
@@ -164,7 +155,6 @@ struct HTTPDate {
     private(set) var second = 0
     private(set) var text: [UInt8] = []
 
-    /// The time now.
     mutating func now() -> HTTPDate {
         var seconds = time(nil)
         guard seconds != second else { return self }

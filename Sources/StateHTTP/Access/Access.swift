@@ -127,11 +127,9 @@ package final class Access: Sendable {
 
     func sees(_ pointer: JSONPointer) -> Bool { parts?.covers(pointer) ?? true }
 
-    /// Whether a part of the state is hidden from the client.
     var hidesParts: Bool { parts != nil }
 
-    /// The parts of the state at or below a pointer, or around it, that the client may see, or nil for the pointer
-    /// itself.
+    /// The parts at or below a pointer, or around it, that the client may see; nil stands for the pointer itself.
     func parts(of pointer: JSONPointer) -> [JSONPointer]? {
         guard let parts, !parts.covers(pointer) else { return nil }
         return parts.overlapping(pointer)
@@ -162,8 +160,6 @@ package final class Access: Sendable {
     /// Whether the client may make forks: one shows all of the history.
     package var forks: Bool { mayFork && seesEverything }
 
-    /// Whether the client may make an earlier state the present one: the grant has everything, or it names that action by its
-    /// whole type, and sees everything.
     var restores: Bool { grant.isEverything || seesEverything && dispatchedTypes.names(Commit.restoreType) }
 
     /// Whether the client may dispatch actions of a type.
@@ -179,9 +175,6 @@ package final class Access: Sendable {
         dispatches(action.typeName) && hiddenPlace(of: action) == nil
     }
 
-    /// The first place that an action names and that the client may not see, or nil.
-    ///
-    /// - Parameter outer: the pointer into the whole state of one that the action has.
     func hiddenPlace(
         of action: any Action, at outer: (JSONPointer) -> JSONPointer = { $0 }
     ) -> (name: JSONPointer, place: JSONPointer)? {

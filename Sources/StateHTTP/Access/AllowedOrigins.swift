@@ -20,9 +20,7 @@ package struct AllowedOrigins: Sendable {
         [.accessControlAllowOrigin: origin, .accessControlExposeHeaders: exposed, .vary: "Origin"]
     }
 
-    /// The answer to the request that a browser sends before the real one; nil for any other request.
-    ///
-    /// It needs no credential, because a browser sends none with it.
+    /// The answer needs no credential, because a browser sends none with the request before the real one.
     func preflight(_ request: Request) -> Response? {
         guard request.method == .options, request.fields.contains(.accessControlRequestMethod),
             let origin = request[.origin], origins.contains(where: { JSONPointer.sameBytes($0, origin) })
@@ -36,7 +34,6 @@ package struct AllowedOrigins: Sendable {
             ])
     }
 
-    /// The fields of answers that a page may read beside the ones that every page may.
     private static let exposed =
         """
         ETag, Idempotency-Replayed, Link, Preference-Applied, Retry-After, State-Cursor, State-Wait, \

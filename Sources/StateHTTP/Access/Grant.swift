@@ -110,7 +110,6 @@ struct TypeSet: Sendable {
     /// The beginnings of the types of patterns, sorted by bytes; none begins with another.
     private var prefixes: [String] = []
 
-    /// Adds a type, or the types that begin as a pattern with `*` at its end does.
     mutating func insert(_ pattern: String) {
         if pattern == "*" {
             isEverything = true
@@ -129,7 +128,6 @@ struct TypeSet: Sendable {
         isEverything || names.contains(ExactText(type)) || hasPrefix(of: type)
     }
 
-    /// Whether the set has a type by its whole name.
     func names(_ type: String) -> Bool { names.contains(ExactText(type)) }
 
     private func hasPrefix(of text: String) -> Bool {
@@ -195,7 +193,6 @@ extension ReadEntry {
 }
 
 extension TypeSet {
-    /// A warning about a pattern that no action type of a domain matches, or nil.
     fileprivate static func warning(_ pattern: String, among types: [String]) -> String? {
         var set = TypeSet()
         set.insert(pattern)

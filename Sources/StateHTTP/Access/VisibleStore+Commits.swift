@@ -1,7 +1,6 @@
 internal import StateJSON
 package import StateStore
 
-/// Commits and states of the whole store, cut to what a client may see of them.
 extension VisibleStore {
     /// A commit as a client sees it, besides its version, cursor and time.
     struct VisibleCommit {
@@ -9,20 +8,17 @@ extension VisibleStore {
         var id: String
         var cause: String?
         var root: String?
-        /// The subject that has dispatched the action, if it is known and the client may see the action.
         var by: String?
         var trace: String?
         /// UTF-8 JSON: the action, an array for a batch, or `null` where the client sees none of it.
         var action: [UInt8]
-        /// UTF-8 JSON: the operations of the patch that concern what the client sees.
         var patch: [UInt8]
     }
 
     /// Whether the client gets commits as they are recorded: nothing has to be parsed to cut them.
     private var copiesCommits: Bool { isWhole && access.isUnlimited }
 
-    /// Cuts a commit to this store and to what its client may see; a commit of which nothing is left has an empty patch and
-    /// no action.
+    /// A commit of which nothing is left has an empty patch and no action.
     func visible(_ commit: Commit, epoch: Epoch) -> VisibleCommit {
         guard !copiesCommits else {
             return VisibleCommit(
@@ -72,7 +68,6 @@ extension VisibleStore {
         (isWhole || scope.entries[type] != nil) && (access.isUnlimited || access.sees(type: type))
     }
 
-    /// The actions of a commit that the client sees, as UTF-8 JSON: an action, or an array for a batch; nil for none.
     private func action(of commit: Commit) -> [UInt8]? {
         guard access.sees(actionsBy: commit.by) else { return nil }
         if commit.types.allSatisfy(isSeen) { return commit.action }
@@ -87,7 +82,6 @@ extension VisibleStore {
         ).text
     }
 
-    /// The operations of a patch that concern what the client sees, with pointers that begin at this store.
     func patch(_ patch: [UInt8]) -> [UInt8] {
         if copiesCommits { return patch }
         // The store has encoded every recorded patch, so the patch parses.
@@ -97,7 +91,6 @@ extension VisibleStore {
         return JSONValue.array(operations.flatMap(isWhole ? seen : own)).text
     }
 
-    /// The part of an operation that concerns a derived store.
     private func own(_ operation: JSONValue) -> [JSONValue] {
         guard case .object(var members) = operation, let pointer = Self.pointer(of: members),
             pointer.overlaps(self.pointer)
@@ -112,7 +105,6 @@ extension VisibleStore {
         return [Self.operation("replace", .root, value)]
     }
 
-    /// The parts of an operation on the whole state that the client may see.
     private func seen(_ operation: JSONValue) -> [JSONValue] {
         guard case .object(let members) = operation, let pointer = Self.pointer(of: members) else { return [] }
         guard let parts = access.parts(of: pointer) else { return [operation] }
@@ -141,7 +133,6 @@ extension VisibleStore {
         return .object(members)
     }
 
-    /// The parts of a value at a pointer into the whole state that the client may see, each with its pointer.
     func visible(_ value: [UInt8]?, at pointer: JSONPointer) -> [(pointer: JSONPointer, value: [UInt8]?)] {
         guard let parts = access.parts(of: pointer) else { return [(pointer, value)] }
         let whole = value.flatMap { try? JSONValue(parsing: $0, depthMax: 1000) }

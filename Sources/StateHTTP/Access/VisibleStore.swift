@@ -27,10 +27,8 @@ package struct VisibleStore: Sendable {
 
     var types: [String] { scope.open.map(\.type).filter(access.dispatches) }
 
-    /// Whether the client may dispatch actions of a type.
     func dispatches(_ type: String) -> Bool { type.withBytes(entry(named:)) != nil }
 
-    /// The entry of the type with these bytes, if the client may dispatch its actions.
     func entry(named type: UnsafeBufferPointer<UInt8>) -> ActionEntry? {
         guard let entry = scope.entries[type], !entry.isInternal || access.dispatchesInternal(entry.type),
             access.isUnlimited || access.dispatches(entry.type)
@@ -38,7 +36,6 @@ package struct VisibleStore: Sendable {
         return entry
     }
 
-    /// The first place that an action names and that the client may not see, by its name in the payload, or nil.
     func fault(inPlacesOf action: any Action) -> (name: JSONPointer, fault: String)? {
         guard let (name, place) = access.hiddenPlace(of: action, at: outer) else { return nil }
         return (
@@ -47,16 +44,13 @@ package struct VisibleStore: Sendable {
         )
     }
 
-    /// Whether the client may make an earlier state the present one.
     var restores: Bool { isWhole && !isFork && access.restores }
 
-    /// Whether the client may name an action type as a filter: it may see actions of the type.
     func sees(type: String) -> Bool {
         (scope.entries[type] != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
     }
 
-    /// The visible action types that a name of a filter means: the type, or with a `*` at its end every type that
-    /// begins so.
+    /// A name means a type, or with a `*` at its end every type that begins so.
     func typesSeen(by name: String) -> [String] {
         guard name.utf8.last == UInt8(ascii: "*") else { return sees(type: name) ? [name] : [] }
         let all = scope.types + (isWhole ? Commit.typesOfTheStore : [])
@@ -75,14 +69,7 @@ package struct VisibleStore: Sendable {
     /// The part of the whole state at a pointer; a part that the client may not see is never there.
     func selection(_ pointer: JSONPointer) -> Selection { access.sees(pointer) ? .pointer(pointer) : .hidden(pointer) }
 
-    /// The filter for the commits of this store that the client asks for.
-    ///
-    /// A filter sees what the client sees: it passes no commit because of something that is hidden from the client.
-    ///
-    /// - Parameters:
-    ///   - path: a pointer into the whole state; nil for all.
-    ///   - types: action types that the client may see; empty for all.
-    ///   - subject: the subject that has dispatched the commits; nil for all.
+    /// The filter sees what the client sees: it passes no commit because of something that is hidden from the client.
     func filter(path: JSONPointer?, types: [String], by subject: String?) -> ChangesFilter {
         var filter = ChangesFilter(types: types)
         filter.paths = path.map { access.filter($0) }

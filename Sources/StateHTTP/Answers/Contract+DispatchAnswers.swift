@@ -199,7 +199,6 @@ extension Contract {
         return writer.bytes
     }
 
-    /// The names and the times of what the client has scheduled.
     private static func write(_ receipt: Receipt, to writer: inout JSONWriter, _ isFirst: inout Bool) {
         if receipt.types == [StoreSchedule.type] {
             writer.member("name", receipt.scheduled[0].name.text, &isFirst)

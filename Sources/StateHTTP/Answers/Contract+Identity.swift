@@ -2,7 +2,6 @@ internal import StateJSON
 internal import StateStore
 
 extension Contract {
-    /// The document of `GET {base}`: epoch, version, cursors, limits and links.
     func identity(_ bounds: HistoryBounds, _ store: VisibleStore) -> [UInt8] {
         var writer = JSONWriter()
         var isFirst = true
@@ -54,7 +53,6 @@ extension Contract {
         return writer.bytes
     }
 
-    /// The document of `GET /v1/me`: who the client is, its grant, and when its credential ends.
     static func description(of access: Access) -> [UInt8] {
         JSONValue.of(
             ("subject", access.subject.map { .string($0) } ?? .null), ("grant", access.grant.json),

@@ -13,7 +13,6 @@ extension Problem.Member {
 }
 
 extension Contract {
-    /// The problem for a lost or an expired cursor.
     func lost(_ code: String, _ bounds: HistoryBounds, _ store: VisibleStore) -> Problem {
         let reason =
             code == "cursor-lost"
@@ -35,9 +34,6 @@ extension Contract {
             members: [.string("head", latest.description)])
     }
 
-    /// The problem where a selection has no value, or the client may not see all of it.
-    ///
-    /// - Parameter hints: whether to say how to wait for a value.
     static func nothing(at selection: Selection, _ store: VisibleStore, hints: Bool = true) -> Problem {
         let hint = hints ? "; ?wait=25&until-exists waits for a value" : ""
         switch selection {
@@ -117,7 +113,6 @@ extension Problem {
         )
     }
 
-    /// A parameter of a query cannot be read.
     static func invalid(_ parameter: String, at offset: Int, _ detail: String) -> Problem {
         Problem(
             .badRequest, "invalid-query", "\(parameter), character \(offset + 1): \(detail)",

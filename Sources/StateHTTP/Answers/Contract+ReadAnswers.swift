@@ -103,6 +103,5 @@ extension Contract {
 }
 
 extension HTTPFields {
-    /// Adds the name of a field of the request on which the answer depends.
     mutating func vary(by name: String) { self[.vary] = (self[values: .vary] + [name]).joined(separator: ", ") }
 }

@@ -44,9 +44,7 @@ extension Contract {
         request[.lastEventID].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// A stream of commits.
-    ///
-    /// - Parameter lastID: the value of `Last-Event-ID`; a cursor in it beats `since`.
+    /// A cursor in `lastID`, the value of `Last-Event-ID`, beats `since`.
     func stream(_ follow: ChangesRequest, _ format: StreamRequest.Format, _ lastID: String?) -> StreamRequest {
         var follow = follow
         let cursor = lastID.flatMap { Cursor(text: $0) }
@@ -225,8 +223,6 @@ enum EventData {
     static let lineBytesMax = 128 << 10
 
     /// Compact JSON as the content of `data:` lines, without the first `data: `; a longer string stays in one line.
-    ///
-    /// The cost is O(n) in the size of the text.
     static func lines(of json: ArraySlice<UInt8>) -> [UInt8] {
         var lines: [UInt8] = []
         lines.reserveCapacity(json.count + json.count / lineBytesMax * 8)

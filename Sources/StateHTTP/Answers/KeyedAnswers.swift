@@ -7,11 +7,9 @@ internal import Synchronization
 
 /// The members of an answer to a query: their keys in order, and what their values hash to.
 package struct AnswerMembers: Sendable {
-    /// The content tag of the answer.
     let tag: String
     private let keys: [JSONKey]
     private let values: [JSONKey: ContentHash]
-    /// The `count` of the answer, if it has one.
     private let count: Int?
 
     /// Reads an answer; O(n) in its bytes.
@@ -42,13 +40,9 @@ package struct AnswerMembers: Sendable {
         (tag, self.keys, self.values, self.count) = (encoded.tag, keys, values, count)
     }
 
-    /// About how many bytes of memory they take.
     var bytesCount: Int { keys.reduce(256) { $0 + 96 + 2 * $1.text.utf8.count } }
 
-    /// Writes the lists of keys that lead from an earlier answer to this one, and the order where it is another one.
-    ///
-    /// - Parameter before: the earlier answer, or nil if the client knows none.
-    /// - Returns: whether there is a difference.
+    /// Returns whether there is a difference to an earlier answer, which is nil if the client knows none.
     func write(since before: AnswerMembers?, to writer: inout JSONWriter) -> Bool {
         guard let before else {
             Self.list("initial", keys, true, to: &writer)
@@ -164,7 +158,6 @@ extension KeyedQuery: Hashable {
 }
 
 extension Contract {
-    /// The difference between two answers to a query, in the form that tables have.
     func keyedResponse(to request: ReadRequest, _ keyed: KeyedQuery, _ reading: Reading, _ encoded: Encoded) -> Response
     {
         guard let members = AnswerMembers(encoded), case .query(_, of: .pointer(let place)) = request.selection else {

@@ -14,10 +14,7 @@ extension Response {
     ])
     private static let browserTemplate = ResponseTemplate(fieldsOfJSON.map { .fixed($0) } + [.varying(.stateCursor)])
 
-    /// The answer to a POST that is no problem, with its `State-Cursor`.
-    ///
-    /// - Parameter isForBrowser: whether the request has an `Origin`, as each POST of a browser has: the answer then has the
-    ///   fields that concern browsers. No cache stores an answer to a POST without them either (RFC 9110, section 9.3.3).
+    /// Only a browser gets the fields for browsers; no cache stores an answer to a POST without them (RFC 9110, section 9.3.3).
     static func receipt(
         _ body: consuming [UInt8], style: Style = .compact, cursor: ShortText, isForBrowser: Bool
     ) -> Response {
@@ -47,7 +44,6 @@ extension Response {
 extension ShortText {
     init(_ cursor: Cursor) { self.init { cursor.write(to: $0) } }
 
-    /// A content tag in quotes, as the field `ETag` has it.
     init(quoting hash: ContentHash) {
         self.init { bytes in
             bytes[0] = UInt8(ascii: "\"")

@@ -6,9 +6,7 @@ internal import Synchronization
 
 struct DomainSchemas: Sendable {
     let payloads: [String: JSONValue]
-    /// The value of each view, by the view's name in the whole store.
     let views: [String: JSONValue]
-    /// The parameters of each view that takes some, by the view's name in the whole store.
     let addresses: [String: ViewAddress]
     private let parts: [(part: StatePart, schema: JSONValue)]
 
@@ -39,7 +37,6 @@ struct DomainSchemas: Sendable {
             })
     }
 
-    /// The parts of a store's state that a client may see, with the objects around them.
     func state(of scope: Scope, in access: Access) -> JSONValue {
         guard let seen = access.parts(of: scope.pointer) else { return state(of: scope) }
         return Self.cut(state(of: scope), to: seen.compactMap { scope.inner($0)?.tokens[...] })
@@ -207,9 +204,7 @@ final class SharedDocuments: Sendable {
         }
     }
 
-    /// Drops what was used longest ago where more is kept than there is room for; the newest stays.
-    ///
-    /// O(n) in the number of kinds of clients for each that is dropped.
+    /// The cost is O(n) in the number of kinds of clients for each that is dropped; the newest stays.
     func trim() {
         state.withLock { state in
             var bytesCount = state.kept.values.reduce(0) { $0 + $1.documents.bytesCount }
@@ -225,7 +220,6 @@ final class SharedDocuments: Sendable {
 
 /// The descriptions of stores. They are long, so that a thread that serves others makes, indents and compresses none.
 extension Contract {
-    /// Responds with a description of the store where it is there in the form that the request asks for.
     func document(_ document: StoreDocuments.Name, _ routed: RoutedRequest) throws(Problem) -> Plan {
         if let options = try onlyReads(routed.request) { return .respond(options) }
         let style = try Parameters(routed.target, known: document == .types ? [] : ["pretty"]).style()

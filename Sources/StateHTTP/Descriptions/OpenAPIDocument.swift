@@ -2,18 +2,15 @@ internal import CDocuments
 internal import StateJSON
 internal import StateStore
 
-/// The OpenAPI 3.1 document of a store: `openapi.json` of CDocuments with the schemas of the actions, the state and the views
-/// that the client may see.
+/// The OpenAPI 3.1 document of a store: `openapi.json` of CDocuments with the schemas of what the client may see.
 ///
 /// It has the routes of the store, whether the client may use them or not.
 struct OpenAPIDocument {
     let store: VisibleStore
     let limits: ContractLimits
-    /// The action types that the client may dispatch, with the JSON Schema of the payload.
     let actions: [(type: String, payload: JSONValue)]
     let state: JSONValue
     let views: [String: JSONValue]
-    /// The JSON Schema of the parameters of each view that takes some.
     let parameters: [String: JSONValue]
 
     var text: [UInt8] {
@@ -60,7 +57,6 @@ struct OpenAPIDocument {
         return store.isWhole || !Self.pathsOfTheWholeStore.contains(where: path.hasPrefix)
     }
 
-    /// The item of each view, with the segment of its path.
     private func viewItems(_ item: JSONValue) -> [(String, JSONValue)] {
         var taken: Set<String> = []
         return viewComponents.map { view, component, _ in
@@ -90,7 +86,6 @@ struct OpenAPIDocument {
         }
     }
 
-    /// A name with escapes for the characters that a path must not have as they are.
     private static func escaped(_ name: String) -> String {
         name.utf8.reduce(into: "") { text, byte in
             let isPlain =
@@ -187,7 +182,6 @@ struct OpenAPIDocument {
         String(name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
     }
 
-    /// A name that nothing else has.
     private static func unique(_ name: String, in taken: inout Set<String>) -> String {
         var candidate = name
         var number = 2
@@ -235,7 +229,6 @@ extension JSONValue {
 
     var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
 
-    /// The text of a string, or a number as JSON spells it.
     var string: String {
         switch self {
         case .string(let text): text

@@ -5,7 +5,6 @@ final class SchemaRun {
     /// A question of a type, which could have had another answer.
     struct Question {
         var note: SchemaNote
-        /// Where the question is about a field of an object: the object's note, and the name of the field.
         var field: (object: SchemaNote, name: String)?
 
         /// Notes that the type goes on where it gets no answer.
@@ -29,7 +28,6 @@ final class SchemaRun {
         self.refused = refused
     }
 
-    /// Notes a question, and throws where it is to be refused.
     func ask(_ note: SchemaNote, field: (object: SchemaNote, name: String)? = nil) throws {
         questions.append(Question(note: note, field: field))
         guard questions.count - 1 != refused else { throw Self.refusal }
@@ -45,7 +43,6 @@ final class SchemaRun {
         Never.self, .init(codingPath: [], debugDescription: "the probe refuses this question"))
 }
 
-/// The decoder at one pointer, which is also its single-value container.
 struct SchemaDecoder: Decoder, SingleValueDecodingContainer {
     let run: SchemaRun
     let note: SchemaNote

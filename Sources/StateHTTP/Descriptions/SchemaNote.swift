@@ -21,9 +21,7 @@ final class SchemaNote {
     var isNullable = false
     /// Whether the server may take more than the note says.
     var isOpen = false
-    /// Whether the type reads all elements of the array in the same way.
     var isReadToEnd = false
-    /// Whether the object may have members that the note does not name.
     var takesOthers = false
 
     func set(_ wanted: Shape) {
@@ -36,7 +34,6 @@ final class SchemaNote {
         }
     }
 
-    /// The note of a field; a field that the type has asked for twice has one.
     func field(_ name: String) -> SchemaNote {
         if let field = fields.first(where: { $0.name == name }) { return field.field.note }
         let note = SchemaNote()
@@ -55,7 +52,6 @@ final class SchemaNote {
         return note
     }
 
-    /// Notes that the type has not asked for everything: it refuses what the probe has given to it.
     func setIncomplete() {
         takesOthers = true
         for field in fields { field.field.note.setIncomplete() }
@@ -64,7 +60,6 @@ final class SchemaNote {
         if case .array = shape { elements.append(SchemaNote()) }
     }
 
-    /// Adds what the type has asked for at the same pointer of other values.
     func merge(_ other: SchemaNote) {
         guard !isOpen, other.schema != schema else { return }
         guard case .object = shape, case .object = other.shape else {

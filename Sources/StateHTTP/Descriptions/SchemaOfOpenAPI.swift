@@ -1,9 +1,7 @@
 internal import StateJSON
 
 extension JSONValue {
-    /// A schema of draft 7 as OpenAPI 3.1 takes it, which is of draft 2020-12.
-    ///
-    /// - Parameter place: the URI reference by which the document names the schema, to which its own references are moved.
+    /// A schema of draft 7 in draft 2020-12, which OpenAPI 3.1 has; its references move to `place`, a URI reference.
     func openAPISchema(at place: String) -> JSONValue {
         guard case .object(let schema) = self else { return self }
         var made = JSONObject()
@@ -53,7 +51,6 @@ extension JSONValue {
         return .object(made)
     }
 
-    /// A reference within a schema of draft 7, at the place and with the keywords that the schema has in OpenAPI.
     private static func moved(_ reference: JSONValue, to place: String) -> JSONValue {
         guard case .string(let text) = reference, text.hasPrefix("#"), !text.hasPrefix("#/components/"),
             let pointer = JSONPointer(text: String(text.dropFirst()))
@@ -77,7 +74,6 @@ extension JSONValue {
         return .string(place + JSONPointer(made).description)
     }
 
-    /// Whether a schema takes the empty object, as far as its keywords tell.
     var takesEmptyObject: Bool {
         guard case .object(let schema) = self else { return self == .bool(true) }
         if schema["required"] != nil || schema["$ref"] != nil || schema["enum"] != nil || schema["const"] != nil {

@@ -44,7 +44,6 @@ final class SchemaProbe {
         SchemaProbe().schema(of: type)
     }
 
-    /// The schema of the payload of an action, which is an object where the action does not say otherwise.
     static func payloadSchema(of type: ActionType) -> JSONValue {
         switch type {
         case .typed(let type):
@@ -66,7 +65,6 @@ final class SchemaProbe {
         return schema
     }
 
-    /// A value of a type, from the samples of an attempt, or of another one where the type refuses those.
     func value<Value: Decodable>(of type: Value.Type, attempt: Int) -> Value? {
         let key = SampleKey(type: ObjectIdentifier(type), attempt: attempt)
         if let value = values[key] { return value as? Value }
@@ -89,7 +87,6 @@ final class SchemaProbe {
         return (type as? any CaseIterable.Type).flatMap { Self.cases($0, as: type, attempt: attempt) }
     }
 
-    /// The description of an enum that lists its cases, and is their raw values in JSON.
     private static func cases<Cases: CaseIterable, Value: Decodable>(
         _ type: Cases.Type, as _: Value.Type, attempt: Int
     ) -> Description? {
@@ -129,7 +126,6 @@ final class SchemaProbe {
         return run.root.schema
     }
 
-    /// Opens the notes if the type takes or writes values that it has not asked for.
     private func lookFurther<Value: Decodable>(_ run: SchemaRun, _ value: Value?) {
         for attempt in 0..<Self.attemptsCount where attempt != run.attempt {
             // What a type asks for can depend on the values that it gets.

@@ -7,7 +7,6 @@ package import StateStore
 ///
 /// An array of messages ends without a line feed: section 9.1 names the bytes of an empty one.
 extension Contract {
-    /// The answer to HEAD: where the stream ends.
     func metadata(_ read: DurableRead, _ routed: RoutedRequest) -> Response {
         Response(
             status: .ok,
@@ -186,9 +185,7 @@ extension Contract {
 }
 
 private enum DurableCaching {
-    /// The answer depends on the time at which it is asked for.
     case none
-    /// A client may keep it, and has to ask whether there is more by now.
     case revalidated
     /// Messages that ended a wait: they stay what they are, and there may be more by now.
     case live

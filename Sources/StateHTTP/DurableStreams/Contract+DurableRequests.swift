@@ -3,7 +3,6 @@ internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
 
-/// Requests of the Durable Streams protocol: the read side of two streams, of commits and of the state.
 extension Contract {
     func streams(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
         switch path {
@@ -96,7 +95,6 @@ extension Contract {
             debounce: nil, onLost: .problem, durable: read, style: .compact, coding: coding, requestID: requestID)
     }
 
-    /// A stream of events that begins with the entities of a version and goes on with the commits after it.
     private func stream(from snapshot: EntitiesRequest, at cursor: Cursor) -> StreamRequest {
         var snapshot = snapshot
         snapshot.cursor = cursor

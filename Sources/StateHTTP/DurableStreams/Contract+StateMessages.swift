@@ -203,7 +203,6 @@ extension VisibleStore {
         return { [access] in access.seesSome(of: $0) }
     }
 
-    /// A value as a client sees it: the value, an object with the visible parts, or nil.
     func visible(_ value: JSONValue?, at pointer: JSONPointer) -> JSONValue? {
         guard let value, let parts = access.parts(of: pointer) else { return value }
         var seen: JSONValue?

@@ -17,16 +17,13 @@ package struct DurableRead: Hashable, Sendable {
     /// The offset as the request has it, `-1` or `now` included.
     var start: String
     var cursor: UInt64?
-    /// `If-None-Match`: the tags of the content that the client has.
     var known: TagSet?
-    /// The tags of compressed answers among them.
     var knownCompressed: Set<String>
     /// A name of what the client may see; nil for everything.
     var visibility: String?
     /// Whether every client may see what the answer says, so that shared caches may keep it.
     var isPublic: Bool
 
-    /// The tag of the messages between the start and an offset, as far as the client may see them.
     func tag(to next: String) -> String { "\(start):\(next)\(visibility.map { ":\($0)" } ?? "")" }
 
     /// The offset behind a version.

@@ -20,7 +20,6 @@ package struct StreamOffset: Hashable, Sendable {
         self.place = place
     }
 
-    /// Reads an offset of the stream of commits, or of the state stream; nil for any other text.
     init?(text: String, ofState: Bool) {
         let parts = text.split(separator: "_", omittingEmptySubsequences: false)
         guard parts.count == (ofState ? 3 : 2), let epoch = Epoch(parts[0]),

@@ -128,7 +128,6 @@ extension Contract {
         return cursor
     }
 
-    /// The members of a body that is an object; none without a body.
     func members(of routed: RoutedRequest) throws(Problem) -> [(key: String, value: JSONValue)] {
         guard try form(routed.request) == .one else {
             throw Problem(.unsupportedMediaType, "media-type", "this path takes application/json")

@@ -86,11 +86,9 @@ extension Contract {
         Problem(.unprocessableContent, "invalid-action", sentence)
     }
 
-    /// The value of the member `actions` in minified JSON.
+    /// The value is nil for a text such as `ok`, and for JSON without the member that is not an action either.
     ///
-    /// - Returns: nil for a text such as `ok`, and for JSON without the member that is not an action either.
-    /// - Throws: the problem of an answer that begins as an object and cannot be read, and of actions in another form, which
-    ///   would be dropped in silence.
+    /// Actions in another form are a problem, because they would be dropped in silence.
     private static func actions(inAnswer body: [UInt8]) throws(Problem) -> [UInt8]? {
         let body = JSONText.withoutByteOrderMark(body)
         let first = body.first { !" \t\r\n".utf8.contains($0) }
@@ -113,7 +111,6 @@ extension Contract {
 
     private static let form = "it must be an object, {\"actions\":[...]}"
 
-    /// An action in minified JSON, with an ID where it has none.
     private static func naming(_ action: [UInt8], _ id: String) -> [UInt8] {
         guard action.first == UInt8(ascii: "{"), action.count > 2,
             !JSONText.members(of: action, in: 0..<action.count).contains(where: { $0.key == "id" })

@@ -3,9 +3,7 @@ internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
 
-/// Requests for commits.
 extension Contract {
-    /// Reads a GET of commits, or of a stream of commits.
     func changes(_ routed: RoutedRequest) throws(Problem) -> Plan {
         let (request, store) = (routed.request, routed.store)
         if let options = try onlyReads(request) { return .respond(options) }
@@ -44,7 +42,6 @@ extension Contract {
         return .changes(follow)
     }
 
-    /// Reads a GET of the commits before a cursor.
     private func earlier(
         _ before: String, _ parameters: Parameters, _ routed: RoutedRequest
     ) throws(Problem) -> Plan {
@@ -62,7 +59,6 @@ extension Contract {
         return .earlier(request, before: before == "now" ? nil : try cursor(before, "before"))
     }
 
-    /// The most commits that a client asks for, if it says so.
     func limit(_ parameters: Parameters) throws(Problem) -> Int? {
         guard let text = try parameters.text("limit") else { return nil }
         guard let limit: Int = Parameters.wholeNumber(text), limit > 0 else {
@@ -71,7 +67,6 @@ extension Contract {
         return min(limit, limits.changesLimitMax)
     }
 
-    /// The filter that `path`, `types` and `by` ask for.
     func filter(_ parameters: Parameters, _ store: VisibleStore) throws(Problem) -> ChangesFilter {
         var path: JSONPointer?
         if let text = try parameters.text("path") {

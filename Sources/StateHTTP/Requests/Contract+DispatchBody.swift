@@ -4,8 +4,6 @@ internal import StateJSON
 internal import StateStore
 
 extension Contract {
-    /// Reads the body of a POST of actions into the transactions to dispatch.
-    ///
     /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
     func dispatch(
         _ body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions? = nil
@@ -21,7 +19,6 @@ extension Contract {
         }
     }
 
-    /// Reads the lines of a bulk load that are not blank.
     private func lines(
         of body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions?
     ) throws(Problem) -> [DispatchRequest.Line] {
@@ -62,9 +59,7 @@ extension Contract {
         return found
     }
 
-    /// Reads one action, or an array of actions, as one transaction.
-    ///
-    /// - Parameter line: the index of the line that the body is; nil for a whole body.
+    /// The `line` is the index of the line that the body is; nil for a whole body.
     private func transaction(
         _ body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions?, line: Int?, _ hint: inout Hint
     ) throws(Problem) -> Transaction {
@@ -105,7 +100,6 @@ extension Contract {
         return Cursor(text: id) == nil ? nil : "is spelled like a cursor, which is how the server names commits"
     }
 
-    /// Whether a text has a control character, U+0000 to U+001F and U+007F to U+009F.
     private static func hasControlCharacter(_ text: String) -> Bool {
         text.withBytes { bytes in
             bytes.indices.contains { index in
@@ -116,13 +110,11 @@ extension Contract {
         }
     }
 
-    /// The members of an action.
     private struct Members {
         var type: UnsafeBufferPointer<UInt8>?
         var payload: JSONNode?
         var id: String?
         var schedule: JSONNode?
-        /// Whether the members are those of the record, in its order.
         var areAsRecorded = true
     }
 
@@ -232,7 +224,6 @@ extension Contract {
         throw invalid(value.pointer, "expected a number as version, or the name of a fork as fork")
     }
 
-    /// The record of an action that was sent as an object in a minified text, and its metadata.
     private static func recorded(_ bytes: [UInt8], _ object: Range<Int>) -> (action: [UInt8], meta: [UInt8]?) {
         let members = JSONText.members(of: bytes, in: object)
         var (recorded, meta): ([UInt8], [UInt8]?) = ([UInt8(ascii: "{")], nil)
@@ -291,7 +282,6 @@ extension Contract {
             .unprocessableContent, "invalid-action", "\(name): \(detail)", parts: [.init(pointer.description, detail)])
     }
 
-    /// The hint in the answer to an unknown action type.
     enum Hint {
         /// Similar names; only for the first fault of a body, because the search is slow.
         case nearestNames
@@ -315,7 +305,6 @@ extension Contract {
 }
 
 extension DispatchOptions {
-    /// Makes the transaction of a body, or of a line of one, as the head asks for it.
     fileprivate func transaction(
         _ items: [Transaction.Item], _ form: Transaction.Form, _ expectations: [Transaction.Expectation],
         _ conditions: DispatchConditions?, of body: [UInt8], line: Int?

@@ -23,7 +23,6 @@ package final class RememberedHead: Sendable {
     }
 }
 
-/// The head of a POST of actions: how the client wants its actions handled.
 extension Contract {
     private static let parametersOfActions: Set<ExactText> = ["dry-run", "path", "pretty"]
 
@@ -41,20 +40,17 @@ extension Contract {
             isOfBrowser: request[.origin] != nil)
     }
 
-    /// Reads a POST of actions with these options.
     func dispatch(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchRequest {
         let isConditional = request.own != nil || options.path != nil
         return try dispatch(request.body, options, isConditional ? try conditions(request, options) : nil)
     }
 
-    /// Reads what a POST with these options asks for by fields of its own.
     func conditions(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchConditions {
         let guards = try guards(request, path: options.path, options.store)
         return DispatchConditions(
             tagGuard: guards.tag, absence: guards.absence, key: try idempotencyKey(request), trace: request.trace?.text)
     }
 
-    /// The form of a body by its `Content-Type` and `Content-Encoding`.
     func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {
         if let coding = request[.contentEncoding], coding.lowercased() != "identity" {
             throw Problem(
@@ -88,7 +84,6 @@ extension Contract {
 
     static let linesTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"]
 
-    /// The demand of `If-Match` or `If-None-Match` on the part at `path`.
     private func guards(
         _ request: Request, path: String?, _ store: VisibleStore
     ) throws(Problem) -> (tag: Transaction.TagGuard?, absence: Transaction.Expectation?) {
@@ -148,8 +143,7 @@ extension Contract {
         return String(decoding: content, as: UTF8.self)
     }
 
-    /// The content of a structured-field string (RFC 8941, section 3.3.3), in which a backslash escapes a quote or a
-    /// backslash; nil for a text that is none.
+    /// The content of a structured-field string (RFC 8941, section 3.3.3); nil for a text that is none.
     private static func quoted(_ field: [UInt8]) -> ArraySlice<UInt8>? {
         guard field.count >= 2, field.last == UInt8(ascii: "\"") else { return nil }
         let text = field[1..<field.count - 1]

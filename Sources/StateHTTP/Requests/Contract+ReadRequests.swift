@@ -4,7 +4,6 @@ internal import Queries
 internal import StateJSON
 internal import StateStore
 
-/// Requests for the value of a selection.
 extension Contract {
     /// ``ViewParameters/reservedNames`` has each of these names.
     static let parametersOfViews = Set(
@@ -12,7 +11,6 @@ extension Contract {
             .map { ExactText($0) })
     static let parametersOfState = parametersOfViews.union(["as", "since"])
 
-    /// Reads a GET of a selection: a read, a stream, or a keyed difference.
     func read(_ named: Selection, _ routed: RoutedRequest) throws(Problem) -> Plan {
         var selection = named
         let (request, target, store) = (routed.request, routed.target, routed.store)
@@ -104,7 +102,6 @@ extension Contract {
         return true
     }
 
-    /// A query of which the client gets what differs from the answer that it has.
     private func keyed(
         _ read: ReadRequest, _ routed: RoutedRequest, _ parameters: Parameters
     ) throws(Problem) -> ReadRequest {
@@ -125,7 +122,6 @@ extension Contract {
         }
     }
 
-    /// Reads the query on the members of the value; nil without one.
     private func query(_ parameters: Parameters) throws(Problem) -> MemberQuery? {
         guard Self.parametersOfQueries.contains(where: parameters.has) else { return nil }
         func number(_ name: String, _ standard: Int, _ most: Int) throws(Problem) -> Int {
@@ -149,7 +145,6 @@ extension Contract {
         }
     }
 
-    /// The tags of the content that the client has; nil without `If-None-Match`.
     func knownTags(_ request: Request) throws(Problem) -> TagSet? {
         guard let value = request[.ifNoneMatch] else { return nil }
         switch EntityTagCondition(value) {
@@ -168,7 +163,6 @@ extension Contract {
         return Set(tags.map(\.opaque).filter { $0 != ContentCoding.plainTag($0) })
     }
 
-    /// Whether the client asks for keyed differences.
     func isKeyed(_ parameters: Parameters) throws(Problem) -> Bool {
         switch try parameters.text("as") {
         case nil: return false
@@ -177,7 +171,6 @@ extension Contract {
         }
     }
 
-    /// Reads a GET of the keyed difference of the entities below a pointer.
     private func difference(
         at pointer: JSONPointer, _ routed: RoutedRequest, _ parameters: Parameters
     ) throws(Problem) -> ChangesRequest {

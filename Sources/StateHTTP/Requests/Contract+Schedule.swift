@@ -6,9 +6,7 @@ package import StateStore
 /// A GET of the scheduled actions that a client may see.
 package struct ScheduleRequest: Sendable {
     let store: VisibleStore
-    /// The name of the one that the client asks for; nil for all.
     let name: String?
-    /// The most actions in the answer.
     let limit: Int
     let style: Style
     package let requestID: RequestID
@@ -98,10 +96,7 @@ extension Contract {
         writer.byte(UInt8(ascii: "}"))
     }
 
-    /// Reads the member `schedule` of an action, and makes the item that schedules the action.
-    ///
-    /// - Parameters:
-    ///   - sent: the action as it is to be recorded, and the member as it was sent, without white space.
+    /// The texts of `sent` are the action as it is to be recorded, and the member as it was sent, without white space.
     func scheduled(
         _ action: any Action, _ node: JSONNode, id: String?, sent: (action: [UInt8], schedule: ArraySlice<UInt8>),
         by access: Access

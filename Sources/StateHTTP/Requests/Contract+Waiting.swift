@@ -2,7 +2,6 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
 
-/// The parameters of a wait.
 extension Contract {
     func wait(_ parameters: Parameters, _ request: Request) throws(Problem) -> Wait? {
         let longest = limits.waitMax
@@ -20,7 +19,6 @@ extension Contract {
         return preferredWait(request)
     }
 
-    /// The wait that `Prefer` asks for; nil without one.
     func preferredWait(_ request: Request) -> Wait? {
         guard request.head.known.contains(.prefer) else { return nil }
         switch Preferences(request[values: .prefer]).wait {
@@ -32,7 +30,6 @@ extension Contract {
         }
     }
 
-    /// The value of `until`; nil without one.
     func until(_ parameters: Parameters) throws(Problem) -> JSONValue? {
         guard let text = try parameters.text("until") else { return nil }
         do throws(JSONFault) {

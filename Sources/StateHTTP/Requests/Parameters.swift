@@ -4,15 +4,13 @@ internal import StateJSON
 
 /// The query parameters of a request that its route knows.
 struct Parameters {
-    /// The treatment of other parameters.
     enum Others { case refused, ignored }
 
     private var values: [ExactText: String?] = [:]
 
-    /// Reads the parameters of a target.
+    /// Refuses an unknown name, because a mistyped `since` that the server ignores would lose data, and a name that occurs twice.
     ///
-    /// - Throws: a problem for an unknown name, because a mistyped `since` that the server ignores would lose data, and for
-    ///   a known name that occurs twice. The Durable Streams protocol asks servers to ignore other names.
+    /// The Durable Streams protocol asks servers to ignore other names.
     init(_ target: RequestTarget, known: Set<ExactText>, others: Others = .refused) throws(Problem) {
         for parameter in target.parameters {
             // `settle` is the former name of `debounce`.
@@ -36,7 +34,6 @@ struct Parameters {
 
     func value(_ name: String) -> String? { values[ExactText(name)] ?? nil }
 
-    /// The value of a parameter that needs one, or nil if the parameter is missing.
     func text(_ name: String) throws(Problem) -> String? {
         guard let value = values[ExactText(name)] else { return nil }
         guard let value else { throw Problem(.badRequest, "bad-parameter", "\(name) needs a value") }
@@ -53,9 +50,7 @@ struct Parameters {
         }
     }
 
-    /// Reads a whole number without a sign as JSON spells it, so that 1e2 is 100; nil for anything else.
-    ///
-    /// A number that the type does not hold is the greatest one that it does: it is above every limit.
+    /// Reads a whole number as JSON spells it, so that 1e2 is 100; one that the type does not hold is the greatest that it does.
     static func wholeNumber<Number: FixedWidthInteger>(_ text: String) -> Number? {
         guard let number = Self.number(text), number.isFinite, number == number.rounded() else { return nil }
         // A Double does not have every whole number of 64 bits.
@@ -63,7 +58,6 @@ struct Parameters {
         return (isPlain ? Number(text) : Number(exactly: number)) ?? Number.max
     }
 
-    /// Reads a number without a sign as JSON spells it; nil for anything else.
     static func number(_ text: String) -> Double? {
         let isDigit = { (0x30...0x39).contains($0 as UInt8) }
         // A reader of JSON takes white space around the number.

@@ -11,7 +11,6 @@ struct ViewAddress: Sendable {
         let choices: [JSONValue]
         let isRequired: Bool
 
-        /// A phrase for the texts that the address may have.
         var expectation: String {
             guard choices.isEmpty else { return "one of " + choices.map(Self.text).joined(separator: ", ") }
             let words: [(ViewParameters.Kind, String)] = [
@@ -22,9 +21,7 @@ struct ViewAddress: Sendable {
 
         private static func text(_ value: JSONValue) -> String { String(decoding: value.text, as: UTF8.self) }
 
-        /// The value of a text; nil is a name without `=`.
-        ///
-        /// `nil` as a literal would be JSON's null.
+        /// A nil text is a name without `=`; `nil` as a literal would be JSON's null.
         func value(of text: String?) -> JSONValue? {
             guard let text else { return kinds.contains(.boolean) ? .some(true) : .none }
             var value = number(text) ?? flag(text)
@@ -86,7 +83,6 @@ struct ViewAddress: Sendable {
 
     var names: Set<ExactText> { Set(parameters.map { ExactText($0.name) }) }
 
-    /// The object that the view gets: the texts of the address as values of the kinds that the schema names.
     func object(of given: Parameters) throws(Problem) -> JSONValue {
         var object = JSONObject()
         for parameter in parameters {
@@ -119,7 +115,6 @@ extension Contract {
         }.first
     }
 
-    /// The selection of a view for the parameters and the client of a request.
     func selection(ofView name: String, _ parameters: Parameters, _ access: Access) throws(Problem) -> Selection {
         .view(
             name,

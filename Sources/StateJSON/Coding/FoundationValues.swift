@@ -48,7 +48,6 @@ package enum FoundationValue: CaseIterable, Sendable {
 }
 
 extension JSONEncodingSession {
-    /// Encodes a value that has a spelling of its own.
     func encode(_ value: Any, as kind: FoundationValue) throws {
         let text: String? =
             switch kind {

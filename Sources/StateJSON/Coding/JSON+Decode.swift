@@ -116,9 +116,7 @@ package struct JSONNode {
         return value
     }
 
-    /// The fields that a type asks an object for.
-    ///
-    /// It decodes the value once more; only faults need it.
+    /// The value is decoded once more; only faults need it.
     private func fieldNames<Value: Decodable>(of object: Int, in type: Value.Type) -> [String] {
         let session = JSONDecodingSession(document, index)
         session.asked = (object, [])
@@ -150,7 +148,6 @@ extension JSONFault {
     }
 }
 
-/// The JSON form of a type, as the object of a sentence that begins with "expected".
 func expectation(of type: Any.Type) -> String {
     switch type {
     case is String.Type: "a string"
@@ -165,13 +162,11 @@ func expectation(of type: Any.Type) -> String {
     }
 }
 
-/// The type of the raw values of a type, or nil for a type without them.
 private func rawType(of type: Any.Type) -> Any.Type? {
     func rawType<Raw: RawRepresentable>(_ type: Raw.Type) -> Any.Type { Raw.RawValue.self }
     return (type as? any RawRepresentable.Type).map { rawType($0) }
 }
 
-/// The raw values of an enum that lists its cases, or nil for any other type.
 func caseNames(of type: Any.Type) -> [String]? {
     func names<Cases: CaseIterable>(_ type: Cases.Type) -> [String]? {
         let names = type.allCases.compactMap { ($0 as? any RawRepresentable).map { "\($0.rawValue)" } }
@@ -189,21 +184,17 @@ final class JSONDecodingSession {
     // exclusivity unchecked: one call to decode uses the variables, and a check takes as long as ten accesses.
 
     let document: JSONDocument
-    /// For each object, the keys that no container so far knows.
-    ///
-    /// A type can read one object through several containers.
+    /// The keys that no container so far knows: a type can read one object through several containers.
     @exclusivity(unchecked) var unknownFields: [Int: Set<Int>] = [:]
     /// Whether the type has asked for anything; a type without fields does not.
     @exclusivity(unchecked) var isRead = false
-    /// The object whose fields are noted, and the fields that the type has asked it for; nil outside a fault.
+    /// Nil outside a fault.
     @exclusivity(unchecked) var asked: (object: Int, fields: [String])?
 
     let outermost: Int
-    /// Where a container looks for the next member of that value, where it is an object.
     @exclusivity(unchecked) private var hint: Int
-    /// The first member of that value for which the type has not asked, where it asks in their order.
+    /// The first member of the outermost value for which the type has not asked, where it asks in their order.
     @exclusivity(unchecked) private var passed: Int
-    /// Whether the type has asked for that value, and its type of coding keys if it is the only one.
     @exclusivity(unchecked) private var isNoted = false
     @exclusivity(unchecked) private var keys: (any CodingKey.Type)?
 
@@ -213,9 +204,7 @@ final class JSONDecodingSession {
         passed = hint
     }
 
-    /// Where a container of another object than the outermost one looks for the next member.
-    ///
-    /// It is no part of the generic container: Swift would look up the metadata of its type for each object.
+    /// The hint is no part of the generic container: Swift would look up the metadata of its type for each object.
     final class Hint {
         // Only one access at a time lends it, to a search that calls no other code.
         fileprivate var index: Int
@@ -223,9 +212,7 @@ final class JSONDecodingSession {
         init(_ index: Int) { self.index = index }
     }
 
-    /// Finds a member of an object.
-    ///
-    /// - Parameter hint: the hint of the container; nil for the outermost object, whose hint the session has.
+    /// The hint is nil for the outermost object, whose hint the session has.
     func member(_ name: String, of object: Int, _ hint: Hint?) -> JSONValueDecoder? {
         if let asked, asked.object == object, !asked.fields.contains(name) { self.asked?.fields.append(name) }
         let document = document
@@ -240,9 +227,7 @@ final class JSONDecodingSession {
         return JSONValueDecoder(session: self, index: found)
     }
 
-    /// Notes the keys of an object that a type of coding keys does not know.
-    ///
-    /// Of the outermost one it does so at the end: nearly always the type has asked for each member by then, in their order.
+    /// The keys of the outermost object wait for the end: nearly always the type has asked for each in order by then.
     func note(_ object: Int, _ keys: any CodingKey.Type) {
         isRead = true
         if object == outermost {

@@ -1,4 +1,3 @@
-/// The decoder of one value, which is also its single-value container.
 struct JSONValueDecoder {
     let session: JSONDecodingSession
     let index: Int
@@ -205,7 +204,7 @@ struct JSONUnkeyedDecoding: UnkeyedDecodingContainer {
     var count: Int? { JSONNode(document, array).elements?.count }
     var isAtEnd: Bool { document.isEnd(next) }
 
-    /// Reads the next element; the container moves past an element only after it has decoded.
+    /// The container moves past an element only after it has decoded.
     private mutating func element<Result>(
         _ type: Any.Type, _ read: (JSONValueDecoder) throws -> Result
     ) throws -> Result {

@@ -29,7 +29,6 @@ package final class JSONEncodingSession {
     @exclusivity(unchecked) var writer: JSONWriter
     @exclusivity(unchecked) private var open: [OpenContainer] = []
     @exclusivity(unchecked) private var nextID = 0
-    /// Where the newest value begins in the bytes.
     @exclusivity(unchecked) private var valueStart: Int
     @exclusivity(unchecked) private var misuse: String?
 
@@ -37,13 +36,11 @@ package final class JSONEncodingSession {
         let id: Int
         let isObject: Bool
         var count = 0
-        /// The offsets at which the members of a dictionary begin; the session sorts the members when it closes the container.
         var memberStarts: [Int]?
     }
 
-    /// Whether the container of the outermost object serves the next value with the same keys, too.
     fileprivate let isKeeping: Bool
-    /// That container, a ``KeptContainer`` of the type of its keys: to make one takes two look-ups of metadata.
+    /// The container for the next value with the same keys: to make one takes two look-ups of metadata.
     @exclusivity(unchecked) fileprivate var kept: (keys: ObjectIdentifier, container: AnyObject)?
 
     /// - Parameter isKeeping: whether the session is for many values; it then lives until ``end()``.
@@ -113,7 +110,6 @@ package final class JSONEncodingSession {
         }
     }
 
-    /// Opens a container for the next value, or returns the one that the value has already opened at this depth.
     func container(atDepth depth: Int, isObject: Bool, isSorted: Bool) -> Int {
         if open.count > depth {
             close(to: depth + 1)
@@ -126,7 +122,6 @@ package final class JSONEncodingSession {
         return nextID
     }
 
-    /// Begins the next member or element of a container, after closing the containers inside it.
     func beginElement(_ id: Int, depth: Int, key: String? = nil) -> JSONValueEncoder {
         close(to: depth + 1)
         guard open.count == depth + 1, open[depth].id == id else {
@@ -158,7 +153,6 @@ package final class JSONEncodingSession {
         }
     }
 
-    /// Sorts the members of the dictionary at the end of the buffer by their bytes.
     private func sort(_ starts: [Int]) {
         guard starts.count > 1, let first = starts.first else { return }
         let ends = starts.dropFirst().map { $0 - 1 } + [writer.bytes.count]
@@ -168,13 +162,9 @@ package final class JSONEncodingSession {
     }
 }
 
-/// A collection whose order differs from process to process, which the session therefore encodes in another way than the
-/// collection itself would.
+/// A collection whose order differs from process to process, which the session therefore encodes itself.
 private protocol CollectionEncodable {
-    /// Encodes the elements as an array, those of a set or a dictionary sorted by their bytes.
-    ///
-    /// - Returns: false where the collection has to encode itself; the session sorts the members of a dictionary when it closes
-    ///   the object.
+    /// Sorts the elements of a set or a dictionary by their bytes; false where the collection has to encode itself.
     func encodeElements(in session: JSONEncodingSession) throws -> Bool
 }
 
@@ -203,14 +193,12 @@ extension Dictionary: CollectionEncodable where Key: Encodable, Value: Encodable
     }
 }
 
-/// A container of keys of one type, as an object.
 private final class KeptContainer<Key: CodingKey> {
     let container: KeyedEncodingContainer<Key>
 
     init(_ container: KeyedEncodingContainer<Key>) { self.container = container }
 }
 
-/// The encoder of the next value in a session, which is also its single-value container.
 struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     let session: JSONEncodingSession
     let depth: Int
@@ -325,7 +313,6 @@ private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol
     func superEncoder(forKey key: Key) -> any Encoder { begin(key) }
 }
 
-/// The encoder of a superclass, which writes into the container that is open at a depth.
 private struct JSONSuperEncoder: Encoder {
     let session: JSONEncodingSession
     let depth: Int

@@ -69,7 +69,6 @@ package final class JSONDocument {
 
     deinit { Self.giveBack(parser, after: bytes.count) }
 
-    /// - Parameter bytesCount: the length of the text that it has parsed.
     private static func giveBack(_ parser: Parser, after bytesCount: Int) {
         let isKept = idle.withLock { idle in
             guard idle.count < idleMax, bytesCount <= keptBytesMax else { return false }
@@ -122,9 +121,7 @@ package final class JSONDocument {
     @inlinable @inline(__always)
     package func isEnd(_ index: Int) -> Bool { kind(index) == UInt8(ascii: "}") || kind(index) == UInt8(ascii: "]") }
 
-    /// The value of a member, or nil when the object has no such key.
-    ///
-    /// - Parameter hint: the index of the key to begin the search with; set to the key behind the member found.
+    /// The search begins at the key of the hint, which becomes that behind the member found.
     func member(_ key: UnsafeBufferPointer<UInt8>, of object: Int, hint: inout Int) -> Int? {
         let start = hint
         var index = start
@@ -179,14 +176,12 @@ package final class JSONDocument {
         }
     }
 
-    /// The value of a number that is a double on the tape.
     func double(_ index: Int) -> JSONValue {
         let double = Double(bitPattern: bits(index))
         // The tape has the nearest double in place of the digits; the text has them.
         return spelling(index).map { JSONValue.number(double, spelled: bytes[$0]) } ?? .double(double)
     }
 
-    /// The number at an index as the text, or the tape, spells it; nil for another value.
     func numberText(_ index: Int) -> String? {
         switch kind(index) {
         case UInt8(ascii: "l"): String(Int64(bitPattern: bits(index)))
@@ -196,7 +191,7 @@ package final class JSONDocument {
         }
     }
 
-    /// Where the number at an index lies in the text; the first call is O(n) in the document.
+    /// The first call is O(n) in the document.
     private func spelling(_ index: Int) -> Range<Int>? {
         if doubles == nil { doubles = spellings() }
         return doubles?[index]
@@ -249,7 +244,6 @@ package final class JSONDocument {
 }
 
 extension JSONDocument {
-    /// The first container nested above the limit, or key that is twice in an object, in a value; nil without one.
     private func check(_ value: Int, depth: Int, depthMax: Int) -> (kind: JSONFault.Kind, index: Int)? {
         let isObject = kind(value) == UInt8(ascii: "{")
         guard isObject || kind(value) == UInt8(ascii: "[") else { return nil }
@@ -266,7 +260,6 @@ extension JSONDocument {
         return duplicateKey(value, count: count).map { (.duplicateKey, $0) }
     }
 
-    /// The index of the second of two equal keys, or nil.
     private func duplicateKey(_ object: Int, count: Int) -> Int? {
         if count > 12 {
             var seen = Set<[UInt8]>(minimumCapacity: count)

@@ -1,6 +1,4 @@
-/// A second, slower parser for texts that simdjson has refused: it finds the pointer of the first fault.
-///
-/// It runs only on refused texts, so its code is simple rather than fast.
+/// Finds the pointer of the first fault in a text that simdjson has refused; its code is simple rather than fast.
 struct JSONFaultLocator {
     private let bytes: [UInt8]
     private var index = 0
@@ -15,9 +13,7 @@ struct JSONFaultLocator {
         self.bytes = bytes
     }
 
-    /// The first fault, with its pointer and what was expected there.
-    ///
-    /// Where this parser finds none, a number has no value that can be represented.
+    /// Where the parser finds no fault, a number has no value that can be represented.
     mutating func locate() -> JSONFault {
         do throws(Stop) {
             skipSpace()
@@ -123,7 +119,6 @@ struct JSONFaultLocator {
         }
     }
 
-    /// The name that a key in quotes spells.
     private static func name(_ key: ArraySlice<UInt8>) -> String {
         if case .string(let name)? = try? JSONValue(parsing: Array(key)) { return name }
         return String(decoding: key.dropFirst().dropLast(), as: UTF8.self)

@@ -46,7 +46,6 @@ package struct JSONText {
         return left.count / 32 <= right.count && right.count / 32 <= left.count
     }
 
-    /// Whether a span of these bytes and a span of others hold equal bytes.
     @inline(__always)
     func matches(_ span: Span, _ other: JSONText, _ otherSpan: Span) -> Bool {
         span.count == otherSpan.count && slice(span).hasBytes(of: other.slice(otherSpan))
@@ -55,7 +54,6 @@ package struct JSONText {
     @inline(__always)
     func slice(_ span: Span) -> UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(rebasing: bytes[span]) }
 
-    /// The first byte of a value, which tells its kind.
     @inline(__always)
     func kind(_ span: Span) -> UInt8 { bytes[span.lowerBound] }
 
@@ -97,7 +95,6 @@ package struct JSONText {
         }
     }
 
-    /// The members of an object, one after the other in the order of the text.
     struct MemberIterator: IteratorProtocol {
         fileprivate let text: JSONText
         /// The index of the next key's quote, or of the closing brace.
@@ -224,7 +221,6 @@ extension JSONText {
 }
 
 extension JSONText {
-    /// A key as a string, without its escapes.
     func string(_ key: Span) -> String {
         let escaped = slice(key)
         guard escaped.contains(UInt8(ascii: "\\")) else { return String(decoding: escaped, as: UTF8.self) }
@@ -257,7 +253,7 @@ extension JSONText {
 }
 
 extension JSONText {
-    /// The next number in a JSON text at an offset or behind it, outside strings, or nil.
+    /// Numbers inside strings do not count.
     static func nextNumber(in bytes: [UInt8], from start: Int) -> Range<Int>? {
         var index = start
         while index < bytes.count {
@@ -280,7 +276,6 @@ extension JSONText {
         }
     }
 
-    /// The index behind the string that begins at an index of a JSON text.
     private static func endOfString(_ start: Int, in bytes: [UInt8]) -> Int {
         var index = start + 1
         while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {

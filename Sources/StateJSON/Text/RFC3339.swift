@@ -58,7 +58,7 @@ package enum RFC3339 {
         }
     }
 
-    /// The text of a number of seconds since 2001, up to the seconds.
+    /// The seconds count since 2001.
     private static func whole(_ seconds: Int64) -> String {
         let ofDay = (seconds % secondsOfDay + secondsOfDay) % secondsOfDay
         let (year, month, day) = civil((seconds - ofDay) / secondsOfDay + referenceDay)
@@ -79,7 +79,6 @@ package enum RFC3339 {
         date(text).map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) }
     }
 
-    /// The date of a text with any offset from UTC; nil for other text.
     static func date(_ text: String) -> Date? {
         var reader = Reader(rest: Array(text.utf8)[...])
         guard let year = reader.year(), reader.skip("-"), let month = reader.number(2, in: 1...12), reader.skip("-"),

@@ -1,11 +1,6 @@
-/// Whole numbers that do not fit 64 bits, which simdjson refuses.
-///
-/// JavaScript writes 1e20 as `100000000000000000000`, so they are floating-point numbers, spelled as whole ones.
+/// Whole numbers that do not fit 64 bits, which simdjson refuses; JavaScript writes 1e20 as `100000000000000000000`.
 enum WideNumbers {
-    /// The text with an exponent behind each of them, so that simdjson reads them as floating-point numbers; nil
-    /// without such a number.
-    ///
-    /// The cost is O(n); only texts that simdjson has refused come here.
+    /// An exponent behind each of them makes simdjson read them; nil without such a number; O(n).
     static func asFloatingPoint(_ bytes: [UInt8]) -> [UInt8]? {
         var result: [UInt8] = []
         var (kept, index) = (0, 0)

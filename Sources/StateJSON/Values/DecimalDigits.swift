@@ -3,10 +3,9 @@ struct DecimalDigits: Equatable {
     private let isNegative: Bool
     /// ASCII digits without zeros at either end; empty for zero.
     private let digits: [UInt8]
-    /// The power of ten by which the digits, as a whole number, are multiplied.
     private let exponent: Int
 
-    /// Reads a number as JSON or Swift spells it; nil for other text, and for an exponent beyond 9999.
+    /// Nil for other text, and for an exponent beyond 9999.
     init?(_ text: some Collection<UInt8>) {
         var rest = text[...]
         isNegative = rest.first == UInt8(ascii: "-")
@@ -39,7 +38,7 @@ struct DecimalDigits: Equatable {
         self.exponent = digits.isEmpty ? 0 : exponent
     }
 
-    /// The spelling: without an exponent up to 200 digits.
+    /// Without an exponent up to 200 digits.
     var text: String {
         let sign = isNegative ? "-" : ""
         let figures = String(decoding: digits, as: UTF8.self)
@@ -55,8 +54,7 @@ struct DecimalDigits: Equatable {
         }
     }
 
-    /// The whole seconds of a number of seconds, rounded down, and the nanoseconds beyond them; nil for a number with more
-    /// than nine digits behind the point, and for one beyond 64 bits.
+    /// The seconds are rounded down; nil for more than nine digits behind the point, and for a number beyond 64 bits.
     var secondsAndNanoseconds: (Int64, Int64)? {
         guard exponent >= -9, digits.count + exponent <= 18,
             let magnitude = Int64(
@@ -71,14 +69,11 @@ struct DecimalDigits: Equatable {
         return nanoseconds == 0 ? (-seconds, 0) : (-seconds - 1, 1_000_000_000 - nanoseconds)
     }
 
-    /// A power of ten with a small exponent.
     static func power(_ exponent: Int) -> Int64 { (0..<exponent).reduce(1) { power, _ in power * 10 } }
 }
 
 extension JSONValue {
-    /// The value of a number with a fraction or an exponent, or beyond 64 bits.
-    ///
-    /// It is a ``double(_:)`` where that has the number's digits.
+    /// The value is a ``double(_:)`` where that has the number's digits.
     static func number(_ double: Double, spelled text: some Collection<UInt8>) -> JSONValue {
         // Every number of 15 digits is the shortest spelling of a double.
         guard text.count > 15, !double.description.utf8.elementsEqual(text), let exact = DecimalDigits(text),

@@ -2,21 +2,17 @@
 package struct JSONPatch: Sendable {
     /// The encoded operations with commas between them, as an array without the bracket at its end.
     private var operations = [UInt8(ascii: "[")]
-    /// How long the last text was that was taken.
     private var takenCount = 0
     /// The changed places, and behind them those of the patch before, which the next patch often changes again: to make a
     /// pointer takes as long as a tenth of a POST.
     private var places: [(spelling: [UInt8], pointer: JSONPointer)] = []
-    /// How many of the places this patch changes.
     private var changesCount = 0
     /// The pointers of the first places, as far as somebody has asked: patches of the same places share them.
     private var pointers: [JSONPointer] = []
-    /// The current pointer, to which the next operation applies, as the content of a JSON string, such as
-    /// `/tasks/entities`.
+    /// The current pointer as the content of a JSON string, such as `/tasks/entities`.
     private var place: [UInt8] = []
     /// How many bytes of compact JSON the value has more behind the patch; negative where it has fewer.
     package private(set) var growth = 0
-    /// How many children of the object or the array that ``compareChildren(_:_:_:)`` compares may still differ.
     private var differencesLeft = 0
 
     /// Makes a patch that changes nothing.
@@ -127,9 +123,7 @@ package struct JSONPatch: Sendable {
         noteArray()
     }
 
-    /// Appends an operation at the current pointer.
-    ///
-    /// - Parameter beginning: its text up to the pointer.
+    /// `beginning` is the operation's text up to the pointer.
     private mutating func append(_ beginning: StaticString, _ value: (some Collection<UInt8>)?) {
         if operations.count > 1 { operations.append(UInt8(ascii: ",")) }
         operations.append(contentsOf: beginning)
@@ -153,7 +147,6 @@ package struct JSONPatch: Sendable {
         changesCount += 1
     }
 
-    /// Adds the current pointer to the changed ones, where it is not the last of them.
     private mutating func noteArray() {
         if changesCount == 0 || places[changesCount - 1].spelling != place { noteChange() }
     }
@@ -164,8 +157,6 @@ package struct JSONPatch: Sendable {
         writer.bytes.withUnsafeBufferPointer { push(key: UnsafeBufferPointer(rebasing: $0.dropFirst().dropLast())) }
     }
 
-    /// Extends the current pointer by a token that is the key of compact JSON, without the quotes.
-    ///
     /// The key has its escapes for JSON already, and those of RFC 6901 are of other bytes.
     private mutating func push(key: UnsafeBufferPointer<UInt8>) {
         place.append(UInt8(ascii: "/"))
@@ -245,7 +236,6 @@ extension JSONPatch {
 
     private var mark: Mark { (operations.count, changesCount, growth) }
 
-    /// Takes back what has been added since a mark.
     private mutating func goBack(to mark: Mark) {
         operations.removeLast(operations.count - mark.operationsCount)
         (changesCount, growth) = (mark.changesCount, mark.growth)
@@ -280,10 +270,7 @@ extension JSONPatch {
         replace(oldSpan.count, with: new.slice(newSpan))
     }
 
-    /// Compares the members of two objects: pairs with equal keys as long as they have the same order, which is nearly
-    /// always to the end, and the rest by key.
-    ///
-    /// - Returns: false, with some operations, where too many of them differ.
+    /// Pairs members in order, nearly always to the end, then by key; false, with some operations, where many differ.
     private mutating func compareMembers(
         _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
     ) -> Bool {
@@ -340,9 +327,7 @@ extension JSONPatch {
         return true
     }
 
-    /// Compares the elements of two arrays between their equal beginnings and ends.
-    ///
-    /// - Returns: false, with some operations, where too many of them differ.
+    /// False, with some operations, where too many elements differ.
     private mutating func compareElements(
         _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
     ) -> Bool {

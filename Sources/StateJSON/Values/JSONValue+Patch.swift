@@ -96,9 +96,7 @@ extension JSONValue {
         return true
     }
 
-    /// Takes the members out of the value, so that there is one reference to them and a mutation copies nothing.
-    ///
-    /// It is not inlined: a `switch` on self would keep a second reference until its end.
+    /// Leaves one reference to the members, so that a mutation copies nothing; inlined, a `switch` would keep a second.
     @inline(never)
     private mutating func takeObject() -> JSONObject? {
         guard case .object(let object) = self else { return nil }

@@ -31,13 +31,11 @@ public struct JSONObject: Sendable {
         return slots.indices.lazy.filter { !removed.contains($0) }.map { slots[$0] }
     }
 
-    /// The members, and the slots of those that are removed.
     private var slots: [(key: String, value: JSONValue)] = []
     /// One index, or none below nine members, where a scan is faster; as an array it makes no JSON value larger.
     private var index: [Index] = []
 
     private struct Index {
-        /// The slot of each member by the bytes of its key.
         var slots: [[UInt8]: Int]
         /// The slots without a member: to close each at once would move the members behind it.
         var removed: Set<Int> = []
@@ -249,7 +247,6 @@ extension JSONValue {
         return differs(from: other, at: &path) ? JSONPointer(path) : nil
     }
 
-    /// Extends the path to the first difference; leaves it unchanged for equal values.
     private func differs(from other: JSONValue, at path: inout [String]) -> Bool {
         switch (self, other) {
         case (.object(let members), .object(let others)):

@@ -1,10 +1,8 @@
 // FoundationEssentials lacks the descriptions of file system errors.
 internal import Foundation
 internal import Glibc
-internal import Segments
 internal import StateStore
 
-/// The files of a data directory, with the calls that make, rename and sync them.
 struct DataDirectory: Sendable {
     let path: String
 
@@ -16,12 +14,9 @@ struct DataDirectory: Sendable {
     var fence: String { path + "/fence" }
     var lock: String { path + "/lock" }
 
-    /// The files that SQLite keeps beside a database.
     static let companions = ["-wal", "-shm"]
 
-    /// Makes a missing directory, for this user only, and syncs its entry.
-    ///
-    /// A directory that exists keeps its permissions.
+    /// Makes a missing directory, for this user only; one that exists keeps its permissions.
     @discardableResult
     func make() throws(JournalError) -> [String] {
         var missing: [String] = []
@@ -57,7 +52,6 @@ struct DataDirectory: Sendable {
         return stat(file, &status) == 0 ? Int(status.st_size) : nil
     }
 
-    /// The bytes that the file system has for this user, if they are known.
     var room: Int? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }
@@ -75,14 +69,12 @@ struct DataDirectory: Sendable {
         guard unlink(file) == 0 || errno == ENOENT else { throw Self.failure("remove", file) }
     }
 
-    /// Waits until a file, or the entries of a directory, are on the disk.
     func sync(_ file: String) throws(JournalError) {
         let descriptor = open(file, O_RDONLY | O_CLOEXEC)
         defer { if descriptor >= 0 { Glibc.close(descriptor) } }
         guard descriptor >= 0, fsync(descriptor) == 0 else { throw Self.failure("write to the disk", file) }
     }
 
-    /// The fault of a call that has failed, with both users where one may not use the file of the other.
     static func failure(_ doing: String, _ file: String) -> JournalError {
         let reason = errno
         var status = stat()
@@ -116,9 +108,7 @@ struct NewDirectory {
         }
     }
 
-    /// Makes the draft of a directory its journal, with a fence; the draft is on the disk.
-    ///
-    /// A process that is killed meanwhile leaves no journal, or a whole one.
+    /// A process that is killed meanwhile leaves no journal, or a whole one; the draft is on the disk before.
     static func publish(_ directory: DataDirectory, _ epoch: Epoch, term: UInt64, _ tip: ChainLink) throws {
         // The fence comes first: a journal without one is refused.
         let fence = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: tip, stage: .beginning))

@@ -1,6 +1,5 @@
 internal import Dispatch
 internal import Glibc
-internal import Segments
 internal import StateJSON
 internal import StateStore
 internal import Synchronization
@@ -23,17 +22,14 @@ final class Fence: Sendable {
     private struct State {
         /// The file, and the newest record that is written whole to it; nil before ``begin(_:)``.
         var file: (descriptor: Int32, record: FenceRecord)?
-        /// The end of the journal, where it could not be written.
         var unwritten: ChainLink?
         var isSyncDue = false
-        /// Whether another writer has taken the journal over, after which this one writes no record.
         var isGivenUp = false
     }
 
     /// The bytes from one slot to the next: a page, so that one damaged sector leaves one record.
     private static let slotSize = 4096
 
-    /// `pwrite` of a file, bytes, their number and the offset.
     typealias WriteFile = @Sendable (Int32, UnsafeRawPointer?, Int, off_t) -> Int
 
     private let directory: DataDirectory
@@ -83,9 +79,7 @@ final class Fence: Sendable {
         try begin(record)
     }
 
-    /// Writes a fence to the disk with a record in both slots, in place of any that is there, and opens it.
-    ///
-    /// A process that ends meanwhile leaves the fence as it was.
+    /// Replaces the fence on the disk; a process that ends meanwhile leaves the one that was there.
     func begin(_ record: FenceRecord) throws(JournalError) {
         let new = path + ".new"
         try directory.remove(new)
@@ -119,9 +113,7 @@ final class Fence: Sendable {
         fchmod(descriptor, old.st_mode & 0o777)
     }
 
-    /// Notes the end of the newest segment that is on the disk; the cost is one `pwrite` of 96 bytes, about a microsecond.
-    ///
-    /// - Throws: ``JournalError`` when the record cannot be written; the next call tries again.
+    /// Notes the end of the newest segment on the disk by one `pwrite` of 96 bytes; after a failure, the next call tries again.
     func raise(to link: ChainLink) throws(JournalError) {
         let result = state.withLock { state -> Result<Bool, JournalError> in
             guard !state.isGivenUp else { return .success(false) }
@@ -175,8 +167,6 @@ final class Fence: Sendable {
         DataDirectory.failure("\(doing) the journal's fence", path)
     }
 
-    /// Writes the next record to the slot that does not have the newest whole one.
-    ///
     /// A write that fails may leave a part of the record: the next one goes to the same slot, and never to the other.
     private func write(
         _ link: ChainLink, _ stage: FenceRecord.Stage, _ state: inout State
@@ -196,9 +186,7 @@ final class Fence: Sendable {
         guard isWritten else { throw Self.failure("write", path) }
     }
 
-    /// Writes all bytes: it goes on behind a part that was written, and tries again after a signal.
-    ///
-    /// - Returns: whether all bytes are written; where they are not, `errno` says why.
+    /// Returns whether all bytes are written; where they are not, `errno` says why.
     static func write(
         _ bytes: UnsafeRawBufferPointer, at offset: Int, by pwrite: (UnsafeRawPointer?, Int, off_t) -> Int
     ) -> Bool {
@@ -218,8 +206,7 @@ final class Fence: Sendable {
     }
 }
 
-/// The record that a fence has of its journal: its history, its newest writer, and the end of what that writer has
-/// acknowledged.
+/// The record that a fence has of its journal, of its newest writer, and of what that writer has acknowledged.
 ///
 /// As bytes it is twelve little-endian numbers of 64 bits: a mark, the number of this form, the sequence, the term, the
 /// version, the stage, the hash of the segment, the epoch's sixteen characters, and the XXH3-128 hash of all that.
@@ -241,7 +228,6 @@ struct FenceRecord: Hashable, Sendable {
     var term: UInt64
     var link: ChainLink
     var stage: Stage
-    /// How many records the file has had before.
     var sequence: UInt64 = 0
 
     private typealias Words = (

@@ -1,6 +1,5 @@
 internal import FoundationEssentials
 internal import GRDB
-internal import Segments
 internal import StateJSON
 package import StateStore
 
@@ -90,9 +89,7 @@ struct DamageRecovery {
         }
     }
 
-    /// Hands out the commits of a run, as far as they can be read a second time, and returns the version of the last one.
-    ///
-    /// It reads as the search for the run does: a query with another end can look at damaged pages that the search has not met.
+    /// The reading is that of the search for the run: another end can lead to damaged pages that the search has not met.
     private func copy(
         _ rows: SegmentRows, _ db: Database, _ run: Run, _ take: (Commit) throws -> Void
     ) throws -> Version {
@@ -134,7 +131,6 @@ struct DamageRecovery {
         return newest
     }
 
-    /// The keys of the commits up to the beginning of a run; counts the rows that cannot be read.
     private mutating func keys(_ rows: SegmentRows, _ db: Database, before run: Run) -> [KeyRecord] {
         var old: [KeyRecord] = []
         do {
@@ -153,12 +149,8 @@ struct DamageRecovery {
     }
 }
 
-/// The replacement of a damaged journal by a whole one that lies beside it.
-///
-/// A process can be killed after any step: the next start goes on from there.
+/// The replacement of a damaged journal by a whole one beside it; the next start goes on where a process was killed.
 enum Replacement {
-    /// Completes a replacement, if one is due.
-    ///
     /// The damaged files stay in the directory as `damaged-1.sqlite`, with the next free number.
     @discardableResult
     static func complete(_ directory: DataDirectory) throws -> [String] {

@@ -1,6 +1,5 @@
 internal import GRDB
 internal import Glibc
-internal import Segments
 internal import StateStore
 
 /// The findings of a start in a data directory, before it changes anything there.
@@ -11,17 +10,12 @@ struct Inspection {
     var isNew = true
     var term: UInt64 = 0
     var wasClosed = false
-    /// Whether one of the two records of the fence is damaged.
     var isFencePartial = false
     var report: StartCheck.Report?
     /// The end of the chain, and the clients' IDs that the index does not have; nil for a new journal.
     var newest: (tip: ChainLink, ids: RecentIDs)?
 
-    /// Inspects a directory.
-    ///
-    /// - Parameter extent: how much of the journal is verified; nil for as much as the last stop calls for.
-    /// - Throws: ``JournalError`` of the kind `damage` for a missing journal, one that the fence does not fit, and a
-    ///   commit that is not what was recorded.
+    /// An `extent` of nil verifies as much as the last stop calls for.
     init(_ directory: DataDirectory, extent: StartCheck.Extent? = nil) throws {
         let fence = try Fence.read(directory)
         var record: FenceRecord?
@@ -97,7 +91,6 @@ struct Inspection {
         return try DatabaseQueue(path: path, configuration: configuration)
     }
 
-    /// Verifies that a journal has what the fence says that it has; it may have more.
     static func compare(_ rows: SegmentRows, with fence: FenceRecord, _ db: Database) throws {
         let path = rows.path
         guard rows.epoch == fence.epoch else {

@@ -1,5 +1,4 @@
 internal import GRDB
-internal import Segments
 package import StateStore
 
 /// A new journal for a directory without one, which appears there complete or not at all.

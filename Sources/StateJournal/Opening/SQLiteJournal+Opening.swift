@@ -1,6 +1,5 @@
 internal import GRDB
 internal import Glibc
-internal import Segments
 internal import StateStore
 
 extension SQLiteJournal {
@@ -72,7 +71,6 @@ extension SQLiteJournal {
         try begin(db, epoch, version: version)
         try SegmentRows(path: path, epoch: epoch).insertSnapshot(db, version: version, state: state)
     }
-    /// Begins a history in an empty file, with its first snapshot to come.
     static func begin(_ db: Database, _ epoch: Epoch, version: Version) throws {
         try JournalSchema.create(db)
         try JournalSchema.begin(db, epoch, version: version)

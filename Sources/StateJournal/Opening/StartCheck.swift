@@ -1,5 +1,4 @@
 internal import GRDB
-internal import Segments
 package import StateStore
 
 /// The verification of a journal's newest segments, and of the whole file where it is small, before a start.
@@ -7,7 +6,6 @@ package enum StartCheck {
     struct Extent: Sendable {
         /// The bytes of segments, from the newest one back.
         var segmentBytesMax: Int
-        /// The largest file whose tables SQLite verifies.
         var fileBytesMax: Int
 
         /// After a kill or a power cut; it takes up to about a second.
@@ -36,7 +34,6 @@ package enum StartCheck {
         package var beginning: String { "\(start == snapshot ? "the snapshot of version" : "version") \(start)" }
     }
 
-    /// Verifies the chain from the newest segment back, and the tables.
     static func run(_ rows: SegmentRows, _ db: Database, _ extent: Extent) throws -> Report {
         let began = ContinuousClock.now
         let base = try rows.base(db)
@@ -71,7 +68,6 @@ package enum StartCheck {
             duration: began.duration(to: .now))
     }
 
-    /// The bytes of the file with what its WAL adds.
     static func fileBytes(_ db: Database) throws -> Int {
         let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
         return try pages * (Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0)

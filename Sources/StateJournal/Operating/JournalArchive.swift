@@ -156,19 +156,15 @@ struct TarHeader {
 
     let bytes: [UInt8]
 
-    /// Makes the head of a file that only its owner can read and write.
+    /// Makes the head of a file that only its owner can read and write; the name has at most 100 bytes of ASCII.
     ///
-    /// - Parameters:
-    ///   - name: at most 100 bytes of ASCII.
-    ///   - size: in bytes; from 8 GiB on it is written in base 256, as GNU tar and bsdtar read it.
-    ///   - seconds: the time of the last change, since 1970.
+    /// A size from 8 GiB on is written in base 256, as GNU tar and bsdtar read it. The seconds are since 1970.
     init(_ name: String, size: Int, modified seconds: Int64) {
         precondition(name.utf8.count <= 100, "a name in an archive has at most 100 bytes")
         var bytes = [UInt8](repeating: 0, count: Self.blockBytes)
         func put(_ text: some Sequence<UInt8>, at offset: Int) {
             for (index, byte) in text.enumerated() { bytes[offset + index] = byte }
         }
-        /// A number in octal digits with zeros before them, and a NUL behind them.
         func putOctal(_ number: Int64, at offset: Int, digits: Int) {
             let text = String(number, radix: 8)
             put((String(repeating: "0", count: max(0, digits - text.count)) + text).utf8, at: offset)
@@ -195,6 +191,5 @@ struct TarHeader {
 
     static let trailer = [UInt8](repeating: 0, count: 2 * blockBytes)
 
-    /// How many bytes follow the content of a file up to the next block.
     static func padding(behind size: Int) -> Int { (blockBytes - size % blockBytes) % blockBytes }
 }

@@ -1,5 +1,4 @@
 internal import GRDB
-internal import Segments
 package import StateStore
 
 /// The facts about a journal that an operator asks for first; `journal info` writes them as JSON.

@@ -1,12 +1,9 @@
 internal import FoundationEssentials
 internal import GRDB
-internal import Segments
 internal import StateJSON
 internal import StateStore
 
 extension JournalReader {
-    /// Verifies that each snapshot is what the commits make, that the index has each ID, and that the table of keys has each
-    /// key.
     func verifyDeeply(_ db: Database, at time: Timestamp) throws {
         let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)")
         guard found == ["ok"] else {
@@ -17,8 +14,6 @@ extension JournalReader {
         try verifyKeys(db, at: time)
     }
 
-    /// Verifies each snapshot by its hash, its place in the chain, and the state that the one before and the commits between
-    /// make.
     private func verifySnapshots(_ db: Database) throws {
         var last: PatchedState?
         for version in try rows.snapshotVersions(db, through: .max) {
@@ -44,7 +39,6 @@ extension JournalReader {
         }
     }
 
-    /// Verifies that the index has each ID up to its end, and nothing else behind the oldest commit.
     private func verifyIDs(_ db: Database) throws {
         let base = try rows.base(db).version
         let indexed = try IDTable.indexed(db) ?? base

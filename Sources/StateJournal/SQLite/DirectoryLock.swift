@@ -48,13 +48,11 @@ final class DirectoryLock: Sendable {
         return holders.first.flatMap { Int32($0[4]) } ?? 0
     }
 
-    /// Releases the lock; a second call does nothing.
     func release() {
         if let descriptor = descriptor.withLock({ $0.take() }) { Glibc.close(descriptor) }
     }
 
-    /// Where the directory was made for the lock, releases the lock and removes what was made, as far as nothing else has
-    /// come into it.
+    /// Releases the lock where its directory was made for it, and removes what was made, as far as nothing else has come into it.
     func undo() {
         guard !madeDirectories.isEmpty else { return }
         release()

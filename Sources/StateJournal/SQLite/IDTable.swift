@@ -4,16 +4,12 @@ internal import StateStore
 /// The table that finds a commit by a client's ID.
 ///
 /// It has a hash and a version for each ID; the reader of a row verifies that the commit has the ID. Rows of pruned
-/// commits stay until new ones are written near them.
+/// commits stay until the next write.
 enum IDTable {
     /// How many transactions write the entries, so that appends do not wait for long.
     private static let partsCount = 64
 
-    /// Writes entries and deletes those of pruned commits, in the order of the hashes, in several transactions.
-    ///
-    /// - Parameters:
-    ///   - through: the version up to which the table has all IDs afterwards.
-    ///   - pruned: the version up to which rows are deleted.
+    /// The table has all IDs up to `through` afterwards, and no rows up to `pruned`.
     static func write(
         _ entries: [RecentIDs.Entry], through version: Version, pruned: Version, to database: some DatabaseWriter
     ) throws {

@@ -1,6 +1,5 @@
 internal import FoundationEssentials
 internal import GRDB
-internal import Segments
 internal import StateJSON
 package import StateStore
 
@@ -89,7 +88,6 @@ package final class JournalReader: RecordedHistory, Sendable {
         }
     }
 
-    /// Verifies that the journal, or a copy of it, has what the fence says.
     func compare(with fence: Fence.Content, _ db: Database) throws {
         switch fence {
         case .record(let record, _): try Inspection.compare(rows, with: record, db)
@@ -199,7 +197,6 @@ package final class JournalReader: RecordedHistory, Sendable {
         try reading { try rows.keys($0).filter { $0.version <= version } }
     }
 
-    /// Reads in a transaction: in that of a caller, or in one of its own.
     func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {
         do {
             return try database.unsafeReentrantRead { db in

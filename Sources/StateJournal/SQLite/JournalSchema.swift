@@ -1,5 +1,4 @@
 internal import GRDB
-internal import Segments
 internal import StateStore
 
 enum JournalSchema {
@@ -31,7 +30,6 @@ enum JournalSchema {
                 """)
     }
 
-    /// Names the history of an empty file, and the version after which its commits begin.
     static func begin(_ db: Database, _ epoch: Epoch, version: Version) throws {
         try db.execute(sql: "INSERT INTO meta VALUES ('epoch', ?)", arguments: [epoch.text])
         try setBase(db, ChainLink(beginning: epoch, version: version))
@@ -65,9 +63,7 @@ enum JournalSchema {
         try db.execute(sql: "INSERT INTO meta VALUES ('domain_schema', 1)")
     }
 
-    /// Makes the table of the bytes of segments from one snapshot to the next, also where the snapshots are gone.
-    ///
-    /// An imported journal gets it at the first start.
+    /// An imported journal gets the table at its first start; it also has the bytes where the snapshots are gone.
     static func addSizes(_ db: Database) throws {
         try db.execute(
             sql: "CREATE TABLE IF NOT EXISTS sizes (version INTEGER PRIMARY KEY, bytes INTEGER NOT NULL)")

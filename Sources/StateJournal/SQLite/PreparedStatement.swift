@@ -42,7 +42,6 @@ final class PreparedStatement {
         return Int(sqlite3_changes(connection))
     }
 
-    /// Runs a statement that returns at most one row, and reads its two columns: a number and bytes.
     func row<Value>(_ read: (Int64, UnsafeRawBufferPointer) throws -> Value) throws -> Value? {
         defer { sqlite3_reset(statement) }
         let code = sqlite3_step(statement)

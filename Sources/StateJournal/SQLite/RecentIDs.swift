@@ -1,6 +1,5 @@
 internal import Dispatch
 internal import GRDB
-internal import Segments
 internal import StateJSON
 package import StateStore
 internal import Synchronization
@@ -11,7 +10,6 @@ internal import Synchronization
 /// The IDs therefore wait here, and are written in the order of their hashes when they are many. They are not lost with the
 /// process, because the segments have them.
 struct RecentIDs {
-    /// An ID's hash and the version of its commit, in the order of the table.
     struct Entry: Hashable, Comparable {
         var hash: Int64
         var version: Version
@@ -30,7 +28,6 @@ struct RecentIDs {
     /// Entries whose hash a newer commit has, too: a client has used an ID again, or two IDs have one hash.
     private var older: [Entry] = []
     private var isWriting = false
-    /// The newest version when the table could not be written.
     private var failed: Version?
 
     init(indexed: Version) {
@@ -49,7 +46,6 @@ struct RecentIDs {
     /// Whether the table shall take the entries now, as of the last commits; after a failure, when as many have come again.
     private(set) var isDue = false
 
-    /// Adds the IDs of commits; returns ``isDue``.
     @discardableResult
     mutating func insert(_ commits: [Commit]) -> Bool {
         for commit in commits {
@@ -79,7 +75,6 @@ struct RecentIDs {
         return [version] + older.filter { $0.hash == hash }.map(\.version).sorted(by: >)
     }
 
-    /// Takes the right to write all entries to the table if that is due; they stay here meanwhile.
     mutating func claim() -> (entries: [Entry], through: Version)? {
         guard isDue else { return nil }
         (isDue, isWriting) = (false, true)
@@ -94,7 +89,6 @@ struct RecentIDs {
         older.removeAll { $0.version <= version }
     }
 
-    /// Gives the right back after a failure; the entries stay.
     mutating func abandon() {
         isWriting = false
         failed = latest
@@ -120,7 +114,6 @@ extension SQLiteJournal {
         }
     }
 
-    /// Adds the IDs of commits to the index, and writes them to the table when they are many.
     func indexIDs(of commits: [Commit]) {
         guard ids.withLock({ $0.insert(commits) }) else { return }
         background.async { [self] in

@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import FoundationEssentials
 internal import GRDB
-internal import Segments
 package import StateStore
 
 /// The progress of the time of the history, by which keys expire.
@@ -15,7 +14,6 @@ struct NotedHistoryTime: Sendable {
 
     var unwritten: Timestamp? { latest == written ? nil : latest }
 
-    /// Takes a time, and returns whether the file should have it.
     mutating func take(_ time: Timestamp) -> Bool {
         latest = time
         guard let written, time < written.advanced(by: .seconds(3600)) else { return true }

@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import FoundationEssentials
 internal import GRDB
-internal import Segments
 package import StateStore
 internal import Synchronization
 
@@ -23,21 +22,18 @@ package final class SQLiteJournal: Journal {
     private let lock: DirectoryLock
     private let writer: SegmentWriter
     private let condition: Mutex<Condition>
-    /// Decides when a snapshot is due.
     let snapshots: Mutex<SnapshotSchedule>
     private let directory: DataDirectory
     /// The term of the writer before, as long as this one has not taken the journal over.
     private let termBefore: Mutex<UInt64?>
 
     private struct Condition {
-        /// The end of the newest segment, behind which the next append builds.
         var tip: ChainLink
         var failure: String?
         var remains: [SegmentWriter.Remains] = []
         /// Whether a failed append may still come into the journal by a recovery of SQLite.
         var isOpen = false
         var failedBytes = 0
-        /// Why nothing more is written: another process has taken the journal over.
         var superseded: JournalError?
         var historyTime = NotedHistoryTime()
     }
@@ -104,12 +100,9 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// Whether the start has had no room to take the journal over.
     private var mustTakeOver: Bool { termBefore.withLock { $0 != nil } }
 
-    /// Takes the journal over, once, as the start does it.
-    ///
-    /// Where the start has no room for that, what is there can be read, and each append and probe tries again.
+    /// The start may have no room for this: what is there can be read then, and each append and probe tries again.
     private func takeOver() throws {
         // The lock is held for so long, because an append and a probe must not both do it.
         try termBefore.withLock { termBefore in
@@ -171,7 +164,6 @@ package final class SQLiteJournal: Journal {
 
     private struct AppendFailure: Error {
         var cause: JournalError
-        /// Whether the commits may be in the journal, or come into it by a recovery of SQLite.
         var isOpen: Bool
     }
 

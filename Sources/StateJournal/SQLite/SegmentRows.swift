@@ -1,6 +1,5 @@
 internal import FoundationEssentials
 internal import GRDB
-internal import Segments
 internal import StateStore
 
 /// The reading of a journal's segments, which the journal and a ``JournalReader`` share.
@@ -9,7 +8,6 @@ internal import StateStore
 /// follows its predecessor without a gap.
 struct SegmentRows: Sendable {
     let path: String
-    /// The epoch, from which the default ID of a commit is made.
     let epoch: Epoch
 
     static func epoch(_ db: Database, _ path: String) throws -> Epoch {
@@ -34,7 +32,6 @@ struct SegmentRows: Sendable {
         return ChainLink(version: version, hash: hash)
     }
 
-    /// Verifies that the oldest segment builds on the base, or that a history without one begins there.
     func verifyBase(_ db: Database) throws {
         let base = try base(db)
         let first = try Row.fetchOne(db, sql: "SELECT min(first) AS first FROM segments").flatMap {
@@ -87,9 +84,7 @@ struct SegmentRows: Sendable {
         return max(try tip(db).version, snapshot.flatMap { Version($0, "version") } ?? 0)
     }
 
-    /// Reads the segments that have the commits after a version up to `last`, in order, until `take` returns false.
-    ///
-    /// It reads nothing where the first of these commits has been pruned.
+    /// Reads in order until `take` returns false, and nothing where the first commit after `version` has been pruned.
     func readSegments(
         _ db: Database, after version: Version, through last: Version,
         _ take: (_ decoder: inout SegmentDecoder, _ first: Version) throws -> Bool
@@ -139,12 +134,9 @@ struct SegmentRows: Sendable {
 // MARK: - Commits
 
 extension SegmentRows {
-    /// Returns the oldest version after which the journal has all commits.
     func oldest(_ db: Database) throws -> Version { try base(db).version }
 
-    /// Returns the commits after a version, oldest first.
-    ///
-    /// It returns at most `limit` commits and about 16 megabytes, and none where the first of them has been pruned.
+    /// Returns at most `limit` commits and about 16 megabytes, and none where the first of them has been pruned.
     func commits(_ db: Database, after version: Version, through last: Version, limit: Int) throws -> [Commit] {
         var commits: [Commit] = []
         var bytes = 0
@@ -157,9 +149,7 @@ extension SegmentRows {
         return commits
     }
 
-    /// Reads commits in order until `take` returns false.
-    ///
-    /// It reads none where the first of them has been pruned.
+    /// Reads in order until `take` returns false, and nothing where the first of the commits has been pruned.
     func read(
         _ db: Database, after version: Version, through last: Version, _ take: (Commit) throws -> Bool
     ) throws {
@@ -233,7 +223,6 @@ extension SegmentRows {
 extension SegmentHash {
     var data: Data { Data(bytes) }
 
-    /// Reads a column; nil for anything but 16 bytes.
     init?(_ row: Row, _ column: String) {
         guard let data = Data.fromDatabaseValue(row[column] as DatabaseValue) else { return nil }
         self.init(data)
@@ -241,7 +230,6 @@ extension SegmentHash {
 }
 
 extension Version {
-    /// Reads a column; nil for anything but a whole number that a version can be.
     init?(_ row: Row, _ column: String) {
         guard let number = Int64.fromDatabaseValue(row[column] as DatabaseValue) else { return nil }
         self.init(recorded: number)

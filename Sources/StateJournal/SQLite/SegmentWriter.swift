@@ -1,11 +1,8 @@
 internal import GRDB
 internal import GRDBSQLite
-internal import Segments
 internal import StateStore
 
 /// Writes commits as segments behind the tip of the chain.
-///
-/// It keeps its memory and its statements from one append to the next.
 // unchecked: only the queue that serializes the writes to the database calls it.
 final class SegmentWriter: @unchecked Sendable {
     /// A segment of a failed append, which may be on the disk: after a failed sync that is unknown.
@@ -14,10 +11,8 @@ final class SegmentWriter: @unchecked Sendable {
         var hash: SegmentHash
     }
 
-    /// Why an append failed, and whether it may be in the file all the same.
     struct Failure: Error {
         var cause: any Error
-        /// Whether the record that commits the transaction was written, or may have been.
         var mayHaveLanded: Bool
     }
 
@@ -63,12 +58,9 @@ final class SegmentWriter: @unchecked Sendable {
     /// Releases the statements, without which the database cannot be closed.
     func finish() { statements = nil }
 
-    /// Appends commits behind the tip in one transaction, all or none.
+    /// Appends all commits or none, after it has deleted the `remains`, the segments of failed appends.
     ///
-    /// - Parameter remains: the segments of failed appends, which are deleted first. After an error it has those of this append
-    ///   too where they may have landed; after a success it is empty.
-    /// - Throws: ``Failure``, whose cause is a `DatabaseError`, or a ``JournalError`` when another process has written;
-    ///   nothing of it is deleted.
+    /// After an error `remains` has also those of this append that may have landed; after a success it is empty.
     func append(
         _ commits: [Commit], after tip: ChainLink, takingBack remains: inout [Remains], _ db: Database
     ) throws(Failure) -> ChainLink {
@@ -88,9 +80,8 @@ final class SegmentWriter: @unchecked Sendable {
     /// Writes over what a failed append may have left in the WAL, so that the append is not and never comes into the journal.
     ///
     /// SQLite writes the frames of a transaction where those of the failed one begin. When they are on the disk, the later
-    /// frames of the failed transaction no longer fit to the frames before them, so no recovery takes them.
-    ///
-    /// - Parameter bytesCount: how many bytes to write besides: as many as an append, to find out whether there is room.
+    /// frames of the failed transaction no longer fit to the frames before them, so no recovery takes them. `bytesCount` more
+    /// bytes, as many as an append has, find out whether there is room.
     func takeBack(
         _ remains: inout [Remains], after tip: ChainLink, writing bytesCount: Int, _ db: Database
     ) throws(Failure) {
@@ -139,9 +130,7 @@ final class SegmentWriter: @unchecked Sendable {
         remains.removeAll()
     }
 
-    /// Whether a transaction whose COMMIT has failed can be in the file.
-    ///
-    /// Where a write failed, the frame that commits, which is the last one, is not whole. Only a sync comes after it.
+    /// The frame that commits is the last one, so it is not whole where a write failed: only a sync comes after it.
     private static func mayHaveLanded(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError else { return true }
         return error.resultCode != .SQLITE_FULL && error.extendedResultCode != .SQLITE_IOERR_WRITE
@@ -161,7 +150,6 @@ final class SegmentWriter: @unchecked Sendable {
             kind: .superseded)
     }
 
-    /// Inserts commits behind the tip as segments, within a transaction of the caller's.
     func insert(_ commits: [Commit], after tip: ChainLink, _ db: Database) throws -> ChainLink {
         var written: [Remains] = []
         return try insert(commits, after: tip, prepared(db), &written)
@@ -208,7 +196,6 @@ final class SegmentWriter: @unchecked Sendable {
         }
     }
 
-    /// Inserts keys of commits that are pruned, within a transaction of the caller's.
     func insert(_ records: [KeyRecord], _ db: Database) throws {
         var rest = records.sorted { $0.version < $1.version }[...]
         while let first = rest.first {
@@ -237,9 +224,7 @@ final class SegmentWriter: @unchecked Sendable {
         }
     }
 
-    /// Deletes a segment of a failed append; no client has received an answer for its commits.
-    ///
-    /// A segment with another hash was written by another process and stays.
+    /// A segment with another hash was written by another process and stays; no client has received an answer for the others.
     private func takeBack(_ remains: Remains, _ statements: Statements) throws {
         statements.delete.bind(1, Int64(remains.first))
         let count = try remains.hash.withBytes { hash in

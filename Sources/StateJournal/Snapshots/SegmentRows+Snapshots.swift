@@ -1,12 +1,9 @@
 internal import FoundationEssentials
 internal import GRDB
-internal import Segments
 internal import StateJSON
 internal import StateStore
 
 extension SegmentRows {
-    /// Returns the state at a version: the newest usable snapshot up to it, with the patches after that applied.
-    ///
     /// The commits after the snapshot are verified, and that the snapshot belongs to their chain.
     func state(
         _ db: Database, upTo version: Version, warnings: inout [String]
@@ -37,7 +34,6 @@ extension SegmentRows {
         throw JournalError(damaged: path, "it has no snapshot that can be used for version \(try tip(db).version)")
     }
 
-    /// Returns an undamaged snapshot and the hash of the segment that has its version.
     func snapshot(_ db: Database, _ version: Version) throws -> (state: PatchedState, chain: SegmentHash)? {
         // The hash is right, so bytes that are no JSON were never a state; an older snapshot serves instead.
         guard let (bytes, chain) = try snapshotBytes(db, version),
@@ -62,7 +58,6 @@ extension SegmentRows {
         return (state, chain)
     }
 
-    /// Saves the state at a version, which the segments have reached.
     func insertSnapshot(_ db: Database, version: Version, state: [UInt8]) throws {
         let link = try link(db, before: version + 1)
         guard link.version >= version else { throw JournalError(lacking: link.version + 1, path) }
@@ -99,7 +94,6 @@ extension SegmentRows {
         SegmentHash(after: chain, first: version, last: version, body: state.bytes)
     }
 
-    /// Verifies that the segment that has a snapshot's version has the hash that the snapshot names.
     func verify(_ db: Database, _ version: Version, _ chain: SegmentHash) throws {
         let link = try link(db, before: version + 1)
         guard link.version >= version else { throw JournalError(lacking: link.version + 1, path) }

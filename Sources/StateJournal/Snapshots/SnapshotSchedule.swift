@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import FoundationEssentials
 internal import GRDB
-internal import Segments
 package import StateStore
 internal import Synchronization
 
@@ -25,7 +24,6 @@ struct SnapshotSchedule: Sendable {
         self.secondsMax = secondsMax
     }
 
-    /// Begins to count at what a recovery has found after the newest snapshot.
     mutating func begin(commits: Int, patchBytes: Int, bytes: Int, snapshotBytes: Int) {
         (self.commits, self.patchBytes, self.bytes) = (commits, patchBytes, bytes)
         self.snapshotBytes = snapshotBytes
@@ -44,7 +42,6 @@ struct SnapshotSchedule: Sendable {
 
     var isBehind: Bool { commits > 0 }
 
-    /// Returns whether a snapshot is due, and if so claims the right to save it.
     mutating func claim() -> Bool {
         let isMany = commits >= 10_000 && patchBytes >= snapshotBytes
         let isOld = times.map { $0.last.milliseconds &- $0.first.milliseconds >= secondsMax * 250 } ?? false
@@ -75,7 +72,6 @@ struct SnapshotRetention {
     /// The version up to which the commits exceed their bytes; only the two newest snapshots may be older.
     var heavy: Version
 
-    /// The snapshots to drop.
     func dropped(of versions: [Version]) -> [Version] {
         var kept = versions.dropLast(2).filter { $0 >= heavy } + versions.suffix(2)
         while kept.count > max(countMax, 2) { kept.remove(at: leastUseful(of: kept)) }
@@ -131,7 +127,6 @@ extension SQLiteJournal {
         try db.execute(sql: "INSERT OR REPLACE INTO sizes VALUES (?, ?)", arguments: [Int64(version), bytes])
     }
 
-    /// Deletes snapshots, expired keys and the segments that only have commits beyond the retention.
     func prune(_ db: Database, latest: Version) throws -> Version {
         let unkept = max(try versionBeyondBytesMax(db), try versionBeyondSecondsMax(db, at: .now()))
         let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0

@@ -1,14 +1,10 @@
-internal import JWT
 internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
 internal import StateStore
 
 extension Authenticator {
-    /// Makes the authenticator of a server by its settings.
-    ///
-    /// For a protected server with neither a token nor keys of JSON Web Tokens, it makes a token that allows
-    /// everything, keeps its hash in the token file, and logs the token once.
+    /// Makes and logs a token that allows everything where a protected server has neither a token file nor keys.
     convenience init(
         _ settings: Settings, _ file: TokenFile?, _ signed: SignedTokens?, places: [ListeningPlace],
         _ catalogue: Catalogue, now: @escaping @Sendable () -> Instant,
@@ -52,9 +48,7 @@ extension Authenticator {
         return try settings.keyFile?.readAtStart()?.faults ?? []
     }
 
-    /// Makes the authenticator of JSON Web Tokens; nil for a server that takes none.
-    ///
-    /// It needs no journal, so a start that it refuses makes none.
+    /// The result is nil without JSON Web Tokens; a start that this refuses has made no journal yet.
     static func signedTokens(
         _ settings: Settings, _ catalogue: Catalogue, date: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(SettingsFault) -> SignedTokens? {

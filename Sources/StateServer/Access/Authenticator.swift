@@ -1,5 +1,4 @@
 internal import HTTPMessages
-internal import JWT
 internal import Logging
 internal import StateHTTP
 internal import StateJSON
@@ -9,19 +8,15 @@ internal import Synchronization
 /// The server's knowledge of the client of a request, without a verification.
 enum Recognition: Sendable {
     case known(Authentication)
-    /// The client has a token that ``Authenticator/verify(_:for:_:)`` has not seen yet, or no longer knows.
     case unverified(String)
 }
 
-/// Knows the credentials of the server, and what each of them allows.
-///
-/// Any thread may call any method.
+/// Knows the credentials of the server, and what each of them allows; any thread may call any method.
 final class Authenticator: Sendable {
     private struct State {
         /// The access of every client, while no credential is asked for.
         var open: Access?
         var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
-        /// Whether there is a file of tokens.
         var hasFile = false
         var failures = Failures()
 
@@ -32,7 +27,6 @@ final class Authenticator: Sendable {
     }
 
     private struct Looks {
-        /// When the files were looked at because of an unknown token.
         var last: Instant?
         /// Whether accesses have ended that nobody was told of.
         var hasEnded = false
@@ -52,16 +46,9 @@ final class Authenticator: Sendable {
     static let unreadableMax = Duration.seconds(10)
     /// How near the end of a token is when its answers are not reused any more: longer than between two looks at the files.
     static let reuseMargin = Duration.seconds(2)
-    /// The shortest time between two looks at the files because of unknown tokens.
     static let lookPause = Duration.milliseconds(100)
 
-    /// Makes an authenticator of some tokens.
-    ///
-    /// - Parameters:
-    ///   - tokens: the tokens, or nil without a file: every client may do everything until there is one.
-    ///   - file: the file of the tokens, if any.
-    ///   - signed: the authenticator of JSON Web Tokens, or nil for a server that takes none.
-    ///   - takesProxied: whether a server without tokens is open to requests that came by a proxy, too.
+    /// Without a file (`tokens` is nil) and without `signed`, every client may do everything until there is a file.
     init(
         _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: WatchedFile<[TokenFile.Entry]?>? = nil,
         signed: SignedTokens? = nil, takesProxied: Bool = false, now: @escaping @Sendable () -> Instant,
@@ -91,7 +78,6 @@ final class Authenticator: Sendable {
 
     var unreadableReason: String? { file?.unreadableReason ?? signed?.unreadableReason }
 
-    /// Why the newest version of the token file, and that of the key file, is not in force, or nil.
     var faults: (tokens: String?, keys: String?) { (file?.fault, signed?.fault) }
 
     var grantees: [OperationsReport.Grantee] {
@@ -100,7 +86,6 @@ final class Authenticator: Sendable {
             .map { .init(id: $0.id, subject: $0.subject, grant: $0.grant) }
     }
 
-    /// Whether tokens can be judged: not while their file could not be read for so long that none is taken.
     var canJudge: Bool { file?.isShut != true && signed?.isShut != true }
 
     /// The subjects that have a token of the file; nil while that is not known, and where clients need none.
@@ -114,14 +99,9 @@ final class Authenticator: Sendable {
         }
     }
 
-    /// Whether a client that has scheduled with such a credential needs a token of the file to have it dispatched.
     func needsToken(_ credential: CredentialKind?) -> Bool { signed == nil || credential == .file }
 
-    /// The reason for which a subject may not dispatch an action any more, or nil.
-    ///
-    /// A JSON Web Token says only when it is shown what it allows.
-    ///
-    /// - Parameter credential: the kind with which the action was scheduled; nil where an older program has not recorded it.
+    /// A JSON Web Token says only when it is shown what it allows; `credential` is nil for what an older program kept.
     func rejection(of action: any Action, by subject: String?, with credential: CredentialKind?) -> Rejection? {
         guard let subject, credential != .jwt || signed == nil else { return nil }
         let now = date()
@@ -179,14 +159,9 @@ final class Authenticator: Sendable {
         return .known(.granted(access))
     }
 
-    /// Verifies a token that is not known, after the earlier ones; one that is not good is looked for in newer files.
+    /// Verifies an unknown token, and looks for one that is not good in newer files; `done` takes nil for a good one.
     ///
-    /// An address that has had its share of failures is refused without a verification.
-    ///
-    /// - Parameters:
-    ///   - client: the address that has sent the token.
-    ///   - done: takes nil for a good token, whose access ``authenticate(_:)`` then finds, and the problem otherwise,
-    /// on any thread.
+    /// An address that has had its share of failures is refused without a verification. Any thread may call `done`.
     func verify(_ token: String, for client: String, _ done: @escaping @Sendable (Problem?) -> Void) -> Bool {
         let (begun, digest) = (now(), Token.digest(token))
         return verifications.run(for: client) { [self] in
@@ -226,7 +201,6 @@ final class Authenticator: Sendable {
         return state.withLock { $0.failures.take(client, at: now) } ? .unauthorized : .tooManyFailures
     }
 
-    /// Reads the files of tokens and keys again if they have changed, and ends the accesses of expired tokens.
     func refresh() -> Bool {
         looks.withLock { looks in
             read(&looks)
@@ -249,7 +223,6 @@ final class Authenticator: Sendable {
         looks.hasEnded = reload() || hasEnded || !expired.isEmpty || looks.hasEnded
     }
 
-    /// The accesses of tokens of the file that expire by a time, and have not been ended yet.
     private func expiring(by time: Timestamp) -> [Access] {
         state.withLock { $0.accesses.values.map(\.access) }.filter { !$0.hasEnded && $0.hasEnded(at: time) }
     }
@@ -289,7 +262,6 @@ final class Authenticator: Sendable {
         return !ended.isEmpty
     }
 
-    /// Warns where clients need a token and none of the file allows everything; a JSON Web Token may.
     func warnWithoutAdministrator() {
         let isWithout = state.withLock { state in
             state.open == nil && !state.accesses.values.contains { $0.entry.grant.isEverything && !$0.access.hasEnded }

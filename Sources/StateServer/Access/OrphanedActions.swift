@@ -5,7 +5,6 @@ internal import Synchronization
 
 /// Takes back what subjects without a token have scheduled themselves: none of it could be dispatched, and it takes room.
 final class OrphanedActions: Sendable {
-    /// Whether there may be some: after a start, and after tokens have gone.
     private let isDue = Atomic(true)
     private let store: UntypedStore
     private let authenticator: Authenticator
@@ -16,8 +15,6 @@ final class OrphanedActions: Sendable {
     }
 
     /// Takes back the first thousand in one commit, and then the others; any thread may call it.
-    ///
-    /// - Parameter mayWrite: whether this process writes.
     func remove(tokensHaveChanged: Bool, mayWrite: @escaping @Sendable () -> Bool) {
         if tokensHaveChanged { isDue.store(true, ordering: .relaxed) }
         guard isDue.load(ordering: .relaxed), mayWrite(), let known = authenticator.subjects else {

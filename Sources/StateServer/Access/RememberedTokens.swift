@@ -1,5 +1,4 @@
 internal import DequeModule
-internal import JWT
 internal import StateHTTP
 internal import StateStore
 
@@ -18,13 +17,11 @@ struct RememberedTokens: Sendable {
     private var heldCount = 0
     private(set) var earliestEnd = Timestamp(milliseconds: .max)
     private let heldMax: Int
-    /// The tokens that have ended, with the time of that, and the order in which they are forgotten.
     private var ended: [[UInt8]: Timestamp] = [:]
     private var endedOrder: Deque<[UInt8]> = []
 
     init(heldMax: Int = 10_000) { self.heldMax = heldMax }
 
-    /// The number of known accesses, with the ones that only streams and connections hold.
     var count: Int { entries.count }
 
     func access(_ digest: [UInt8], at now: Timestamp) -> Access? {
@@ -34,7 +31,6 @@ struct RememberedTokens: Sendable {
 
     func hasEnded(_ digest: [UInt8], at now: Timestamp) -> Bool { ended[digest].map { $0 <= now } ?? false }
 
-    /// Notes that a token has ended; as many are known as accesses are held.
     mutating func noteEnded(_ digest: [UInt8], _ end: Timestamp) {
         if ended.updateValue(end, forKey: digest) == nil { endedOrder.append(digest) }
         if endedOrder.count > heldMax, let oldest = endedOrder.popFirst() { ended[oldest] = nil }

@@ -1,18 +1,14 @@
 internal import FoundationEssentials
-internal import JWT
 internal import Logging
 internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Knows the clients that have a JSON Web Token: it verifies each token once and remembers its access until the token ends.
-///
-/// Any thread may call any method.
+/// Knows the clients that have a JSON Web Token, and verifies each token once; any thread may call any method.
 final class SignedTokens: Sendable {
     private struct State {
         var keys: [VerificationKey]
         var version = 0
-        /// Why there is no key, or nil.
         var fault: String?
         var remembered = RememberedTokens()
     }
@@ -45,10 +41,8 @@ final class SignedTokens: Sendable {
 
     var unreadableReason: String? { file.unreadableReason }
 
-    /// A number that is another one for other keys.
     var version: Int { state.withLock { $0.version } }
 
-    /// Why the newest version of the file gives no keys, or nil.
     var fault: String? { file.fault ?? state.withLock { $0.fault } }
 
     /// Whether no token is taken, because one of the keys may have been withdrawn in a file that cannot be read.
@@ -60,7 +54,6 @@ final class SignedTokens: Sendable {
         case nothing
     }
 
-    /// Looks a token up without a verification.
     func knowledge(of digest: [UInt8]) -> Knowledge {
         let now = date()
         return state.withLock { state in
@@ -118,7 +111,6 @@ final class SignedTokens: Sendable {
         }
     }
 
-    /// Ends the accesses whose tokens have expired, and those of keys that a new version of the file has not.
     func refresh(at instant: Instant) -> Bool {
         let now = date()
         var ended = state.withLock { $0.remembered.removeEnded(at: now) }
@@ -129,7 +121,6 @@ final class SignedTokens: Sendable {
 
     func hasEnds(by time: Timestamp) -> Bool { state.withLock { $0.remembered.earliestEnd <= time } }
 
-    /// Forgets every token, and returns their accesses: each request with a token needs another verification.
     func forgetAll() -> [Access] { state.withLock { $0.remembered.removeAll(except: []) } }
 
     private func reload(at now: Instant) -> [Access] {
@@ -187,7 +178,6 @@ struct KeyFile: Sendable {
         return read
     }
 
-    /// Why a version of the file has no key, or nil: a start refuses it.
     func fault(in read: JSONWebKeySet?) -> String? {
         guard let read else { return "there is no key file \(path), which the setting jwt_keys names" }
         guard read.keys.isEmpty else { return nil }

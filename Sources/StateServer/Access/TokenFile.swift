@@ -15,9 +15,7 @@ struct Token: Sendable {
         text = "sk_" + base64.replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
     }
 
-    /// The SHA-256 of a token, which the server keeps in place of the token.
-    ///
-    /// A token has as much entropy as the hash, so the hash needs neither salt nor rounds.
+    /// The SHA-256 of a token, which has as much entropy as the hash: the hash needs neither salt nor rounds.
     static func digest(_ text: String) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: 32)
         let bytes = Array(text.utf8)
@@ -31,7 +29,6 @@ struct Token: Sendable {
 /// The file of the tokens that a server knows, with the grant of each; it holds hashes only.
 struct TokenFile: Sendable {
     struct Entry: Sendable, Codable, Equatable {
-        /// The name by which an operator lists and revokes it.
         var id: String
         var subject: String
         /// The SHA-256 of the token, in hexadecimal behind `sha256:`.
@@ -68,7 +65,6 @@ struct TokenFile: Sendable {
 
     var path: String { file.path }
 
-    /// The path from the root of the machine; of a document in etcd its place there.
     var fullPath: String { file is SharedFile ? URL(fileURLWithPath: path).path : path }
 
     func read() throws(SettingsFault) -> [Entry]? { try entries(in: try file.bytes()) }
@@ -85,10 +81,7 @@ struct TokenFile: Sendable {
         return tokens
     }
 
-    /// Changes the entries, while no other process does.
-    ///
-    /// - Parameter body: changes the entries, which are nil without a file; the file stays as it is if they are
-    ///   unchanged.
+    /// Changes the entries, which are nil without a file, while no other process does.
     func change(_ body: (inout [Entry]?) throws(SettingsFault) -> Void) throws(SettingsFault) {
         try file.change { (bytes) throws(SettingsFault) in
             let old = try self.entries(in: bytes)
@@ -118,7 +111,6 @@ extension TokenFile.Entry {
         if whole.isEverything { grant = whole }
     }
 
-    /// When it ends; nil for never.
     var end: Timestamp? { expires.flatMap { RFC3339.milliseconds($0) }.map { Timestamp(milliseconds: $0) } }
 
     init(_ token: Token, subject: String, _ grant: Grant, expires: String? = nil) {

@@ -1,10 +1,7 @@
 internal import Synchronization
 internal import Threads
 
-/// The verifications that wait, and the one that runs.
-///
-/// One runs at a time, so that unknown tokens occupy at most one processor, and the clients take turns. Any thread may
-/// call any method.
+/// Runs one verification at a time, so that unknown tokens occupy at most one processor; any thread may call it.
 final class Verifications: Sendable {
     private struct State {
         var waiting = ClientTurns<@Sendable () async -> Void>()
@@ -15,9 +12,7 @@ final class Verifications: Sendable {
     /// How many may wait; each of them is a request that waits with its head and its body.
     static let waitingMax = 4096
 
-    /// Runs a verification behind the earlier ones of the client, and in turn with those of other clients.
-    ///
-    /// - Returns: false where as many wait as may.
+    /// Runs a verification in turn with those of other clients; false if as many wait as may.
     func run(for client: String, _ verification: @escaping @Sendable () async -> Void) -> Bool {
         let (isTaken, mustStart) = state.withLock { state in
             guard state.waiting.count < Self.waitingMax else { return (false, false) }

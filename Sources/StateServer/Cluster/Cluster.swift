@@ -9,8 +9,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// A server on a history in etcd beside other servers: it sends actions on to the server that writes, and says how old
-/// its state may be.
+/// A server on a history in etcd beside other servers, which sends actions on to the one that writes.
 final class Cluster: Sendable {
     enum Outcome {
         case answered(Response, Cursor?)
@@ -30,7 +29,6 @@ final class Cluster: Sendable {
     private let unreachable = Mutex<(address: String, since: ContinuousClock.Instant)?>(nil)
 
     private static let requestsMax = 64
-    /// How long a connection to the server that writes may take, and its answer behind what its client allows.
     private static let connectTime = Duration.seconds(1)
     private static let answerTime = Duration.seconds(10)
     private static let answerBytesMax = 1 << 30
@@ -40,7 +38,6 @@ final class Cluster: Sendable {
         "storekeeper-forwarded", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
-    /// The codes of a server that takes no action, whatever it is.
     private static let refusing: Set<String> = ["domain-mismatch", "draining", "model-version"]
 
     init(_ journal: ClusterJournal) throws {
@@ -61,9 +58,7 @@ final class Cluster: Sendable {
 
     var isWriter: Bool { journal.writer == .this }
 
-    /// Whether this server dispatches what is scheduled: the one that writes does, and where none does, each may.
-    ///
-    /// The journal takes each action once.
+    /// Whether this server dispatches the schedule; without a writer each may, as the journal takes each action once.
     var mayDispatchScheduled: Bool {
         if case .other = journal.writer { return false }
         return staleness == nil
@@ -74,7 +69,6 @@ final class Cluster: Sendable {
         return address
     }
 
-    /// The client from whom another server of the history has sent a request on; nil for any other request.
     func origin(of request: Request) -> String? {
         guard let secret = journal.secret, let value = request[.storekeeperForwarded] else { return nil }
         let parts = value.split(separator: " ", maxSplits: 1)
@@ -87,14 +81,9 @@ final class Cluster: Sendable {
         left.count == right.count && zip(left, right).reduce(0) { $0 | $1.0 ^ $1.1 } == 0
     }
 
-    /// Sends a request on.
+    /// Sends a request on and waits as long as the same server writes; `done` runs on the thread of all requests.
     ///
-    /// It waits for the answer as long as the same server writes, so that one that stands still is left after its lease, and
-    /// not for ever: packets between two servers may be lost while both reach etcd.
-    ///
-    /// - Parameters:
-    ///   - wait: how long the client allows the server to wait before it answers.
-    ///   - done: takes what has come of it, on the thread that sends all of them.
+    /// A server that stands still is left after its lease: packets between two may be lost while both reach etcd.
     func send(
         _ request: Request, to address: String, of client: String, waiting wait: Duration,
         _ done: @escaping @Sendable (Outcome) -> Void

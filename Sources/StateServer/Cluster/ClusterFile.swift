@@ -45,7 +45,6 @@ struct ClusterFile: SharedDocument {
 }
 
 extension Settings {
-    /// A document of the history in etcd that the settings name, for a command.
     func clusterFile(_ key: String, name: String) throws(SettingsFault) -> ClusterFile? {
         guard let address = try etcdAddress() else { return nil }
         do {

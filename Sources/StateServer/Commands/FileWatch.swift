@@ -8,7 +8,6 @@ struct FileWatch {
         var seconds: Int
         var nanoseconds: Int
 
-        /// Nil where there is no file.
         init?(_ path: String) {
             var status = stat()
             guard stat(path, &status) == 0 else { return nil }

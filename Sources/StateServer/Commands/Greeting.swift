@@ -3,18 +3,13 @@ internal import StateStore
 
 /// The lines in which a server tells a person at a terminal what it serves, and how to begin.
 struct Greeting {
-    /// The name of the domain, as the journal knows it: `document`, `model things.js`, or the name of a program.
     let domain: String
-    /// The journal, or `none`.
     let data: String
-    /// The Unix socket, for a server that has no other address.
     let socket: String?
     let listening: StateServer.Address
     let program: String
-    /// Whether a request needs a token.
     let isProtected: Bool
 
-    /// The state, the page, a command that reads, a command that writes, and who may do what.
     var lines: [String] {
         let served = domain == "document" ? "one JSON document" : domain
         let kept = data == "none" ? "in memory only" : "with its journal in \(data)"
@@ -38,7 +33,6 @@ struct Greeting {
         ]
     }
 
-    /// Writes the lines to standard error, where that is a terminal.
     func write() { Self.show(lines.map { "  \($0)" }.joined(separator: "\n")) }
 
     /// Writes a text of several lines to standard error, where that is a terminal; a line of the log has it otherwise.

@@ -115,7 +115,6 @@ struct HookList: SettingsCommand {
     }
 }
 
-/// The hook that a command names.
 struct NamedHook: ParsableArguments {
     @Argument(help: "The name of the hook, as hook list prints it.")
     var id: String
@@ -328,7 +327,6 @@ extension Settings {
         HookProgressFile(try hookDocument(HookProgressFile.key, name: HookProgressFile.name))
     }
 
-    /// A document beside the journal; a server notices a change within a second.
     private func hookDocument(_ key: String, name: String) throws(SettingsFault) -> any SharedDocument {
         guard let place = try JournalPlace(self.data, self) else {
             throw SettingsFault(
@@ -340,7 +338,6 @@ extension Settings {
 }
 
 extension HookFile {
-    /// Changes a hook, or all of them.
     fileprivate func change(_ id: String?, _ body: (inout Entry) -> Void) throws(SettingsFault) {
         guard let id else { return try changeAll(body) }
         try change(id) { (entry: inout Entry) throws(SettingsFault) in body(&entry) }
@@ -348,7 +345,6 @@ extension HookFile {
 }
 
 extension HookFile.Entry {
-    /// How far the hook has come, and what stops it, as a phrase for an operator.
     func condition(_ progress: HookProgress?, _ latest: Cursor?) -> String {
         var words: [String] = []
         if let paused { words.append("paused: \(paused)") }
@@ -374,7 +370,6 @@ extension HookFile.Entry {
         return latest.version > position.version ? latest.version - position.version : 0
     }
 
-    /// A sentence for each thing that it asks for and does not get in a domain.
     func warnings(in catalogue: Catalogue) -> [String] {
         let view = Contract(catalogue: catalogue).hookView(grant, subject: subject, path: pointer, types: types)
         let sees = types.isEmpty || view.filter.paths != .nothing

@@ -2,9 +2,7 @@ internal import ArgumentParser
 internal import Logging
 internal import StateStore
 
-/// The domain that a program serves, and the settings that it takes.
-///
-/// ArgumentParser makes its commands of types alone, so the program is a value of the task that parses and runs them.
+/// The domain and the settings of a program, task-local because ArgumentParser makes its commands of types alone.
 struct Program: Sendable {
     @TaskLocal static var current = Program(
         name: executableName, version: nil, settings: SettingKeys.all,
@@ -17,13 +15,11 @@ struct Program: Sendable {
     var nameDomain: (@Sendable (Settings) -> String)?
     /// Makes the settings those of the domain that a journal names, where nothing else names one; nil for one domain.
     var adopt: (@Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void)?
-    /// The file that the domain is made of, and its kind, such as `model`; or nil.
     var domainFile: (@Sendable (Settings) -> (kind: String, path: String)?)?
     let served: @Sendable (Settings) throws -> Served
 
     func domainName(_ settings: Settings) -> String { nameDomain?(settings) ?? name }
 
-    /// The settings with the domain that the journal in `data` names, where nothing else names one.
     func settings(of reading: SettingsReading, takesOthers: Bool = false) throws -> Settings {
         // Where there is no journal, or it cannot be read, whoever opens it says so.
         guard let place = try JournalPlace(reading.settings.data, reading.settings), let recorded = try? place.domain
@@ -61,7 +57,6 @@ struct Program: Sendable {
         CommandLine.arguments.first.flatMap { $0.split(separator: "/").last }.map(String.init) ?? "server"
     }
 
-    /// The names of the options that are no settings, in any command.
     static let optionNames: Set<String> = [
         "accept-loss", "all", "at-least", "at-most", "chain", "change-domain", "config", "deep", "dispatch", "equals",
         "expires", "finish", "fork", "from", "header", "help", "help-hidden", "insecure", "json", "not", "open",

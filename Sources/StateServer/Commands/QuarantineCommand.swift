@@ -60,9 +60,7 @@ struct QuarantineRetry: SettingsCommand {
 }
 
 extension QuarantineFile {
-    /// The list beside the journal that a command names.
-    ///
-    /// - Throws: `JournalError` without a journal, as the other commands for journals do.
+    /// Throws `JournalError` without a journal, as the other commands for journals do.
     fileprivate init(of settings: Settings) throws {
         if let file = try settings.clusterFile("quarantine", name: Self.name) {
             self.init(file)

@@ -36,8 +36,7 @@ struct Failure: Error, CustomStringConvertible {
         _ = write(STDERR_FILENO, line, line.count)
     }
 
-    /// The error that ends the program: with its sentence, and the exit code of sysexits.h for what an operator has to mend
-    /// before another start.
+    /// The error has the exit code of sysexits.h for what an operator has to mend before another start.
     static func ending(with error: any Error) -> any Error {
         let code: ExitCode
         switch error {

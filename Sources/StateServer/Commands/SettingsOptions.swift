@@ -1,9 +1,7 @@
 internal import ArgumentParser
 internal import FoundationEssentials
 
-/// The options of every subcommand: the configuration file, and an option for each setting.
-///
-/// ArgumentParser finds the options of a type by reflection, so the mirror of this one names those of the program.
+/// The options of every subcommand; the mirror names the settings, because ArgumentParser finds options by reflection.
 struct SettingsOptions: ParsableArguments, CustomReflectable {
     @Option(help: "A JSON file of settings; check lists them all.")
     var config: String?
@@ -17,7 +15,6 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
 
     private var values: [String: String] = [:]
 
-    /// The settings of the package in the plain help; the hidden help has all of them.
     private static let listed: Set<String> = ["listen", "data", "log_level"]
 
     private struct Key: CodingKey {
@@ -43,7 +40,6 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
         }
     }
 
-    /// Whether `--port` is no setting of the program, so that it is answered with the option that is meant.
     private static var hintsAtListen: Bool { !Program.current.settings.contains { $0.optionName == "port" } }
 
     func validate() throws {
@@ -53,7 +49,6 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
 
     var customMirror: Mirror { mirror(of: self) }
 
-    /// A mirror that names the options.
     func mirror(of subject: Any, listing listed: Set<String>? = nil) -> Mirror {
         let package = Set(SettingKeys.all.map(\.key))
         let options: [(String, Any)] = Program.current.settings.map { setting in

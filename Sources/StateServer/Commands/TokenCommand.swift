@@ -99,7 +99,6 @@ struct TokenCreate: SettingsCommand {
         Failure.warn(warnings)
     }
 
-    /// The end of a token that a text names.
     static func end(_ text: String, after now: Timestamp) throws(SettingsFault) -> Timestamp {
         let units: [Character: Int64] = ["d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000]
         let milliseconds = Int32(text.dropLast()).flatMap { count in
@@ -195,13 +194,11 @@ struct TokenRevoke: SettingsCommand {
 }
 
 extension Settings {
-    /// The file of the tokens, or nil; a server notices a change within a second.
     func namedTokenFile() throws(SettingsFault) -> TokenFile? {
         if let tokenFile { return tokenFile }
         return try clusterFile("tokens", name: TokenFile.name).map { TokenFile($0) }
     }
 
-    /// The file that the commands for tokens change.
     fileprivate func changedTokenFile() throws(SettingsFault) -> TokenFile {
         guard let file = try namedTokenFile() else {
             throw SettingsFault(
@@ -230,7 +227,6 @@ extension Settings {
         }
     }
 
-    /// A warning where a server takes no other credentials than tokens of which none allows everything.
     fileprivate func warningsWithoutAdministrator(_ entries: [TokenFile.Entry]) -> [String] {
         guard self.access != .open, self.jwtKeys == "none", !entries.contains(where: \.grant.isEverything) else {
             return []

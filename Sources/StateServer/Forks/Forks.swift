@@ -4,12 +4,8 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// The forks of a server: stores in memory, each with handlers and an address of its own, that end by themselves.
-///
-/// They are bounded in number and life, and a client has a share of them. Their memory counts in the server's budget, of which
-/// they have at most half. Any thread may call any method.
+/// The forks of a server: stores in memory that end by themselves; any thread may call any method.
 final class Forks: Sendable {
-    /// The longest time for which one fork runs commits again.
     static let runTimeMax = Duration.seconds(30)
 
     private struct Entry {
@@ -41,7 +37,6 @@ final class Forks: Sendable {
         var entries: [(name: String, entry: Entry)] = []
         var making: [Place] = []
         var hasTimer = false
-        /// The requests that forks work on, by the number of the exchange.
         var hangUps: [UInt64: @Sendable () -> Void] = [:]
 
         var places: [Place] { making + entries.map(\.entry.place) }
@@ -56,7 +51,6 @@ final class Forks: Sendable {
         (self.settings, self.memory, self.schedule) = (settings, ForkMemory(memory), schedule)
     }
 
-    /// The most forks of one client: one more than half of all.
     var countPerClientMax: Int { settings.forksMax / 2 + 1 }
     private var lifetime: Duration { .seconds(settings.forkSecondsMax) }
 
@@ -66,7 +60,6 @@ final class Forks: Sendable {
 
     func description(_ name: String) -> ForkDescription? { entry(name).map(Self.current) }
 
-    /// The newest state of a fork, and the version of which the fork was made.
     func state(of name: String) -> (past: Snapshot, base: Version?)? {
         entry(name).map { ($0.handler.hub.latest, $0.description.to.version) }
     }
@@ -81,7 +74,6 @@ final class Forks: Sendable {
         state.withLock { state in state.entries.first { $0.name.utf8.elementsEqual(name.utf8) }?.entry }
     }
 
-    /// Takes a place for a fork that is about to be made.
     func begin(for client: String) -> Result<Place, WatchRefusal> {
         state.withLock { state in
             let places = state.places
@@ -133,7 +125,6 @@ final class Forks: Sendable {
         }
     }
 
-    /// Ends a fork, and the waits of its clients; false without one.
     func remove(_ name: String) -> Bool {
         let removed = state.withLock { state -> Entry? in
             guard let index = state.entries.firstIndex(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
@@ -163,7 +154,6 @@ final class Forks: Sendable {
         return true
     }
 
-    /// Ends what a fork works on for a client that has gone.
     func hangUp(_ exchange: Exchange) -> Bool {
         guard let hangUp = state.withLock({ $0.hangUps.removeValue(forKey: exchange.id) }) else { return false }
         hangUp()
@@ -202,16 +192,13 @@ private final class ForkMemory: Sendable {
     }
 }
 
-/// A fork that is being made, a slice of time after the other, so that those of other clients are made in turn.
-///
-/// One thread after the other uses it.
+/// A fork that is made in slices of time, in turn with those of other clients; one thread after the other uses it.
 final class ForkDraft: Sendable {
     private struct Progress {
         var advance: Fork.Advance?
         var time = Duration.zero
     }
 
-    /// How long a client keeps the thread that makes forks.
     private static let slice = Duration.milliseconds(20)
 
     let from: Cursor
@@ -228,7 +215,6 @@ final class ForkDraft: Sendable {
         (self.from, self.to, self.place, self.timeMax, self.begin) = (from, to, place, timeMax, begin)
     }
 
-    /// Runs actions for a slice of time.
     func advance(_ now: () -> Instant, isOver: () -> Bool) throws -> Fork? {
         var progress = progress.withLock { $0 }
         guard !isOver() else { return nil }

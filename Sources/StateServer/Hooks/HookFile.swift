@@ -7,12 +7,10 @@ internal import StateStore
 /// The file of a server's hooks, with their secrets, which commands change while the server runs.
 struct HookFile: Sendable {
     struct Entry: Sendable, Codable, Equatable {
-        /// The name by which an operator knows it.
         var id: String
         var url: String
         /// The action types to which it is limited, with `*` at the end for any ending; empty for all.
         var types: [String] = []
-        /// The part of the state to which it is limited; nil for all.
         var path: String?
         var grant: Grant
         /// The secrets, each of which signs: one, or during a rotation the new one and the old one.
@@ -20,26 +18,20 @@ struct HookFile: Sendable {
         var created: String
         /// Further header fields of the deliveries, such as `Authorization: Basic ...`; nobody is shown them.
         var fields: [String]?
-        /// The cursor behind which it begins.
         var since: String?
-        /// Why it is paused; nil for a hook that is not.
         var paused: String?
-        /// The cursor of a commit that an operator has passed over.
         var skipped: String?
-        /// The commit from which an operator has it send again.
         var resend: Resend?
         /// The cursor of the newest refused answer when an operator has dismissed them.
         var dismissed: String?
 
         /// An order to send a commit again, and those behind it.
         struct Resend: Sendable, Codable, Equatable {
-            /// The cursor of the commit.
             var from: String
             /// When it was given, which tells two orders apart; in RFC 3339.
             var time: String
         }
 
-        /// The subject of the actions in its answers.
         var subject: String { Self.subjectPrefix + id }
         static let subjectPrefix = Access.hookPrefix
         var pointer: JSONPointer? { path.flatMap { JSONPointer(text: $0) } }
@@ -60,7 +52,6 @@ struct HookFile: Sendable {
 
     func read() throws(SettingsFault) -> [Entry] { try entries(in: try file.bytes()) }
 
-    /// The entries in the bytes of the file; none where there is no file.
     func entries(in bytes: Data?) throws(SettingsFault) -> [Entry] {
         guard let bytes else { return [] }
         let hooks = try file.decode(bytes, as: Content.self).hooks
@@ -111,7 +102,6 @@ struct HookFile: Sendable {
 }
 
 extension HookFile.Entry {
-    /// Makes a hook with a new name and a new secret.
     init(url: String, types: [String], path: String?, _ grant: Grant, fields: [String] = [], since: String?) {
         id = "h" + (0..<5).map { _ in TokenFile.hexadecimal(.random(in: .min ... .max)) }.joined()
         (self.url, self.types, self.path, self.grant, self.since) = (url, types, path, grant, since)
@@ -120,7 +110,6 @@ extension HookFile.Entry {
         created = Date().formatted(.iso8601)
     }
 
-    /// The first fault, as a sentence, or nil.
     var fault: String? {
         if let fault = grant.fault ?? HookURL.fault(in: url) { return fault }
         if let fault = Self.fault(in: fields ?? []) { return fault }
@@ -160,9 +149,7 @@ extension HookFile.Entry {
     }
 }
 
-/// The address of a receiver.
 enum HookURL {
-    /// The fault in an address, as a sentence, or nil.
     static func fault(in url: String) -> String? {
         if url.prefix(while: { !"?#".contains($0) }).dropFirst(8).prefix(while: { $0 != "/" }).contains("@") {
             return "an address has no user and no password: send them with --header 'Authorization: Basic ...'"
@@ -181,7 +168,6 @@ enum HookURL {
         return !url.hasPrefix("https://") && (isName || !AllowedHosts.isLoopback(host))
     }
 
-    /// Scheme, host and port.
     static func origin(of url: String) -> String {
         guard let scheme = url.firstRange(of: "://") else { return "" }
         return String(url[..<scheme.upperBound] + url[scheme.upperBound...].prefix { !"/?#".contains($0) })

@@ -2,17 +2,13 @@ internal import FoundationEssentials
 internal import StateJSON
 internal import StateStore
 
-/// How far a hook has come, as it survives a restart.
 struct HookProgress: Sendable, Codable, Equatable {
-    /// A delivery that has failed and is tried again.
     struct Failing: Sendable, Codable, Equatable {
-        /// The cursor of the commit.
         var cursor: String
         var attempts: Int
         /// When the first attempt has failed, and when the next one is made; in RFC 3339.
         var since: String
         var next: String
-        /// The outcome of the newest attempt, as a sentence.
         var reason: String
     }
 
@@ -23,9 +19,7 @@ struct HookProgress: Sendable, Codable, Equatable {
         /// answer, which is another one when the commit is sent again, while later answers stay as old as they are.
         var first: String
         var since: String
-        /// The cursor of the newest one.
         var newest: String
-        /// Why the newest one was refused, as a sentence.
         var reason: String
     }
 
@@ -33,7 +27,6 @@ struct HookProgress: Sendable, Codable, Equatable {
     /// The cursor through which every commit is delivered, or does not concern the hook.
     var cursor: String
     var failing: Failing?
-    /// The answers whose actions were not committed, until an operator has them sent again or dismisses them.
     var refusals: Refusals?
     /// The time of the newest ``HookFile/Entry/Resend`` that was carried out.
     var resent: String?
@@ -62,7 +55,6 @@ struct HookProgress: Sendable, Codable, Equatable {
 struct HookProgressFile: Sendable {
     struct Content: Sendable, Codable, Equatable {
         var hooks: [HookProgress] = []
-        /// The cascades that the answers of hooks have prolonged more than some times.
         var roots: [Root] = []
     }
 
@@ -83,9 +75,7 @@ struct HookProgressFile: Sendable {
 
     func read() throws(SettingsFault) -> Content { try content(in: try file.bytes()) }
 
-    /// Writes how far the hooks have come.
-    ///
-    /// - Parameter isShared: whether other servers write it, too; a hook that one of them has brought further stays there.
+    /// A hook that another server has brought further stays there if the file `isShared`.
     func write(_ content: Content, isShared: Bool) throws(SettingsFault) {
         try file.change { (bytes) throws(SettingsFault) in
             // A file that cannot be read is replaced: it would hold every hook up.
@@ -117,12 +107,10 @@ struct HookProgressFile: Sendable {
 struct HookBudget: Sendable {
     private struct Count {
         var actions = 0
-        /// The version of the newest commit with the ID that has begun a cascade and was answered itself.
         var version: Version?
     }
 
     private var counts: [ExactText: Count] = [:]
-    /// The commits whose count has risen, the newest last.
     private var order: [ExactText] = []
     private static let rootsMax = 1000
     /// A count up to here is not worth a place in a file.
@@ -132,11 +120,7 @@ struct HookBudget: Sendable {
         for root in roots { _ = spend(max(0, root.actions), of: root.id, begunAt: root.version, max: .max) }
     }
 
-    /// Counts actions, unless they are more than are left.
-    ///
-    /// A client may use an ID again: then the newer commit has a count of its own, from the first answer to it on.
-    ///
-    /// - Parameter version: that of the root, if the actions answer the root itself.
+    /// A client may use an ID again: the newer commit has a count of its own, from the first answer to it on.
     mutating func spend(_ actions: Int, of root: String, begunAt version: Version? = nil, max: Int) -> Bool {
         let root = ExactText(root)
         var count = counts[root] ?? Count()
@@ -150,13 +134,11 @@ struct HookBudget: Sendable {
         return true
     }
 
-    /// Takes back what was spent on actions that were not committed.
     mutating func giveBack(_ actions: Int, of root: String) {
         let root = ExactText(root)
         if let spent = counts[root]?.actions { counts[root]?.actions = max(0, spent - actions) }
     }
 
-    /// The cascades that a server goes on to count behind a restart.
     var lasting: [HookProgressFile.Root] {
         order.compactMap { root in
             counts[root].flatMap { count in

@@ -2,11 +2,8 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-/// A hook of a running server: what it is sent next, and whether that is under way.
-///
-/// It decides and does not act; the time comes in as an argument.
+/// A hook of a running server, which decides and does not act; the time comes in as an argument.
 struct HookRun: Sendable {
-    /// A commit, or a reset, that is sent to the receiver.
     struct Delivery: Sendable {
         enum Content: Sendable {
             case commit(Commit)
@@ -15,7 +12,6 @@ struct HookRun: Sendable {
         }
 
         var content: Content
-        /// The cursor of the commit, or the one from which the hook goes on.
         var cursor: Cursor
         var body: [UInt8]
         /// The ID by which the receiver knows a repeated delivery.
@@ -25,11 +21,9 @@ struct HookRun: Sendable {
     private(set) var entry: HookFile.Entry
     private(set) var view: HookView
     private(set) var progress: HookProgress
-    /// The commits behind the progress that are read and not yet looked at, and the version up to which they are all.
     private var commits: ArraySlice<Commit> = []
     private var commitsEnd: Version = 0
     private(set) var delivery: Delivery?
-    /// The number of the attempt under way; nil while none is.
     private(set) var attempt: Int?
     private var attemptsCount = 0
     private var notBefore: Instant?
@@ -42,12 +36,10 @@ struct HookRun: Sendable {
     /// The cursor through which everything is delivered; nil if the file has another text there.
     var cursor: Cursor? { Cursor(text: progress.cursor) }
 
-    /// Whether it may begin an attempt.
     func isDue(at now: Instant) -> Bool {
         attempt == nil && entry.paused == nil && notBefore.map { $0 <= now } ?? true
     }
 
-    /// Takes the entry of a file that has changed; what is read for the old one is read again.
     mutating func replace(by entry: HookFile.Entry, _ view: HookView) {
         let isOther = (entry.types, entry.path, entry.grant) != (self.entry.types, self.entry.path, self.entry.grant)
         // One that goes on again, or elsewhere, does so at once.
@@ -63,12 +55,7 @@ struct HookRun: Sendable {
         if let newest = progress.refusals?.newest, newest == entry.dismissed { progress.refusals = nil }
     }
 
-    /// Goes back to a commit from which an operator has it send again, once for each order.
-    ///
-    /// An order for a commit that is not kept, or that the hook has not come to, changes nothing: no commit is passed over.
-    ///
-    /// - Parameter oldest: the oldest version after which every commit is kept.
-    /// - Returns: whether there was an order.
+    /// An order for a commit that is not kept, or is ahead of the hook, changes nothing: no commit is passed over.
     mutating func resend(keptAfter oldest: Version) -> Bool {
         guard let order = entry.resend, order.time != progress.resent else { return false }
         progress.resent = order.time
@@ -88,7 +75,6 @@ struct HookRun: Sendable {
 
     // MARK: The next delivery
 
-    /// The version behind which commits are to be read, or nil while some are in hand.
     var needsCommits: Version? { delivery == nil && commits.isEmpty ? cursor?.version : nil }
 
     mutating func take(_ page: ChangesPage) {
@@ -96,9 +82,7 @@ struct HookRun: Sendable {
         if page.commits.isEmpty { move(to: Cursor(page.latest.epoch, page.next)) }
     }
 
-    /// Makes the delivery of the next commit of those in hand of which the hook sees anything.
-    ///
-    /// - Parameter body: the body of the delivery of a commit; nil for one of which the hook sees nothing.
+    /// The body is nil for a commit of which the hook sees nothing.
     mutating func advance(in epoch: Epoch, _ body: (Commit) -> [UInt8]?) {
         while delivery == nil, let commit = commits.popFirst() {
             let cursor = Cursor(epoch, commit.version)
@@ -131,23 +115,19 @@ struct HookRun: Sendable {
 
     // MARK: Attempts
 
-    /// Begins an attempt, and returns its number.
     mutating func begin() -> Int {
         attemptsCount += 1
         attempt = attemptsCount
         return attemptsCount
     }
 
-    /// Ends the attempt under way without an outcome: it is made again.
     mutating func abandon() { attempt = nil }
 
-    /// Goes on behind a delivery that the receiver has taken, or an operator has passed over.
     mutating func finish(_ delivery: Delivery) {
         (self.delivery, attempt, notBefore, progress.failing) = (nil, nil, nil, nil)
         move(to: delivery.cursor)
     }
 
-    /// Notes that the actions of the answer to a commit were not committed.
     mutating func note(refused: String, of commit: Commit, at cursor: Cursor) {
         let known = progress.refusals
         progress.refusals = .init(
@@ -156,10 +136,7 @@ struct HookRun: Sendable {
             reason: refused)
     }
 
-    /// Ends an attempt that has failed, or the reading of the next commits; the next one is made behind a pause.
-    ///
-    /// - Parameter seconds: how long the receiver wants to be left alone; at most an hour of it counts.
-    /// - Returns: whether it is the first failure there.
+    /// At most an hour counts of the seconds that the receiver asks for; true is for the first failure there.
     mutating func fail(
         _ reason: String, at now: Instant, date: Timestamp, random: Double, retryAfter seconds: Int = 0
     ) -> Bool {

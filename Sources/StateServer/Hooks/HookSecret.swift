@@ -3,13 +3,11 @@ internal import FoundationEssentials
 
 /// A secret with which deliveries are signed, as the specification Standard Webhooks has it.
 struct HookSecret: Sendable {
-    /// `whsec_` and the base64 of the key.
     let text: String
     private let key: [UInt8]
 
     private static let prefix = "whsec_"
 
-    /// Makes a secret of 256 random bits.
     init() {
         var generator = SystemRandomNumberGenerator()
         key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
@@ -24,9 +22,7 @@ struct HookSecret: Sendable {
         (self.text, key) = (text, Array(data))
     }
 
-    /// The signature of a delivery: `v1,` and the base64 of the HMAC-SHA256.
-    ///
-    /// - Parameter seconds: the time of this attempt, since 1970.
+    /// The signature of a delivery: `v1,` and the base64 of the HMAC-SHA256; `seconds` count since 1970.
     func signature(of body: [UInt8], id: String, at seconds: Int64) -> String {
         let signed = Array("\(id).\(seconds).".utf8) + body
         var digest = [UInt8](repeating: 0, count: 32)

@@ -6,7 +6,6 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// The end of an attempt: the receiver has taken the delivery, with or without actions, or the hook tries again.
 extension Hooks {
     func end(_ id: String, _ number: Int, _ outcome: HTTPPool.Outcome) {
         guard let (run, site) = underWay(id, number), let delivery = run.delivery else { return }
@@ -21,7 +20,6 @@ extension Hooks {
         }
     }
 
-    /// Dispatches the actions in an answer, if there are any, and ends the delivery when they are decided.
     private func dispatch(
         _ answer: [UInt8], of run: HookRun, _ delivery: HookRun.Delivery, _ number: Int, _ site: Site
     ) {
@@ -147,7 +145,6 @@ extension Outcome {
         }
     }
 
-    /// Why nothing is committed, for an operator.
     fileprivate var sentence: String {
         switch self {
         case .rejected(let rejection, _): "\(rejection.code): \(rejection.detail)"

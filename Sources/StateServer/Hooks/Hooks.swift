@@ -7,13 +7,11 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// The hooks of a server: it POSTs to each receiver the commits that its hook sees, in order, one at a time, and dispatches
-/// the actions in the answers.
+/// The hooks of a server: it POSTs to each receiver the commits that its hook sees, in order, one at a time.
 ///
 /// Threads: any may call any method, and none waits. One queue decides what is sent next; one thread carries the requests
 /// out; a second queue writes how far the hooks have come.
 final class Hooks: Sendable {
-    /// The parts of the server that hooks look at and dispatch to.
     struct Site: Sendable {
         let store: UntypedStore
         let contract: Contract
@@ -25,19 +23,16 @@ final class Hooks: Sendable {
         var hooks = 0
         var failing: [String] = []
         var paused: [String] = []
-        /// How many versions the last hook is behind the newest one.
         var behind = 0
     }
 
     struct State {
         var site: Site?
         var entries: [HookFile.Entry] = []
-        /// The hooks by their names, while this server delivers.
         var runs: [String: HookRun] = [:]
         var budget = HookBudget()
         /// The content of the progress file, as far as it is known; nil while this server does not deliver.
         var written: HookProgressFile.Content?
-        /// Whether a delivery has ended since the file was written.
         var mustWrite = false
         var looks = 0
         var unreadable: String?
@@ -60,9 +55,6 @@ final class Hooks: Sendable {
     private let rest = Atomic(0)
     private let isStopped = Atomic(false)
 
-    /// Reads the hooks.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that cannot be read, as that of the tokens does.
     init(
         _ file: any SharedDocument, progress: any SharedDocument, _ settings: Settings, schedule: Schedule,
         metrics: ServerMetrics, logger: Logger
@@ -82,10 +74,8 @@ final class Hooks: Sendable {
         queue.async { self.look() }
     }
 
-    /// Whether commits concern a hook.
     var isAny: Bool { hasHooks.load(ordering: .relaxed) }
 
-    /// Looks at the commits that have landed, where there are hooks.
     func wake() {
         guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
         // The commits of some turns are looked at together. The rest bounds the looks of many hooks to a fifth of a processor.
@@ -97,8 +87,7 @@ final class Hooks: Sendable {
         }
     }
 
-    /// Reads the file again if it has changed, tries again what has failed, and writes how far the hooks have come; the
-    /// server calls it some times a second.
+    /// Reads, retries and writes what is due; the server calls it some times a second.
     func refresh() {
         queue.async { [self] in
             switch watched.news() {
@@ -118,7 +107,6 @@ final class Hooks: Sendable {
         }
     }
 
-    /// Ends the deliveries; those under way are made again by the next start.
     func stop() {
         isStopped.store(true, ordering: .releasing)
         pool.withLock { $0 }?.stop()
@@ -144,7 +132,6 @@ final class Hooks: Sendable {
         }
     }
 
-    /// The hooks, as an operator sees them over HTTP.
     var reports: [OperationsReport.Hook] {
         let (entries, known, site) = state.withLock { ($0.entries, $0.runs.mapValues(\.progress), $0.site) }
         let latest = site?.store.hub.latest.cursor
@@ -160,7 +147,6 @@ final class Hooks: Sendable {
         }
     }
 
-    /// Whether a subject is one of a hook whose answers may dispatch actions of a type.
     func mayDispatch(_ type: String, by subject: String?) -> Bool {
         guard let subject, subject.hasPrefix(HookFile.Entry.subjectPrefix) else { return false }
         let id = String(subject.dropFirst(HookFile.Entry.subjectPrefix.count))
@@ -169,7 +155,6 @@ final class Hooks: Sendable {
         return site.contract.hookView(entry.grant, subject: subject, path: nil, types: []).mayDispatch(type)
     }
 
-    /// The reason for which the files of the hooks cannot be read, or nil.
     var unreadableReason: String? { state.withLock { $0.unreadable } }
 
     // MARK: On the queue
@@ -217,7 +202,6 @@ final class Hooks: Sendable {
         for id in state.withLock({ Array($0.runs.keys) }) { step(id, site) }
     }
 
-    /// Sends what a hook is sent next, if it may be sent something.
     func step(_ id: String, _ site: Site) {
         guard !isStopped.load(ordering: .acquiring), var run = state.withLock({ $0.runs[id] }),
             run.isDue(at: schedule.now())
@@ -240,9 +224,7 @@ final class Hooks: Sendable {
         }
     }
 
-    /// Makes the next delivery of a hook that has none.
-    ///
-    /// - Returns: whether there are further commits, of which none yet concerns the hook.
+    /// The result tells whether there are further commits, of which none yet concerns the hook.
     private func read(_ run: inout HookRun, _ site: Site) throws -> Bool {
         guard run.delivery == nil else { return false }
         let latest = site.store.hub.bounds.latest
@@ -316,7 +298,6 @@ final class Hooks: Sendable {
 }
 
 extension Hooks.State {
-    /// Makes the hooks those of the file, while this server delivers.
     fileprivate mutating func update(_ site: Hooks.Site) {
         guard let written else { return }
         let (before, bounds) = (runs, site.store.hub.bounds)
@@ -338,7 +319,6 @@ extension Hooks.State {
         }
     }
 
-    /// How far the hooks have come, where the file does not have it.
     fileprivate mutating func contentToWrite() -> HookProgressFile.Content? {
         guard let written else { return nil }
         mustWrite = false

@@ -31,14 +31,11 @@ final class Level: MeterHandler, RecorderHandler, ExportedMetric {
     }
 }
 
-/// How often values up to each of some bounds were recorded.
-///
-/// To record takes two atomic additions: one to the bucket, one to the sum.
+/// How often values up to each of some bounds were recorded, at the cost of two atomic additions.
 final class Distribution: RecorderHandler, TimerHandler, ExportedMetric {
     private final class Bucket: Sendable { let count = Atomic<Int64>(0) }
 
     private let bounds: [Double]
-    /// A bucket for each bound, and one for what is above the last.
     private let buckets: [Bucket]
     private let sum = AtomicDouble()
 
@@ -92,6 +89,5 @@ private final class AtomicDouble: Sendable {
 
     var text: String { Self.text(of: Double(bitPattern: bits.load(ordering: .relaxed))) }
 
-    /// A number as the text format has it: a whole number without a fraction.
     static func text(of value: Double) -> String { Int64(exactly: value).map(String.init) ?? "\(value)" }
 }

@@ -1,10 +1,7 @@
 internal import CoreMetrics
 internal import Synchronization
 
-/// The metrics as text: a metrics factory that keeps each metric in memory, and writes all of them for Prometheus.
-///
-/// A counter is one atomic number, and a histogram one for each bucket. Any thread may call any method; the lock is taken
-/// where a metric is made and where the text is written, and not where one is recorded.
+/// A metrics factory that writes its metrics for Prometheus; any thread may call it, and to record takes no lock.
 final class MetricsExporter: MetricsFactory {
     private struct Family {
         let description: MetricDescription
@@ -61,7 +58,6 @@ final class MetricsExporter: MetricsFactory {
     func destroyRecorder(_ handler: any RecorderHandler) { remove(handler) }
     func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
 
-    /// The metric with this name and these labels, which is made at the first use.
     private func metric<Metric: ExportedMetric>(
         _ name: String, _ dimensions: [(String, String)], _ kind: MetricDescription.Kind,
         _ make: (MetricDescription) -> Metric

@@ -3,9 +3,7 @@ internal import Glibc
 
 /// The figures that Linux has of the process, under the names that Prometheus' own clients use.
 enum ProcessFigures {
-    /// The figures in the text format; one that /proc does not tell is left out.
-    ///
-    /// The cost before Linux 6.2 is O(n) in the number of open files.
+    /// The cost before Linux 6.2 is O(n) in the number of open files; a figure that /proc does not tell is left out.
     static func text() -> [UInt8] {
         var usage = rusage()
         getrusage(RUSAGE_SELF.rawValue, &usage)
@@ -32,7 +30,6 @@ enum ProcessFigures {
         return Array(text.utf8)
     }
 
-    /// The resident memory, if /proc tells it.
     static var residentBytes: Int? {
         words("/proc/self/statm")?.dropFirst().first.flatMap { Int($0) }.map { $0 * sysconf(Int32(_SC_PAGESIZE)) }
     }

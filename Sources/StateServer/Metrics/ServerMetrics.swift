@@ -5,9 +5,7 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// The metrics of a server: some are counted as it happens, others read when `/metrics` is asked for.
-///
-/// Any thread may call any method.
+/// The metrics of a server, counted as it happens or read for `/metrics`; any thread may call any method.
 final class ServerMetrics: Sendable {
     struct Figures: Sendable {
         var hub: HubFigures
@@ -24,11 +22,9 @@ final class ServerMetrics: Sendable {
         var memoryLargestShare: Int
         var isDurable: Bool
         var isDraining: Bool
-        /// Whether the token file can be read, where there is one.
         var knowsTokens = true
         var isTokenFileUp = true
         var isKeyFileUp = true
-        /// Whether this server of a cluster writes by choice, and for how long it may have missed commits.
         var isWriter = false
         var staleSeconds = 0
         var hooks = Hooks.Figures()
@@ -38,7 +34,6 @@ final class ServerMetrics: Sendable {
     let settings: Settings
     private let exporter = MetricsExporter(MetricDescription.all)
     private let factory: any MetricsFactory
-    /// Whether the program reads the metrics by its own metrics system, too.
     let isShared: Bool
     private let journal: (any Journal)?
     private let commits, journalCommits, journalFailures, journalRefusals, requests,
@@ -56,7 +51,6 @@ final class ServerMetrics: Sendable {
     private let answerTime: Distribution
     private let sharedAnswerTime: (any TimerHandler)?
     private let meters = Mutex<[String: any MeterHandler]>([:])
-    /// The totals of the transport at the last sample.
     private let sampled = Mutex((requests: 0, refused: 0, answers: Answers()))
 
     private struct ActionLabel: Hashable {
@@ -132,14 +126,11 @@ final class ServerMetrics: Sendable {
         set("state_memory_limit_bytes", settings.stateMemoryBytesMax)
     }
 
-    /// The value of a label that stands for all values without a metric of their own.
     private static let other = "other"
-    /// How many codes of problems have a metric of their own.
     static let codesMax = 200
 
     // MARK: What is counted as it happens
 
-    /// - Parameter landed: is called behind each landing with a commit.
     func observer(_ landed: @escaping @Sendable () -> Void = {}) -> StoreObserver {
         StoreObserver(
             clock: Self.now,
@@ -166,7 +157,6 @@ final class ServerMetrics: Sendable {
             fired: { [lateness] in lateness.recordNanoseconds(Self.nanoseconds($0)) })
     }
 
-    /// How often the journal was appended to, and how long that took in all.
     var appends: (count: Int, nanoseconds: Int64) {
         (appendsCount.load(ordering: .relaxed), appendNanoseconds.load(ordering: .relaxed))
     }
@@ -190,7 +180,6 @@ final class ServerMetrics: Sendable {
 
     func streamBegan(_ route: Watch.Route) { streams[route.rawValue].increment(by: 1) }
 
-    /// A delivery to a hook has ended; its answer may have had actions that were refused.
     func hookDelivered(isRefused: Bool) {
         hooksDelivered.increment(by: 1)
         if isRefused { hookRefusals.increment(by: 1) }
@@ -282,7 +271,6 @@ final class ServerMetrics: Sendable {
     }
 }
 
-/// Counters of one name that differ in their labels, each made when it is first raised.
 private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
     private struct Counters {
         var all: [Label: any CounterHandler] = [:]
@@ -294,9 +282,7 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
     private let bound: @Sendable (Label, _ count: Int) -> Label
     private let make: @Sendable (Label) -> any CounterHandler
 
-    /// - Parameters:
-    ///   - bound: the label under which a label without a counter counts, where there are so many counters.
-    ///   - make: makes the counter of a label.
+    /// Where there are so many counters, a label without one counts under the label that `bound` returns.
     init(
         bound: @escaping @Sendable (Label, _ count: Int) -> Label,
         make: @escaping @Sendable (Label) -> any CounterHandler

@@ -2,19 +2,14 @@ internal import Glibc
 internal import StateJSON
 internal import StateStore
 
-/// The file `reducing` beside the journal, mapped into memory.
-///
-/// The kernel keeps what is stored there when the process ends, without a call at each store.
+/// The file `reducing` beside the journal, in memory that the kernel keeps when the process ends.
 final class MappedPage: Sendable {
     // unsafe: it only keeps the mapping, whose address never changes.
     nonisolated(unsafe) private let address: UnsafeMutableRawPointer
     /// The memory, which is valid as long as this object lives.
     var page: MarkPage { MarkPage(address) }
 
-    /// Maps the file, and makes a missing one.
-    ///
-    /// - Parameter directory: nil for memory that ends with the process.
-    /// - Throws: ``SettingsFault`` if the file cannot be made, or there is no room on the disk.
+    /// Maps the file, and makes a missing one; without a directory the memory ends with the process.
     init(directory: String?) throws(SettingsFault) {
         guard let directory else {
             let mapped = mmap(

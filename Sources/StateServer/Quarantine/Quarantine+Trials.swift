@@ -8,20 +8,14 @@ internal import Synchronization
 /// A server that sends an action on and loses the server that carries it out says so in the list. Whoever carries the action
 /// out next says that first, so that a second end sets it aside, whether anybody has seen it or not.
 extension Quarantine {
-    /// The verdict of the list on an action that a server is about to carry out.
     enum Verdict: Equatable, Sendable {
         case passes
-        /// It is set aside: the name for the operator.
         case refused(String)
-        /// Another server tries it, or this one does.
         case isTried
-        /// The list cannot be changed.
         case unknown
     }
 
-    /// Records that another server was lost while it carried out an action.
-    ///
-    /// - Parameter done: called when the list has it, or cannot be changed.
+    /// The list has the loss, or cannot be changed, when `done` is called.
     func recordLoss(of server: String, during dispatch: DispatchRequest, then done: @escaping @Sendable () -> Void) {
         guard let record = MarkPage.Record(dispatch) else { return done() }
         changes.change({ $0.recordLoss(of: server, during: record) }, then: { _ in done() })
@@ -44,7 +38,6 @@ extension Quarantine {
             current?.identity == identity || waiting.contains { $0.record.identity == identity }
         }
 
-        /// The next trial, which is the current one then; nil while another one goes on.
         fileprivate mutating func next() -> Trial? {
             if let current, current.since.duration(to: .now) < trialTime { return nil }
             let next = waiting.popFirst()
@@ -52,7 +45,6 @@ extension Quarantine {
             return next
         }
 
-        /// Ends a trial; false where it is not the current one.
         fileprivate mutating func end(_ identity: TransactionIdentity) -> Bool {
             guard current?.identity == identity else { return false }
             current = nil
@@ -60,12 +52,9 @@ extension Quarantine {
         }
     }
 
-    /// Decides whether this server may carry out an action; one that is suspected is noted in the list first.
+    /// Notes a suspected action in the list before this server carries it out; nil means that `done` takes the verdict.
     ///
-    /// - Parameters:
-    ///   - isSuspected: whether the action may have ended another server of which nobody knows.
-    ///   - done: takes a verdict that comes later; ``endTrial(of:isReduced:)`` has to follow if the action passes.
-    /// - Returns: the verdict, unless it comes later.
+    /// If the action passes later, ``endTrial(of:isReduced:)`` has to follow.
     func judge(
         _ dispatch: DispatchRequest, isSuspected: Bool, orLater done: @escaping @Sendable (Verdict) -> Void
     ) -> Verdict? {
@@ -118,8 +107,6 @@ extension Quarantine {
     }
 
     /// Drops from the list what this server has tried and carried out without harm, and what is set aside but committed.
-    ///
-    /// - Parameter isReduced: whether the action has reached the reducers.
     func endTrial(of dispatch: DispatchRequest, isReduced: Bool) {
         guard mayTry, let identity = MarkPage.Record(dispatch)?.identity else { return }
         guard trials.withLock({ $0.end(identity) }) else {

@@ -4,9 +4,7 @@ internal import Synchronization
 
 /// The actions and the views that are set aside because the process has ended twice while it computed them.
 ///
-/// A start looks for what the process before was computing when it ended. The first time it is suspected, because a kill or
-/// a lack of memory can meet anything; what is later computed without harm is suspected no longer. The second time it is
-/// written to the file, and refused.
+/// The first end makes one suspected only, because a kill or a lack of memory can meet anything.
 final class Quarantine: Sendable {
     private struct State {
         var entries: [QuarantineFile.Entry]
@@ -26,30 +24,18 @@ final class Quarantine: Sendable {
         }
     }
 
-    /// The mark of turns and views.
     let mark: ReductionMark
     let changes: QuarantineChanges
-    /// The name of this server in the list, and the one of this process.
     let server: String
     let process = String(UInt64.random(in: 0 ... .max), radix: 16)
     /// Whether the next process of this server can see what this one was computing when it ended.
     let hasPage: Bool
-    /// The trials of this server.
     let trials = Mutex(Trials())
     private let file: WatchedFile<[QuarantineFile.Entry]>
     private let logger: Logger
     private let state: Mutex<State>
 
-    /// Looks for what the process before was computing.
-    ///
-    /// - Parameters:
-    ///   - directory: the directory of this server alone for what it is computing, or nil if it does not outlive the
-    /// process.
-    ///   - file: the list.
-    ///   - isShared: whether other servers read the list. The first crash is then in the list, too, so that the second
-    /// may be another server's.
-    ///   - server: the address of this server in a cluster, if it has one.
-    /// - Throws: ``SettingsFault`` if one of the files cannot be used.
+    /// If other servers read the list, the first crash is in it, too, so that the second may be another server's.
     init(
         directory: String?, _ file: QuarantineFile, isShared: Bool, server: String? = nil, logger: Logger
     ) throws(SettingsFault) {
@@ -116,19 +102,16 @@ final class Quarantine: Sendable {
 
     var names: [String] { state.withLock(\.entries).filter { $0.state == .quarantined }.map(\.id) }
 
-    /// Whether an action may be tried, or be in the list.
     var mayTry: Bool { hasEntries || trials.withLock { $0.current != nil } }
 
     var hasEntries: Bool { state.withLock { !$0.entries.isEmpty } }
 
-    /// The entry of the list, and when this server has seen first that another one tries it.
     func entry(
         of identity: TransactionIdentity
     ) -> (entry: QuarantineFile.Entry?, triedSince: ContinuousClock.Instant?) {
         state.withLock { ($0.byIdentity[identity], $0.trialsSince[identity]) }
     }
 
-    /// Reads the file again where it has changed.
     func reload() {
         switch file.news() {
         case .content(let entries):
@@ -139,7 +122,6 @@ final class Quarantine: Sendable {
         }
     }
 
-    /// Takes the list as it is now.
     func take(_ entries: [QuarantineFile.Entry]) {
         // The turns first: they refuse what the list is asked about next.
         watch(entries)

@@ -7,7 +7,6 @@ internal import Synchronization
 final class QuarantineChanges: Sendable {
     private struct Change {
         let body: @Sendable (inout [QuarantineFile.Entry]) -> Void
-        /// Takes whether the list is changed; nil for a change that is tried until it is.
         let done: (@Sendable (Bool) -> Void)?
     }
 
@@ -18,12 +17,7 @@ final class QuarantineChanges: Sendable {
 
     init(_ file: QuarantineFile, _ logger: Logger) { (self.file, self.logger) = (file, logger) }
 
-    /// Changes the list, and returns before.
-    ///
-    /// - Parameters:
-    ///   - body: may be called again where another server has been first.
-    ///   - done: takes whether the list is changed, on the thread that changes it; nil for a change that is tried until it
-    ///     is: what is harmless would be set aside if the list went on suspecting it.
+    /// Without `done` a change is tried until it is made, lest what is harmless be set aside; `body` may run again.
     func change(
         _ body: @escaping @Sendable (inout [QuarantineFile.Entry]) -> Void,
         then done: (@Sendable (Bool) -> Void)? = nil
@@ -35,7 +29,6 @@ final class QuarantineChanges: Sendable {
         if isFirst { queue.async { self.write() } }
     }
 
-    /// Drops what was computed without harm.
     func release(_ identity: TransactionIdentity) { change { $0.removeAll { $0.identity == identity } } }
 
     private func write() {
@@ -51,7 +44,6 @@ final class QuarantineChanges: Sendable {
         }
     }
 
-    /// Tries changes again, before the newer ones.
     private func retry(_ changes: [Change]) {
         guard !changes.isEmpty else { return }
         waiting.withLock { $0 = changes + $0 }

@@ -5,9 +5,7 @@ internal import StateStore
 /// The file of the actions that are set aside, which the server writes at a start and an operator's command at any time.
 struct QuarantineFile: Sendable {
     struct Entry: Sendable, Codable, Equatable {
-        /// The treatment of the action.
         enum State: String, Codable {
-            /// It is refused.
             case quarantined
             /// It passes; the next crash sets it aside again.
             case retry
@@ -16,33 +14,24 @@ struct QuarantineFile: Sendable {
             case suspected
         }
 
-        /// The name by which an operator knows it.
         var id: String
         var state: State
-        /// The type of the action, or of the first action of a batch.
         var type: String
         /// The kind of its identity: `key`, `id`, `content` or `view`.
         var by: String
-        /// The idempotency key or the ID, or nil if the content identifies it.
         var name: String?
-        /// The subject whose key it is, if known.
         var subject: String?
         /// The line of the bulk load whose key it is; nil for anything else.
         var line: Int?
         var crashes: Int
-        /// When it was set aside, in RFC 3339.
         var since: String
-        /// The hash of what identifies it, 32 hexadecimal digits.
         var hash: String
         /// The version of the state with which a view is refused; nil for an action.
         var version: Version?
-        /// The address of the server that has ended, if known.
         var server: String?
-        /// The trial of a suspected action, or nil.
         var tried: Trial?
     }
 
-    /// A server that is about to carry out a suspected action.
     struct Trial: Sendable, Codable, Equatable {
         /// The name of the server, which stays the same over its restarts.
         var server: String
@@ -68,14 +57,8 @@ struct QuarantineFile: Sendable {
 
     var path: String { file.path }
 
-    /// The entries, oldest first; none where there is no file.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that cannot be read.
     func read() throws(SettingsFault) -> [Entry] { try entries(in: try file.bytes()) }
 
-    /// The entries in the bytes of the file; none where there is no file.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that is misspelled.
     func entries(in bytes: Data?) throws(SettingsFault) -> [Entry] {
         guard let bytes else { return [] }
         do throws(SettingsFault) {
@@ -88,8 +71,6 @@ struct QuarantineFile: Sendable {
     }
 
     /// Changes the entries, while no other process does.
-    ///
-    /// - Throws: ``SettingsFault`` where the file cannot be read or changed, and what the body throws.
     func change(_ body: (inout [Entry]) throws(SettingsFault) -> Void) throws(SettingsFault) {
         try file.change { (bytes) throws(SettingsFault) in
             var entries = try self.entries(in: bytes)
@@ -101,15 +82,11 @@ struct QuarantineFile: Sendable {
 
 extension QuarantineFile {
     /// Forgets an action: it passes, and takes two crashes to be set aside again.
-    ///
-    /// - Throws: ``SettingsFault`` where the file has no action of this name, or cannot be read or written.
     func drop(_ id: String) throws(SettingsFault) {
         try change(id) { entries, index in entries.remove(at: index) }
     }
 
     /// Lets an action pass; one crash sets it aside again.
-    ///
-    /// - Throws: ``SettingsFault`` where the file has no action of this name, or cannot be read or written.
     func retry(_ id: String) throws(SettingsFault) {
         try change(id) { entries, index in entries[index].state = .retry }
     }
@@ -126,14 +103,12 @@ extension QuarantineFile {
 }
 
 extension QuarantineFile.Entry {
-    /// The identity of the action, such as `key order-7 of ci`.
     var identification: String {
         // A client has chosen the text, and a terminal obeys control characters.
         by + (name.map { " " + String($0.map { $0.isASCII && $0 < " " ? "?" : $0 }) } ?? "")
             + (line.map { " line \($0)" } ?? "") + (subject.map { " of \($0)" } ?? "")
     }
 
-    /// Makes the entry of an action that has ended the process twice.
     init(_ record: MarkPage.Record) {
         let hash = record.identity.hash
         let digits = [hash.high, hash.low].map { half in
@@ -158,7 +133,6 @@ extension QuarantineFile.Entry {
         return .seconds(Date().timeIntervalSince(date))
     }
 
-    /// The identity, if the file spells it.
     var identity: TransactionIdentity? {
         let digits = hash.utf8.count == 32 ? hash : ""
         guard let place = Self.kinds.firstIndex(of: by),

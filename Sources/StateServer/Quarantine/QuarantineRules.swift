@@ -21,7 +21,6 @@ extension [QuarantineFile.Entry] {
         append(entry)
     }
 
-    /// Moves an entry to the end, where the newest is, as one that is refused.
     private mutating func setAside(_ index: Int, version: Version? = nil) {
         var entry = remove(at: index)
         (entry.state, entry.tried, entry.version) = (.quarantined, nil, version ?? entry.version)
@@ -29,12 +28,7 @@ extension [QuarantineFile.Entry] {
         append(entry)
     }
 
-    /// Records that a server has ended while it computed something, as its page says.
-    ///
-    /// - Parameters:
-    ///   - server: the address of that server, if it has one.
-    ///   - isSuspected: whether the page has said so before.
-    /// - Returns: whether it is set aside now.
+    /// Records that a server has ended while it computed something, as its page says; true if that is set aside now.
     mutating func recordEnd(during record: MarkPage.Record, of server: String?, isSuspected: Bool) -> Bool {
         guard let index = index(of: record) else {
             add(record) { entry in
@@ -86,9 +80,7 @@ extension [QuarantineFile.Entry] {
         return .passes
     }
 
-    /// Records that a trial is over without harm, or that its action was not carried out.
-    ///
-    /// - Parameter process: the process that has begun it, or nil for all trials of the server that are on its page.
+    /// Records that a trial is over; a process of nil stands for any that has the trial on its page.
     mutating func endTrial(of identity: TransactionIdentity, by server: String, process: String?) {
         let index = firstIndex { entry in
             guard entry.identity == identity, let trial = entry.tried, trial.server == server else { return false }
@@ -97,7 +89,6 @@ extension [QuarantineFile.Entry] {
         if let index { self[index].tried = nil }
     }
 
-    /// Sets an action aside whose trial has no end.
     mutating func setAside(_ identity: TransactionIdentity, triedIn trial: QuarantineFile.Trial?) {
         guard let trial, let index = firstIndex(where: { $0.identity == identity && $0.tried == trial }) else { return }
         setAside(index)

@@ -2,12 +2,10 @@ internal import MicroHTTP
 internal import StateStore
 internal import Synchronization
 
-/// The transactions of a bulk load, which reach the store in batches.
+/// The transactions of a bulk load, which reach the store in batches, each after the landing of the one before.
 ///
-/// A batch has 64 transactions at most, ends behind 256 KiB of actions, and follows the landing of the one before. A turn
-/// has eight of them, and the turns that wait come between: another client's action waits for eight, and not for the
-/// batch. All loads together have half of the mailbox, which keeps room for others. A load whose client has gone ends
-/// behind the batch in hand.
+/// A turn has eight transactions, so that another client's action waits for eight, and not for the batch. All loads
+/// together have half of the mailbox, which keeps room for others.
 final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
@@ -35,9 +33,7 @@ final class BulkLoad: Sendable {
         self.standing = standing
     }
 
-    /// Enqueues the first batch, and each further one after the landing of the one before.
-    ///
-    /// - Parameter done: takes the outcomes in order, on the thread of the last turn; fewer where the client has gone.
+    /// The outcomes come to `done` in order, on the thread of the last turn; fewer if the client has gone.
     func run(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
         loads.begin()
         proceed { [loads] outcomes in
@@ -46,9 +42,7 @@ final class BulkLoad: Sendable {
         }
     }
 
-    /// Enqueues batches until one has to wait for its turn, or none is left.
-    ///
-    /// A mailbox that is closed or full refuses a batch before this thread goes on, so this is a loop.
+    /// Enqueues batches in a loop: a mailbox that is closed or full refuses one before this thread goes on.
     private func proceed(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
         while let batch = nextBatch() {
             let collector = OutcomeCollector(count: batch.count)
@@ -68,7 +62,6 @@ final class BulkLoad: Sendable {
         done(progress.withLock { $0.outcomes })
     }
 
-    /// Enqueues the transactions of the next turn, and the others behind that turn and those that wait by then.
     private func enqueue(_ batch: ArraySlice<Transaction>, _ collector: OutcomeCollector) {
         // A store that stops waits for two further turns at most, and refuses all the same.
         let count = collector.isDraining ? batch.count : Self.turnTransactionsMax
@@ -152,10 +145,8 @@ private final class OutcomeCollector: Sendable {
         done?(outcomes)
     }
 
-    /// Whether the store has refused one because it is stopping.
     var isDraining: Bool { state.withLock { $0.isDraining } }
 
-    /// Returns the outcomes if all are there, and otherwise calls a function with them later.
     func outcomes(orLater done: @escaping @Sendable ([Outcome]) -> Void) -> [Outcome]? {
         state.withLock { state in
             guard state.missingCount > 0 else { return state.values.compactMap(\.self) }
@@ -165,10 +156,7 @@ private final class OutcomeCollector: Sendable {
     }
 }
 
-/// The outcomes of a bulk load so far, with a bound on the values in them, which count in the memory budget.
-///
-/// The new values, the patches, and the expected and actual values of preconditions are values. Behind the bound, or where
-/// the budget has no room, a line is answered without them: what it says of its commit comes in any case.
+/// The outcomes of a bulk load so far; a line is answered without its values if these exceed the bound or the budget.
 struct LoadOutcomes: Sendable {
     static let valuesBytesMax = 16 << 20
     /// About how many bytes the outcome of a line and its answer take without values.
@@ -181,7 +169,6 @@ struct LoadOutcomes: Sendable {
     private var bytesLeft: Int
     private var reservedBytes: Int
 
-    /// Makes room for the outcomes of some lines, or returns nil if the budget has none.
     init?(of linesCount: Int, valuesBytesMax: Int = Self.valuesBytesMax, in memory: MemoryBudget) {
         reservedBytes = linesCount * Self.lineBytes
         guard memory.reserve(reservedBytes) else { return nil }
@@ -205,6 +192,5 @@ struct LoadOutcomes: Sendable {
 
     mutating func append(_ outcome: Outcome, count: Int) { all += repeatElement(outcome, count: count) }
 
-    /// Ends the count, when the answer is on its way.
     func release() { memory.release(reservedBytes) }
 }

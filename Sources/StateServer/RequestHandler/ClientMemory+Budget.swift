@@ -2,7 +2,6 @@ internal import MicroHTTP
 internal import StateStore
 
 extension ClientMemory {
-    /// The memory of a server's clients.
     init(_ budget: MemoryBudget) {
         self.init()
         count = { more, client in

@@ -1,9 +1,7 @@
 internal import StateStore
 internal import Synchronization
 
-/// The dry runs of a request, which are computed beside the turns, one by one as slow work.
-///
-/// Between two of them other clients have their turn, and the rest ends where the client has gone or the server stops.
+/// The dry runs of a request, computed as slow work beside the turns; between two of them other clients have theirs.
 final class DryRuns: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
@@ -12,7 +10,6 @@ final class DryRuns: Sendable {
 
     enum Standing {
         case wanted, abandoned
-        /// The rest has this outcome.
         case refused(Outcome)
     }
 
@@ -33,9 +30,7 @@ final class DryRuns: Sendable {
         self.standing = standing
     }
 
-    /// Computes the first one, and each further one when the client has its turn again.
-    ///
-    /// - Parameter done: takes the outcomes in order, on a thread for slow work; fewer where the client has gone.
+    /// The outcomes come to `done` in order, on a thread for slow work; fewer if the client has gone.
     func run(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
         schedule.slow(.dryRun, client) { [self] in
             computeNext()

@@ -7,9 +7,7 @@ internal import StateStore
 internal import Synchronization
 
 extension RequestHandler {
-    /// Begins a backup, and sends it when the server hands the request on again.
-    ///
-    /// A HEAD makes none, so its answer has the cursor that a backup would have at least.
+    /// A HEAD makes no backup, so its answer has the cursor that a backup would have at least.
     func backup(_ request: Request, _ access: Access, _ exchange: Exchange, _ requestID: RequestID) -> Reply {
         guard let backups else { return .now(respond(.noJournal, requestID)) }
         guard request.method == .get else { return .now(contract.response(toBackupAt: latest)) }

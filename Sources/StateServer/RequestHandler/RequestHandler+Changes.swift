@@ -61,8 +61,7 @@ extension RequestHandler {
         }
     }
 
-    /// Looks for commits that pass a filter for a second of processor time, in turn with the slow reads of other clients, and
-    /// for ten seconds at most.
+    /// Searches for a second of processor time and ten seconds at most, in turn with other clients' slow reads.
     private func search(
         _ request: ChangesRequest, from start: Version, _ exchange: Exchange,
         _ look: @escaping @Sendable (ChangesQuery) throws -> ChangesPage?
@@ -92,14 +91,11 @@ extension RequestHandler {
         }
     }
 
-    /// Whether a version is one that another server of a shared history has, and this one does not have yet.
-    ///
-    /// Where the history is not shared, such a version is lost.
+    /// Whether another server may have a version that this one does not have yet; without a shared history it is lost.
     func isBehind(_ version: Version, _ latest: Cursor) -> Bool {
         version > latest.version && journal?.isShared == true
     }
 
-    /// Examines the many commits behind a request that waits as slow work; where none passes its filter, it goes on waiting.
     private func examine(_ watch: Watch, _ wait: Wait, _ requestID: RequestID, _ exchange: Exchange) -> Reply {
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
             return .now(respond(.tooManyReads(refusal), requestID))
@@ -128,7 +124,6 @@ extension RequestHandler {
             ? try contract.initialDifference(to: request, in: hub.latest) : lost(.expired, request)
     }
 
-    /// The commits after a version as far as they are found at once, or a problem.
     func slowResponse(to request: ChangesRequest, after version: Version) -> Response {
         do {
             return try response(to: request, page(request.query(since: version)), since: version)
@@ -159,8 +154,7 @@ extension RequestHandler {
 }
 
 extension UntypedStore {
-    /// The commits after a version from memory or from the journal, however many have to be examined, or nil if they
-    /// are no longer kept.
+    /// The result is nil if the commits are no longer kept.
     func page(_ query: ChangesQuery) throws -> ChangesPage? {
         switch hub.examined(query) {
         case .page(let page): page

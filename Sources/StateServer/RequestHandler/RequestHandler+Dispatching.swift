@@ -92,7 +92,6 @@ extension RequestHandler {
         return isLong ? .workingLong : .working()
     }
 
-    /// Computes a dry run, whose client may have finished sending.
     private func dryRun(
         _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange
     ) -> Reply {
@@ -132,17 +131,14 @@ extension RequestHandler {
         return nil
     }
 
-    /// Whether the rest of a request is still wanted, and may be carried out.
-    ///
-    /// - Parameter isWhole: whether the client may have finished sending.
+    /// Whether the rest of a request is still wanted; a client whose request `isWhole` may have finished sending.
     private func standing(of exchange: Exchange, isWhole: Bool = false) -> DryRuns.Standing {
         if exchange.isOver || !isWhole && exchange.hasHungUp { return .abandoned }
         guard endedAccess(of: exchange) != nil else { return .wanted }
         return .refused(.rejected(Rejection("token-revoked", "the token has ended since the request came"), index: 0))
     }
 
-    /// Answers a POST; a long representation is indented, and the tag of a long value made, on a read queue, because this
-    /// thread serves others.
+    /// A read queue indents a long answer and makes the tag of a long value, because this thread serves others.
     private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome) {
         guard request.style == .pretty && outcome.representationBytesCount > Self.quickBytesMax || outcome.lacksTag
         else {
@@ -156,10 +152,7 @@ extension RequestHandler {
         }
     }
 
-    /// Dispatches, and answers when the cascade is complete or the time is up.
-    ///
-    /// - Returns: nil if the hub has no room for the watch; the caller then answers without waiting, because the wait
-    ///   is a preference.
+    /// The result is nil if the hub has no room for the watch: the wait is a preference.
     private func dispatch(
         _ request: DispatchRequest, _ transaction: Transaction, awaitingCascade wait: Wait, _ exchange: Exchange
     ) -> Reply? {
@@ -189,7 +182,6 @@ extension RequestHandler {
         return .working(atMost: time(of: wait))
     }
 
-    /// Whether the cascade that a POST waits for is complete, so that its answer is about to be sent.
     func isComplete(_ exchange: Exchange) -> Bool {
         guard case .committed(let receipt)? = hub.outcome(of: exchange.id) else { return false }
         return store.cascade(of: receipt.version) == nil
@@ -259,7 +251,6 @@ extension RequestHandler {
 }
 
 extension RequestHandler {
-    /// The newest commit with an ID of the first of these subjects that has one.
     private func commit(_ id: String, by subjects: [String?], in journal: any Journal) throws -> Commit? {
         for subject in subjects {
             if let found = try journal.commit(id: id, by: subject) { return found }
@@ -286,7 +277,6 @@ extension Outcome {
     var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
 }
 
-/// A POST whose transaction waits for its outcome.
 private final class PostedTransaction: OutcomeTaker {
     private let handler: RequestHandler
     private let request: DispatchRequest

@@ -42,15 +42,13 @@ extension RequestHandler {
         return contract.response(to: request, read, page, at: pollTime) { contract.messages(of: request, page) }
     }
 
-    /// Whether the messages of a page take so long that a thread that serves others should not make them: the page is long,
-    /// or the entities before it have to be made first.
+    /// Whether a thread that serves others should not make the messages: of a long page, or without entities before it.
     func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
         guard let key = key(of: page, since: since, request) else { return page.weight > Self.quickBytesMax }
         if statePages.messages(of: key) != nil { return false }
         return page.weight > Self.quickBytesMax || statePages.entities(at: since, of: request.filter) == nil
     }
 
-    /// The key of the messages of a page, or nil for a stream of commits, whose messages need no state.
     private func key(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StatePages.Page? {
         guard case .state(let hasOldValues)? = request.durable?.content else { return nil }
         return StatePages.Page(
@@ -58,7 +56,6 @@ extension RequestHandler {
             access: request.store.access, hasOldValues: hasOldValues)
     }
 
-    /// Keeps the entities of the latest version for clients that wait for what follows it.
     func prepareStatePages(for request: ChangesRequest) {
         guard request.needsState else { return }
         let latest = hub.latest
@@ -66,11 +63,7 @@ extension RequestHandler {
         statePages.keep(EntityChanges(of: contract.parts, in: request.scopes, at: latest), of: request.filter)
     }
 
-    /// The messages of a page of commits, as an array.
-    ///
-    /// A small patch of a large entity is a large message, so the messages may end before the page does.
-    ///
-    /// - Parameter page: the page; becomes what the messages hold of it.
+    /// The messages of a page, which becomes what they hold of it: a small patch of a large entity is a large message.
     func messages(
         of page: inout ChangesPage, since: Version, _ request: ChangesRequest
     ) throws -> [UInt8] {
@@ -127,10 +120,7 @@ extension RequestHandler {
 
     // MARK: Streams of events
 
-    /// The reason for which a stream cannot go on inside a snapshot, or nil.
-    ///
-    /// A client that learns it from the status begins again; one whose stream only ends would come back with the same
-    /// offset.
+    /// The reason why a stream cannot go on, for the status: one that only ends would come back with the same offset.
     func refusal(of request: StreamRequest, _ bounds: HistoryBounds) -> Problem? {
         guard let snapshot = request.snapshot, let cursor = snapshot.cursor else { return nil }
         let isKept =
@@ -139,10 +129,7 @@ extension RequestHandler {
             ? nil : .offsetGone
     }
 
-    /// Begins to read the start of a stream from the journal, so that a client whose offset the journal cannot tell
-    /// learns it by the status; returns nil if the start is in memory, or has been read.
-    ///
-    /// The server hands the request on again after the read; its result is kept for the stream for a moment.
+    /// Begins to read a stream's start before the status is sent; nil if the start is in memory, or has been read.
     func check(
         _ request: StreamRequest, _ follow: ChangesRequest, _ bounds: HistoryBounds, _ exchange: Exchange
     ) -> Reply? {
@@ -156,10 +143,9 @@ extension RequestHandler {
         return check(exchange, request.requestID) { [self] in try readStart(of: follow, since: since) }
     }
 
-    /// Begins slow work before a request is carried out, so that the client learns by the status where it fails; returns nil
-    /// if the work has been done a moment ago.
+    /// Begins slow work before a request is carried out, so that the client learns by the status where it fails.
     ///
-    /// The server hands the request on again after the work.
+    /// The server hands the request on again after the work; nil means that it has been done a moment ago.
     func check(
         _ exchange: Exchange, _ requestID: RequestID, of selection: Selection? = nil,
         _ work: @escaping @Sendable () throws -> Void
@@ -190,7 +176,6 @@ extension RequestHandler {
         if follow.needsState { _ = try messages(of: &page, since: since, follow) }
     }
 
-    /// Sends a page of commits, or of what they change, to streams with equal options.
     func send(
         _ page: ChangesPage, since: Version, _ request: ChangesRequest, _ read: DurableRead, to group: [WatchedRequest]
     ) {
@@ -210,8 +195,6 @@ extension RequestHandler {
         schedule.slow(.read, client, send)
     }
 
-    /// Sends the next chunk of a stream from the journal or from the snapshot that the stream begins with.
-    ///
     /// A client that cannot go on from where it is loses its connection, and learns the reason when it comes back.
     func send(
         _ chunk: Watch.Chunk, of request: StreamRequest, _ follow: ChangesRequest, _ read: DurableRead,
@@ -262,9 +245,6 @@ extension RequestHandler {
         }
     }
 
-    /// Some entities of a version, with the cursor of the version.
-    ///
-    /// - Parameter cursor: the version; nil for the latest.
     private func page(
         of request: EntitiesRequest, at cursor: Cursor?, from position: Int, _ exchange: Exchange
     ) throws -> (EntityPage, Cursor) {
@@ -290,12 +270,10 @@ extension RequestHandler {
         return past
     }
 
-    /// About the most bytes of the values in a page of entities.
     private static let entitiesBytesMax = 256 << 10
 }
 
 extension ChangesRequest {
-    /// Whether the answer needs the state before its commits.
     var needsState: Bool { if case .state? = durable?.content { true } else { false } }
 
     fileprivate var scopes: PointerFilter { filter.paths ?? PointerFilter(store.pointer) }

@@ -77,7 +77,6 @@ extension RequestHandler {
         }
     }
 
-    /// Makes a part of a fork, and the rest when the client has its turn again; it ends where the client has gone.
     private func advance(
         _ draft: ForkDraft, _ forks: Forks, _ exchange: Exchange, _ requestID: RequestID, _ style: Style
     ) {
@@ -130,7 +129,6 @@ extension RequestHandler {
         return versions.min().map { Cursor(latest.epoch, $0) }
     }
 
-    /// The handlers of a fork: those of a server with its store and its paths.
     private func handler(of store: UntypedStore, named name: String) -> RequestHandler {
         RequestHandler(
             authenticator: authenticator, contract: contract.ofFork(named: name), store: store, journal: store.journal,

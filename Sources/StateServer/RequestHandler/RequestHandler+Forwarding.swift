@@ -5,11 +5,10 @@ internal import StateStore
 internal import Synchronization
 
 extension RequestHandler {
-    /// Sends a request on to the server that writes, or carries it out here; nil for one that the caller carries out.
+    /// Sends a request on to the server that writes, over one hop; nil for one that the caller carries out.
     ///
-    /// A request goes one hop, and dry runs stay here. What the other server has surely not carried out is carried out here:
-    /// the journal takes the commits of any server. Where that server is lost meanwhile, it may have ended by this action,
-    /// which is therefore not carried out here at once; one that only stands still has not.
+    /// An action that the other server has surely not carried out is carried out here: the journal takes the commits of
+    /// any server. A server that is lost meanwhile may have ended by the action, which is not repeated here at once.
     func forward(
         _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, in cluster: Cluster
     ) -> Reply? {
@@ -41,7 +40,6 @@ extension RequestHandler {
         return .working()
     }
 
-    /// Carries out an action here; one that may have ended another server, when the list says that this one tries it.
     private func carryOut(
         _ dispatch: DispatchRequest, _ exchange: Exchange, isSuspected: Bool = false
     ) -> Reply {
@@ -72,7 +70,6 @@ extension RequestHandler {
         }
     }
 
-    /// The refusal of an action where this server does not know the newest state and never will.
     private func refuseWhereLost(_ exchange: Exchange) -> Reply? {
         guard cluster != nil, let lost = store.lostHistory else { return nil }
         return .now(respond(.domainFailed(lost.failure), requestID(of: exchange)))

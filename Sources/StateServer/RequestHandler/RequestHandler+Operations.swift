@@ -20,9 +20,7 @@ extension RequestHandler {
         return Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ready\n".utf8))
     }
 
-    /// The answer to `/readyz?verbose`: a line for each thing that serving depends on, and the verdict.
-    ///
-    /// A thing with `[!]` makes the server refuse some requests, and it is ready all the same.
+    /// A line with `[!]` is for what makes the server refuse some requests; the server is ready all the same.
     func verboseReadiness() -> Response {
         let unreadableReason = authenticator.unreadableReason
         let isReady = reasons.isEmpty
@@ -68,9 +66,7 @@ extension RequestHandler {
             fields: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"], body: Array(text.utf8))
     }
 
-    /// The reason for which the journal takes no commits, or nil.
-    ///
-    /// A server whose answers say how old they may be takes none.
+    /// A server whose answers say how old they may be takes no commits, whatever its journal says.
     private var journalFailure: String? {
         journal?.failure ?? cluster?.staleness.map { _ in "no majority of the etcds answers" }
     }
@@ -82,9 +78,7 @@ extension RequestHandler {
         ].compactMap(\.self)
     }
 
-    /// A report of the server's present work.
-    ///
-    /// O(n) in the number of watches.
+    /// The report costs O(n) in the number of watches.
     var operationsReport: OperationsReport {
         var waiters: [OperationsReport.Waiters.Subject: OperationsReport.Waiters] = [:]
         for case let watched as WatchedRequest in hub.watchedRequests {
@@ -107,14 +101,12 @@ extension RequestHandler {
             grants: authenticator.grantees, hooks: hooks?.reports ?? [])
     }
 
-    /// The line about the actions that are set aside, which names the newest ten.
     static func quarantineLine(_ names: [String]) -> String {
         guard !names.isEmpty else { return "[+]quarantine: 0 actions" }
         let newest = names.suffix(10).joined(separator: ", ")
         return "[!]quarantine: \(names.count) \(names.count == 1 ? "action" : "actions"), \(newest)"
     }
 
-    /// The room on a disk below which an operator has to look.
     private static let freeBytesMin = 1 << 30
 
     static func directoryLines(_ figures: DirectoryFigures) -> [String] {
@@ -125,7 +117,6 @@ extension RequestHandler {
 
     private static let behindMax = 1000
 
-    /// The line about the hooks, which names the hooks that stand still.
     static func hooksLine(_ figures: Hooks.Figures, unreadable: String?) -> String {
         if let unreadable { return "[!]hooks: \(unreadable)" }
         let stuck = [(figures.failing, "failing"), (figures.paused, "paused")].filter { !$0.0.isEmpty }.map {
@@ -160,7 +151,6 @@ extension RequestHandler {
             hooks: hooks?.figures ?? Hooks.Figures(), directory: backups?.figures)
     }
 
-    /// Begins to drain: not ready, no new waits, no new actions.
     func beginDraining() {
         isDraining.store(true, ordering: .sequentiallyConsistent)
         hub.endGeneration()
@@ -168,9 +158,7 @@ extension RequestHandler {
         forks?.stop()
     }
 
-    /// Ends every wait as if its time were up, and finishes the actions that wait for a turn.
-    ///
-    /// - Parameter window: the time over which the answers spread, so that the clients do not all return at once.
+    /// Ends every wait as if its time were up, spread over the window, so that the clients do not all return at once.
     func drain(over window: Duration) async {
         let ids = hub.watchIDs
         let parts = 10

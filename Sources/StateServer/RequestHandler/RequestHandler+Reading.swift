@@ -55,10 +55,7 @@ extension RequestHandler {
         }
     }
 
-    /// Begins to evaluate a query that is to be watched, in turn with the client's other slow reads; nil where its answer is
-    /// known, or has been evaluated a moment ago.
-    ///
-    /// The server hands the request on again after the evaluation.
+    /// The request comes again after the evaluation; nil if the answer is known, or was evaluated a moment ago.
     func evaluate(_ request: ReadRequest, _ exchange: Exchange) -> Reply? {
         guard request.selection.isQuery, !hub.isReadQuickly(request.selection) else { return nil }
         return check(exchange, request.requestID, of: request.selection) { [hub] in
@@ -66,10 +63,8 @@ extension RequestHandler {
         }
     }
 
-    /// Whether this server is behind a version and cannot know when it will have it.
     private func isStale(before version: Version) -> Bool { latest.version < version && staleness != nil }
 
-    /// The answer to a request for a version that this server does not have; another one of the history may have it.
     private func notYet(_ request: ReadRequest) -> Response {
         journal?.isShared == true
             ? respond(.behind(latest), request.requestID) : contract.aheadOfLatest(request, latest: latest)
@@ -109,7 +104,6 @@ extension RequestHandler {
         }
     }
 
-    /// The answer to a request that has waited, with the latest value, however long its encoding takes.
     func answerNow(_ request: ReadRequest) -> Response {
         if let response = answerQuickly(request) { return response }
         do {
@@ -119,7 +113,6 @@ extension RequestHandler {
         }
     }
 
-    /// Whether the answer compares, indents or compresses a long value, and does not only copy it.
     private func mustWriteSlowly(_ request: ReadRequest, _ reading: Reading) -> Bool {
         guard Self.isLong(reading) else { return false }
         let isKnown = request.until == nil && request.known?.contains(reading.encoded?.tag) == true
@@ -151,8 +144,7 @@ extension RequestHandler {
         }
     }
 
-    /// The state at a past version, made of the nearest state before it and the patches since, or nil if neither the
-    /// hub nor the journal has them.
+    /// The result is nil if neither the hub nor the journal has the state.
     func pastState(
         at cursor: Cursor, _ path: (from: Snapshot, commits: [Commit])?, isOver: () -> Bool
     ) throws -> Snapshot? {
@@ -181,8 +173,7 @@ extension RequestHandler {
         return snapshot
     }
 
-    /// About the most bytes that a thread that serves others parses, writes or compresses for one answer; ``SlowWork`` does
-    /// what is longer.
+    /// About the most bytes of one answer that a thread that serves others handles; ``SlowWork`` does what is longer.
     static let quickBytesMax = 64 << 10
 
     /// Reads on a thread of slow work; nil is for a read that goes on when other clients have had their turn.
@@ -217,7 +208,6 @@ extension RequestHandler {
     /// How much processor time an evaluation has whose client has closed its side: it may have only finished sending.
     private static let closedTimeMax = Duration.milliseconds(100)
 
-    /// Evaluates for the client of an exchange as long as it waits, in its share of the memory.
     func evaluating<Value>(for exchange: Exchange, _ body: () throws -> Value) rethrows -> Value {
         var work = QueryWork()
         work.isWanted = { !exchange.isOver && ($0 < Self.closedTimeMax || !exchange.isClosedByClient) }

@@ -6,7 +6,6 @@ internal import StateJSON
 internal import StateStore
 
 extension RequestHandler {
-    /// Looks up the state that a client wants back, as slow work, and dispatches the transaction with it.
     func restore(
         _ restoration: Restoration, _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange
     ) -> Reply {
@@ -37,7 +36,6 @@ extension RequestHandler {
         return .working()
     }
 
-    /// The state, and for one of a fork the version of which the fork was made.
     private func state(of source: Restoration.Source) throws -> (past: Snapshot, base: Version?) {
         switch source {
         case .version(let version):

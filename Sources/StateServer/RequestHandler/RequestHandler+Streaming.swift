@@ -7,9 +7,7 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// Requests that begin a stream, and the chunks of streams.
-///
-/// The server keeps at most one chunk for a client. When the client has taken it, the hub looks for the next.
+/// The server keeps at most one chunk of a stream for a client; when that is taken, the hub looks for the next.
 extension RequestHandler {
     func stream(_ request: StreamRequest, _ exchange: Exchange) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, request.requestID)) }
@@ -113,7 +111,6 @@ extension RequestHandler {
         return event(chunk, change, of: request) ?? StreamChunk(bytes(chunk, change, of: request))
     }
 
-    /// The event of a value whose data is kept; nil for any other chunk.
     private func event(_ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest) -> StreamChunk? {
         guard request.format == .events, case .value(let reading) = change,
             let data: StreamChunk = reading.encoded?.kept()
@@ -180,7 +177,6 @@ extension RequestHandler {
         return contract.chunk(of: read, page, messages: messages, at: streamTime)
     }
 
-    /// Reads the next commits of a stream from the journal, or the state for a reset, on a read queue.
     func prepare(_ watched: WatchedRequest, _ chunk: Watch.Chunk) {
         guard case .stream(let request) = watched.kind, case .changes(let changes) = request.source else { return }
         schedule.slow(.read, watched.exchange.client) { [self] in
@@ -232,8 +228,7 @@ extension ChangesRequest {
     }
 }
 
-/// A value that the first of several pieces of slow work makes for all of them; work that runs at the same time makes
-/// it, too.
+/// A value that is made once for several pieces of slow work, or by each of them that runs at the same time.
 final class Shared<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
 
@@ -246,7 +241,6 @@ final class Shared<Value: Sendable>: Sendable {
 }
 
 extension StreamRequest {
-    /// The version that the client has, where it has one of this epoch.
     fileprivate func seenVersion(of epoch: Epoch) -> Version? {
         switch source {
         case .value(let read): return lastEpoch == nil || lastEpoch == epoch ? read.atLeast : nil

@@ -54,7 +54,6 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// Answers requests that share an answer; a problem has the ID of its own request.
     private func answer(_ group: [WatchedRequest], _ made: Result<Response, any Error>) {
         switch made {
         case .success(let response): answer(group, with: response)
@@ -82,14 +81,12 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// Refuses a request that has waited, if its client has lost its access meanwhile; returns whether it has.
     private func refuseEndedAccess(of exchange: Exchange) -> Bool {
         guard let problem = endedAccess(of: exchange) else { return false }
         answer(exchange, respond(problem, requestID(of: exchange)))
         return true
     }
 
-    /// The answer to one request, by the encoding of a large value or a search for its commits, on a read queue.
     func slowResponse(to watched: WatchedRequest, _ change: Delivery.Change) -> Response {
         switch (watched.kind, change) {
         case (.read(let request), _): closing(answerNow(request))
@@ -119,9 +116,7 @@ extension RequestHandler: WatchReceiver {
         return response.map(closing)
     }
 
-    /// Ends the streams and waits of clients whose access has ended.
-    ///
-    /// O(n) in the number of watches.
+    /// Ends the streams and waits of clients whose access has ended, in O(n) of the watches.
     func endWatches() {
         // The answers that the transport keeps were made for a client that may no longer see them.
         hub.endGeneration()

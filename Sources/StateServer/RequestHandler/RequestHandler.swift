@@ -2,7 +2,6 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import Logging
 internal import MicroHTTP
-internal import Page
 internal import StateHTTP
 internal import StateJSON
 internal import StateStore
@@ -19,7 +18,6 @@ final class RequestHandler: Sendable {
     let journal: (any Journal)?
     let cluster: Cluster?
     let quarantine: Quarantine?
-    /// Nil where there is no journal in a directory.
     let backups: Backups?
     let forks: Forks?
     /// Nil without a journal.
@@ -27,12 +25,10 @@ final class RequestHandler: Sendable {
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
-    /// The longest silence of a stream, and its longest life.
     let heartbeat: Duration
     let streamLifetime: Duration
     let metrics: ServerMetrics
     let isDraining = Atomic(false)
-    /// The fields of answers to allowed origins, and to every other client; empty without allowed origins.
     private let fieldsByOrigin: [String: AddedFields]
     private let fieldsWithoutOrigin: AddedFields?
     let slowReads: SlowReads
@@ -40,7 +36,6 @@ final class RequestHandler: Sendable {
     /// The state of the past version that was made last: a client that goes through versions gets each from the one before.
     let lastPast = Mutex<Snapshot?>(nil)
     let statePages = StatePages()
-    /// When it was made.
     let begun: Instant
     private let requestNumbers: RequestNumbers
     /// The exchanges whose slow work before they are carried out has been done a moment ago.
@@ -137,25 +132,20 @@ final class RequestHandler: Sendable {
         return carryOut(plan, of: request, exchange)
     }
 
-    /// The problem of a client whose access has ended since its request came, or ends within a time, or nil.
     func endedAccess(of exchange: Exchange, within time: Duration = .zero) -> Problem? {
         let access = exchange.credential as? Access
         let hasEnded = access?.hasEnded(at: schedule.time().advanced(by: time)) ?? false
         return hasEnded ? authenticator.problemOfEndedAccess : nil
     }
 
-    /// Reads a request into a plan, and keeps in the head cache what the plan says to remember of its head.
     private func plan(for request: Request, in circumstances: Circumstances) -> Plan {
         let (plan, remember) = contract.plan(for: request, in: circumstances)
         if let remember { request.head.remember(remember) }
         return plan
     }
 
-    /// Whether answers may have fields beside their own.
     private var mayAddFields: Bool { cluster != nil || fieldsWithoutOrigin != nil }
 
-    /// The fields that let a browser give an answer to the page, and that say that this server may have missed commits,
-    /// if they are needed.
     private func addedFields(of request: Request) -> AddedFields? {
         let stale = staleness.map { AddedFields([.stateAge: "\($0.components.seconds)"]) }
         guard let fieldsWithoutOrigin else { return stale }
@@ -163,7 +153,6 @@ final class RequestHandler: Sendable {
         return stale.map { AddedFields(HTTPFields(fields.fields + $0.fields)) } ?? fields
     }
 
-    /// Has the credential of a request verified; the request then comes again, or is refused.
     private func verify(_ token: String, of request: Request, _ exchange: Exchange) -> Reply {
         let isTaken = authenticator.verify(token, for: request.client) { [self] problem in
             guard let problem else { return exchange.resume() }
@@ -172,7 +161,6 @@ final class RequestHandler: Sendable {
         return isTaken ? .deferred : .now(refuse(.tooManyVerifications, request, exchange))
     }
 
-    /// The answer to a request whose credential the server does not know; a probe needs none.
     private func refuse(_ problem: Problem, _ request: Request, _ exchange: Exchange) -> Response {
         let circumstances = Circumstances(
             bounds: hub.bounds, name: name(of: exchange), authentication: .refused(problem))
@@ -260,7 +248,6 @@ final class RequestHandler: Sendable {
         exchange.answer(consume response)
     }
 
-    /// Counts the problems of a response, and names the trace of its request in it.
     func finish(_ response: inout Response, _ trace: TraceContext?) {
         if !response.problems.isEmpty { metrics.count(response.problems) }
         if let trace { response.fields[.traceParent] = trace.text }
@@ -293,7 +280,6 @@ final class RequestHandler: Sendable {
 
     func requestID(of exchange: Exchange) -> RequestID { name(of: exchange).id }
 
-    /// Logs an answer that is a problem, so that it is found by the name of its request.
     func note(_ response: Response, to exchange: Exchange) {
         logger.debug(
             "refused", metadata: requestID(of: exchange).metadata(["status": .stringConvertible(response.status.code)]))

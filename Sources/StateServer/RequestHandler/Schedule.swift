@@ -7,13 +7,10 @@ internal import Threads
 struct Schedule: Sendable {
     /// The kind of slow work; each kind has threads of its own, so that no kind waits for another.
     enum Kind: CaseIterable {
-        /// Evaluates or encodes what is read or watched, indents it, or reads the journal.
         case read
         case past
         case dryRun
-        /// Runs the actions of a history again, for a fork.
         case fork
-        /// Parses a long body, or writes the answers to many lines.
         case parse
     }
 
@@ -24,9 +21,7 @@ struct Schedule: Sendable {
     var slowWork: @Sendable (Kind, _ client: String, Duration?, @escaping @Sendable () -> Void) -> Void
     var random: @Sendable (ClosedRange<Double>) -> Double
 
-    /// The clock, queues and random numbers of a server, with the queues of its store's hub.
-    ///
-    /// What is watched is evaluated and encoded by the threads for reads.
+    /// The threads for reads evaluate and encode what is watched.
     static func live() -> (schedule: Schedule, hub: WatchHub.Queues) {
         // One client has half of the processors at most.
         let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
@@ -57,7 +52,6 @@ struct Schedule: Sendable {
         slowWork(kind, client, time, work)
     }
 
-    /// The time for which the current thread has had a processor.
     @Sendable
     static func processorTime() -> Instant { Instant(nanoseconds: 0) + SystemThread.processorTime() }
 }

@@ -2,9 +2,7 @@ internal import MicroHTTP
 internal import StateStore
 internal import Synchronization
 
-/// The slow reads that are under way, with their limits in all and for each client.
-///
-/// Any thread may call any method.
+/// The slow reads under way, with their limits in all and for each client; any thread may call any method.
 final class SlowReads: Sendable {
     private struct State {
         var count = 0
@@ -21,9 +19,7 @@ final class SlowReads: Sendable {
         self.countPerClientMax = countPerClientMax
     }
 
-    /// Counts a read; returns why it may not begin.
-    ///
-    /// - Parameter isAbandonable: whether the read ends when its client hangs up.
+    /// Counts a read, which is abandonable if it ends when its client hangs up; nil lets it begin.
     func begin(_ exchange: Exchange, isAbandonable: Bool) -> WatchRefusal? {
         state.withLock { state in
             let count = state.byClient[exchange.client] ?? 0

@@ -2,9 +2,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// The last entities and the last messages of state streams, which clients share.
-///
-/// Any thread may call any method.
+/// The last entities and messages of state streams, which clients share; any thread may call any method.
 final class StatePages: Sendable {
     struct Page: Hashable {
         let since: Version
@@ -40,10 +38,7 @@ final class StatePages: Sendable {
     private static let sharing = Duration.seconds(5)
     private static let snapshotsMax = 4
 
-    /// The snapshot with which a client begins to read a large state: one with which another client has begun a moment ago,
-    /// or else the latest, which is then kept for the further pages.
-    ///
-    /// A writer would otherwise make a version for each client that begins.
+    /// The snapshot of a moment ago, or else the latest: a writer would otherwise make a version for each client.
     func shared(_ latest: Snapshot, at now: Instant) -> Snapshot {
         // A dropped page ends outside the lock: a state has an adopter's objects.
         state.withLock { state -> (Snapshot, dropped: Snapshot?) in
@@ -73,7 +68,6 @@ final class StatePages: Sendable {
         state.withLock { $0.entities.first { $0.filter == filter && $0.entities.version == version }?.entities }
     }
 
-    /// Keeps the entities from which the stream of a filter goes on, unless newer ones are kept.
     func keep(_ entities: EntityChanges, of filter: ChangesFilter) {
         _ = state.withLock { state -> [(ChangesFilter, EntityChanges)] in
             let before = state.entities

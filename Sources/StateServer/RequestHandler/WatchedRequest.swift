@@ -5,9 +5,7 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// A request with a watch in the hub: its exchange, its kind and its options.
-///
-/// It is an object, because a delivery carries thousands of them.
+/// A request with a watch in the hub: an object, because a delivery carries thousands of them.
 final class WatchedRequest: Sendable {
     enum Kind: Sendable {
         case read(ReadRequest)
@@ -16,10 +14,9 @@ final class WatchedRequest: Sendable {
         case dispatch(DispatchRequest)
     }
 
-    /// The whole request, without its name and without what decides no byte of its answers.
+    /// The whole request without what decides no byte of its answers, which requests with equal options share.
     ///
-    /// Requests with equal options share the answer to the same delivery. A parameter that is forgotten here is compared, and
-    /// costs time.
+    /// A parameter that is forgotten here is compared, and costs time.
     struct Options: Hashable {
         enum Request: Hashable {
             case read(ReadRequest)
@@ -34,7 +31,6 @@ final class WatchedRequest: Sendable {
 
     let exchange: Exchange
     let kind: Kind
-    /// How many entities the stream has sent of the snapshot that it begins with.
     let sentEntities: Atomic<Int>
 
     init(_ exchange: Exchange, _ kind: Kind) {

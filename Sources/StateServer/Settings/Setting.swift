@@ -85,7 +85,6 @@ enum SettingValue: Sendable, Equatable, CustomStringConvertible {
     var text: String? { if case .text(let value) = self { value } else { nil } }
     var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
 
-    /// The value as JSON, as the configuration file has it.
     var description: String {
         switch self {
         case .integer(let value): "\(value)"
@@ -94,7 +93,6 @@ enum SettingValue: Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    /// The value without quotation marks, as a variable or the command line has it.
     var plain: String { text ?? description }
 }
 

@@ -223,7 +223,6 @@ public struct SettingKeys: Sendable {
 }
 
 extension SettingKeys {
-    /// The grant in the text of a setting, or nil if it is not one.
     static func grant(_ text: String) -> Grant? {
         // The setting says what it expects.
         guard let grant = try? JSON.decode(Grant.self, from: Array(text.utf8)), grant.fault == nil else { return nil }

@@ -1,6 +1,5 @@
 internal import HTTPClient
 internal import HTTPMessages
-internal import JWT
 internal import MicroHTTP
 internal import StateCluster
 internal import StateHTTP
@@ -61,7 +60,6 @@ extension Settings {
         return limits
     }
 
-    /// The names by which clients may reach a server that listens on these addresses.
     func hosts(listening places: [ListeningPlace]) throws(SettingsFault) -> AllowedHosts {
         // The other servers of a cluster send actions to that name.
         AllowedHosts(
@@ -69,7 +67,6 @@ extension Settings {
             further: try allowedNames())
     }
 
-    /// The proxies whose word for the addresses of their clients counts.
     func proxies() throws(SettingsFault) -> TrustedProxies {
         let text = self.trustedProxies
         guard text != "none" else { return TrustedProxies() }
@@ -95,7 +92,6 @@ extension Settings {
         return OpenedJournal.directory(of: self).map { TokenFile(path: $0 + "/tokens.json") }
     }
 
-    /// The address of the history in etcd, and the user of etcd, or nil if `data` is not an address of etcd.
     func etcdAddress() throws(SettingsFault) -> ClusterAddress? {
         guard ClusterAddress.isMeant(by: self.data) else { return nil }
         return try etcdAddress(self.data)
@@ -138,14 +134,12 @@ extension Settings {
         return names
     }
 
-    /// Whether no other machine reaches the server: it listens on loopback and Unix sockets, and no setting tells of a proxy
-    /// or of a name that others use.
+    /// Whether the server listens on loopback and Unix sockets only, and no setting tells of a proxy or of another name.
     func isReachedFromHereOnly(_ places: [ListeningPlace]) throws(SettingsFault) -> Bool {
         let hosts = places.compactMap(\.host) + (try allowedNames().map(AllowedHosts.host))
         return self.trustedProxies == "none" && hosts.allSatisfy(AllowedHosts.isLoopback)
     }
 
-    /// The file of the keys of JSON Web Tokens, or nil for a server that takes none.
     var keyFile: KeyFile? { self.jwtKeys == "none" ? nil : KeyFile(path: self.jwtKeys) }
 
     var claimRules: ClaimRules {
@@ -212,7 +206,6 @@ extension Settings {
         return mode
     }
 
-    /// The address at which a client on this machine reaches a server with these settings.
     func reachablePlace() throws(SettingsFault) -> ListeningPlace {
         let place = try listeningPlaces()[0]
         return switch place {
@@ -224,11 +217,9 @@ extension Settings {
 }
 
 extension ListeningPlace {
-    /// The accepted texts of ``init(_:socketMode:)``, as the end of a sentence.
     static let expectation =
         "an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0, or unix: and a path of at most 107 bytes"
 
-    /// The address that a setting names: `host:port`, with brackets around an IPv6 address, or `unix:` and a path.
     init?(_ text: String, socketMode: UInt32) {
         if text.hasPrefix("unix:") {
             let path = text.dropFirst(5)

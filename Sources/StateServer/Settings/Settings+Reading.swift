@@ -91,7 +91,6 @@ public struct SettingsReading: Sendable {
         try check()
     }
 
-    /// Throws for values that make no sense, or not together, before anything is opened.
     private func check() throws(SettingsFault) {
         if settings.waitSecondsDefault > settings.waitSecondsMax {
             throw SettingsFault(description: "wait_seconds_default must not be above wait_seconds_max")
@@ -117,7 +116,6 @@ public struct SettingsReading: Sendable {
         }
     }
 
-    /// Throws for a key that is no setting, and for a value of another type than its setting has.
     private static func checkKeys(of file: String, _ declared: [DeclaredSetting]) throws {
         guard let data = FileManager.default.contents(atPath: file) else {
             throw SettingsFault(
@@ -151,7 +149,6 @@ public struct SettingsReading: Sendable {
             || name.wholeMatch(of: ofAnAddress) != nil
     }
 
-    /// Throws for a name that is no setting, and suggests the most similar setting.
     private static func checkNames(_ names: [String], known: [String], place: String) throws {
         for name in names.sorted() where !known.contains(name) {
             // The case of a name is no difference in its letters.
@@ -189,10 +186,7 @@ extension DeclaredSetting {
         return all
     }
 
-    /// The value in a source, if any.
-    ///
-    /// Flags and variables hold strings, a file holds numbers and truth values. A provider throws if it has another
-    /// type than is asked for, so its error only leads to the next attempt.
+    /// A provider throws if it has another type than is asked for, so its error only leads to the next attempt.
     fileprivate func value(from provider: any ConfigProvider) -> SettingValue? {
         let path = AbsoluteConfigKey([key])
         if case .string(let text)? = (try? provider.value(forKey: path, type: .string).value)?.content {

@@ -1,30 +1,21 @@
 internal import StateJSON
 
 /// The codec of one part of a state: it makes the part's tree, and reads the part.
-///
-/// The codecs lie in each other along the slices of a domain. A commit looks only at the parts whose reducers ran.
 protocol PartCodec<Part>: Sendable {
     associatedtype Part
 
     /// The tree of a part, which shares with an earlier one of the part what has not changed, or is it.
-    ///
-    /// - Throws: `EncodingError` for a number that JSON does not have; an entity is encoded when somebody reads it.
     func tree(of part: Part, after earlier: JSONTree?, _ encoder: JSONEncodingSession) throws -> JSONTree
 
-    /// The step to the tree of a part of which only what lies at a place may have changed.
-    ///
-    /// It is made once for the reducers that change the place, because the way there costs as much as a small part.
+    /// The step is made once for the reducers that change a place, because the way there costs as much as a small part.
     func step(at place: ArraySlice<String>) -> TreeStep<Part>
 
     func read(_ node: JSONNode, into part: inout Part) throws(JSONFault)
 
-    /// Reads what differs between an earlier tree of the part and one that a patch has made of it; returns the part's own tree.
-    ///
-    /// - Throws: ``JSONFault`` where the tree does not fit the part, which is then undefined.
+    /// Returns the part's own tree; the part is undefined where the tree does not fit it.
     func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree
 }
 
-/// Makes the tree of a part of an earlier one, and adds the operations to a patch that lead there.
 typealias TreeStep<Part> = @Sendable (Part, JSONTree, JSONEncodingSession, inout JSONPatch) throws -> JSONTree
 
 extension PartCodec {
@@ -40,16 +31,13 @@ extension PartCodec {
 
     func tree(of part: Part) throws -> JSONTree { try tree(of: part, after: nil, JSONEncodingSession()) }
 
-    /// Reads the whole part of a tree of any shape; returns the part's own tree.
     func readAll(_ tree: JSONTree, into part: inout Part) throws -> JSONTree {
         try read(JSONNode(try JSONDocument(try tree.encoded(), depthMax: 1000)), into: &part)
         return try self.tree(of: part)
     }
 }
 
-/// The codec of a part that is one leaf of the tree.
-///
-/// Each commit of its reducers costs O(n) in the size of the part: 1,000 structs of five fields in an array some 1.4 ms.
+/// The codec of a part that is one leaf: each commit costs O(n), for 1,000 structs of five fields some 1.4 ms.
 struct ValueCodec<Part: Codable & Sendable>: PartCodec {
     func tree(of part: Part, after earlier: JSONTree?, _ encoder: JSONEncodingSession) throws -> JSONTree {
         guard let earlier else { return JSONTree(leaf: try JSON.encode(part)) }
@@ -73,7 +61,6 @@ struct ValueCodec<Part: Codable & Sendable>: PartCodec {
     }
 }
 
-/// The codec of a state that is made of declared parts.
 struct SliceCodec<Part: Sendable>: PartCodec {
     let members: [SliceMember<Part>]
     private let names: MemberNames
@@ -124,7 +111,6 @@ struct SliceCodec<Part: Sendable>: PartCodec {
         }
     }
 
-    /// The members are read in the order of the declaration, because the order of a table needs its entities.
     func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree {
         guard case .record(let found) = tree.shape else { return try readAll(tree, into: &part) }
         var tree = tree
@@ -144,10 +130,7 @@ struct SliceCodec<Part: Sendable>: PartCodec {
     }
 }
 
-/// A named member of a state, read by key path.
-///
-/// The member is an object of closures and not a generic value: Swift looks up the metadata of a generic element at each
-/// call, which costs more than comparing a small part.
+/// A named member of a state, as closures: Swift looks up the metadata of a generic element at each call.
 final class SliceMember<Root: Sendable>: Sendable {
     let name: String
     let path: any PartialKeyPath<Root> & Sendable
@@ -173,17 +156,13 @@ final class SliceMember<Root: Sendable>: Sendable {
         readChanges = { tree, earlier, root in try codec.read(tree, after: earlier, into: &root[keyPath: path]) }
     }
 
-    /// Whether they are the two members of a table.
     func sharesPart(with other: SliceMember) -> Bool { self !== other && path == other.path }
 }
 
-/// A key path to a part of a value, which reads a stored property at its offset.
-///
-/// A key path looks up the metadata of generic types at each access, which costs more than comparing a small part.
+/// A key path that reads a stored property at its offset: Swift's own looks up generic metadata at each access.
 struct StoredMember<Root: Sendable, Part: Sendable>: Sendable {
     private let path: any WritableKeyPath<Root, Part> & Sendable
-    /// The offset of the part in the memory of the value, or nil for a computed property, one with observers, and one
-    /// behind a reference.
+    /// Nil for a computed property, one with observers, and one behind a reference.
     private let offset: Int?
 
     init(_ path: any WritableKeyPath<Root, Part> & Sendable) {
@@ -201,8 +180,6 @@ struct StoredMember<Root: Sendable, Part: Sendable>: Sendable {
 }
 
 extension UnsafePointer where Pointee: ~Copyable {
-    /// Calls a function with the value that the pointer points to, without a copy of it.
-    ///
     /// Swift copies a value of an unknown type where it can, and it cannot where the type need not be copyable.
     @inline(__always)
     func lend<Result>(to body: (borrowing Pointee) throws -> Result) rethrows -> Result { try body(pointee) }
@@ -213,7 +190,6 @@ final class MemberNames: Sendable {
     static let none = MemberNames([])
 
     let all: [String]
-    /// The names as ``JSONPatch/enter(_:)`` takes them.
     let paths: [[UInt8]]
 
     init(_ names: [String]) { (all, paths) = (names, names.map(JSONPatch.path)) }
@@ -221,7 +197,6 @@ final class MemberNames: Sendable {
     func index(of name: String) -> Int? { all.firstIndex { JSONPointer.sameBytes($0, name) } }
 }
 
-/// Trees as codecs make them, and look into those that they have made.
 extension JSONTree {
     convenience init(leaf text: [UInt8]) { self.init(.leaf(text)) }
 
@@ -247,7 +222,6 @@ extension JSONTree {
 
     var record: [JSONTree] { if case .record(let all) = shape { all } else { preconditionFailure("no record") } }
 
-    /// The record with another member, or the same one for the same member.
     func replacing(_ index: Int, by tree: JSONTree) -> JSONTree {
         var members = record
         guard members[index] !== tree else { return self }
@@ -255,12 +229,7 @@ extension JSONTree {
         return JSONTree(record: members, names)
     }
 
-    /// Adds the operations that turn an old value at the patch's current pointer into a new one.
-    ///
-    /// The cost is that of the differences, and of equal values that are not the same object. An object or an array of a document
-    /// with many differences is replaced as a whole.
-    ///
-    /// - Throws: `EncodingError` for an entity that cannot be encoded.
+    /// The cost is that of the differences, and of equal values that are not the same object.
     static func compare(_ old: JSONTree, _ new: JSONTree, into patch: inout JSONPatch) throws {
         guard old !== new else { return }
         switch (old.shape, new.shape) {

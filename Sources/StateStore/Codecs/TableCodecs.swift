@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// The codec of the entities of a table: a JSON object with sorted keys.
 struct EntitiesCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
     typealias Table = EntityTable<ID, Entity>
     private let form = TableForm(Table.self)
@@ -22,7 +21,6 @@ struct EntitiesCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
         table = EntityTable(sorted: entities.sorted { $0.0.key < $1.0.key })
     }
 
-    /// The order of the table follows: see ``OrderCodec``.
     func read(_ tree: JSONTree, after _: JSONTree, into table: inout Table) throws -> JSONTree {
         guard case .entities(let entities) = tree.shape else { return try readAll(tree, into: &table) }
         table.take(entities.map)
@@ -48,7 +46,6 @@ struct OrderCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
         table.reorder(ids)
     }
 
-    /// The entities come first, so that those of all IDs are there.
     func read(_ tree: JSONTree, after _: JSONTree, into table: inout Table) throws -> JSONTree {
         guard case .order(let order) = tree.shape else { return try readAll(tree, into: &table) }
         guard table.take(order.map) else {
@@ -60,15 +57,13 @@ struct OrderCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
 
 /// The words of a table's tree for its entities and their keys, without their types.
 final class TableForm: Sendable {
-    /// The key of a token; nil for what is no ID.
+    /// Nil for what is no ID.
     let key: @Sendable (String) -> EntityKey?
-    /// The JSON of an entry, which the first call makes.
     let entity: @Sendable (any AnyObject) throws -> [UInt8]
-    /// An entry of its JSON, with the place in the order that an earlier one has.
+    /// The second argument is an earlier entry, whose place in the order the new one takes.
     let entry: @Sendable (JSONValue, (any AnyObject)?) throws -> any AnyObject & Sendable
-    /// The key of the JSON of an ID.
     let keyOfID: @Sendable (JSONValue) throws -> EntityKey
-    /// The JSON of the ID of a key that JSON spells in another way than the key; nil where there is none.
+    /// Nil where JSON spells the ID of a key as the key.
     private let id: (@Sendable (EntityKey) throws -> [UInt8])?
 
     init<ID: EntityID, Entity>(_: EntityTable<ID, Entity>.Type) {
@@ -87,7 +82,6 @@ final class TableForm: Sendable {
         }
     }
 
-    /// Writes the ID of a key.
     func write(_ key: EntityKey, to writer: inout JSONWriter) throws {
         if let id { return writer.raw(try id(key)) }
         switch key {
@@ -103,7 +97,6 @@ final class TableForm: Sendable {
     }
 }
 
-/// A map of a table, as a tree has it.
 final class TableTree<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     let map: PersistentMap<Key, Value>
     let form: TableForm

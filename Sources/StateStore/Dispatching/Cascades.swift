@@ -98,9 +98,7 @@ struct Cascades: Sendable {
 
     var isEmpty: Bool { running.isEmpty }
 
-    /// Counts a follow-up of some actions as pending, unless its cascade has used up its budget.
-    ///
-    /// - Returns: the rejection of a follow-up that is over the budget.
+    /// The rejection of a follow-up that is over the budget of its cascade; nil for one that now counts as pending.
     mutating func register(_ causation: Causation, actions: Int) -> Rejection? {
         let spent = running[causation.rootVersion]?.actions ?? 0
         if causation.depth > limits.cascadeDepthMax {
@@ -140,9 +138,7 @@ struct Cascades: Sendable {
         running[causation.rootVersion]?.report.refused.append(refused)
     }
 
-    /// Counts a follow-up or an effect as no longer pending.
-    ///
-    /// - Returns: the watchers and the complete report where it was the last one of its cascade.
+    /// The watchers and the complete report, where it was the last pending one of its cascade.
     mutating func end(_ causation: Causation) -> (watchers: [Watcher], report: CascadeReport)? {
         guard var cascade = running[causation.rootVersion] else { return nil }
         cascade.pending -= 1
@@ -155,22 +151,17 @@ struct Cascades: Sendable {
         return (cascade.watchers.map(\.watcher), cascade.report)
     }
 
-    /// Registers a watcher for the completion of a commit's cascade.
-    ///
-    /// - Returns: false where the cascade is complete already, or the commit has caused nothing.
+    /// False where the cascade is complete already, or the commit has caused nothing.
     mutating func watch(_ root: Version, as id: UInt64 = 0, _ watcher: @escaping Watcher) -> Bool {
         guard running[root] != nil else { return false }
         running[root]?.watchers.append((id, watcher))
         return true
     }
 
-    /// Removes a watcher whose client no longer waits: a cascade may run for long, and a client may come back often.
-    ///
-    /// O(n) in the number of watchers of the cascade.
+    /// A cascade may run for long, and a client come back often; O(n) in the number of watchers of the cascade.
     mutating func stopWatching(_ root: Version, as id: UInt64) {
         running[root]?.watchers.removeAll { $0.id == id }
     }
 
-    /// The report of a commit's cascade so far, or nil if the cascade is complete or the commit has caused nothing.
     func currentReport(of root: Version) -> CascadeReport? { running[root]?.report }
 }

@@ -242,7 +242,6 @@ extension UntypedStore {
         return try Dispatched(outcome, report)
     }
 
-    /// A transaction whose end is that of its cascade.
     private func awaitingCascade(
         _ transaction: Transaction, _ completed: @escaping @Sendable (Outcome, CascadeReport) -> Void
     ) -> PendingTransaction {

@@ -42,7 +42,6 @@ extension UntypedStore {
         run(work, of: handler.type, id: handler.id, causation)
     }
 
-    /// Starts asynchronous work, whose end the cascade of its cause waits for.
     func run(_ work: @escaping EffectWork, of name: String, id: String?, _ causation: Causation?) {
         let dispatcher = Dispatcher(subject: causation?.subject) { [weak self] action async throws(DispatchError) in
             guard !Task.isCancelled else { throw .cancelled }

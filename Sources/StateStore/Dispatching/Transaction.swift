@@ -98,15 +98,12 @@ package final class Transaction: Sendable {
     package let trace: String?
     /// Whether the receipt has the changed parts of the new state.
     package let wantsRepresentation: Bool
-    /// The causation of a follow-up, or nil for a transaction that no commit caused.
     let causation: Causation?
     /// The scheduled action that the transaction is of, which its commit removes from the schedule; nil for none.
     let due: ScheduledAction?
-    /// The actions that were due with it; nil for a transaction of no scheduled action.
     let batch: FiringBatch?
     /// How many bytes the actions have as the client has sent them.
     package let sentBytesCount: Int
-    /// Whether a client gave one of the actions an ID.
     let hasClientIDs: Bool
 
     /// The type of an action; nil for a creator, whose action is not known before the turn.
@@ -120,7 +117,6 @@ package final class Transaction: Sendable {
         }
     }
 
-    /// Whether the actions have more than 64 KiB.
     var isLong: Bool { sentBytesCount > 65_536 }
 
     /// Whether the actions have something that the state may have already: see ``UntypedStore/prepared(_:)``.
@@ -129,7 +125,6 @@ package final class Transaction: Sendable {
     /// Whether the transaction is of actions whose types have entries, and so no restoration.
     package var isOfEntries: Bool { !items.isEmpty && items[0].entry != nil }
 
-    /// Whether the transaction has preconditions.
     var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
 
     /// The ID that the client gave to the first action; a subscript reads one field, where `first` copies the item.
@@ -160,7 +155,6 @@ package final class Transaction: Sendable {
         (sentBytesCount, hasClientIDs) = Self.figures(of: items)
     }
 
-    /// How many bytes of items were sent, and whether one of them has an ID of a client.
     private static func figures(of items: [Item]) -> (Int, Bool) {
         var (bytesCount, hasIDs) = (0, false)
         // A subscript reads one field of an item.

@@ -65,7 +65,6 @@ package struct TransactionIdentity: Hashable, Sendable {
         withUnsafeBytes(of: (hash.high, hash.low, other?.high ?? 0, other?.low ?? 0)) { ContentHash($0) }
     }
 
-    /// Hashes actions that no request has brought: those of subscribers, effects and the process itself.
     private static func contentHash(of items: [Transaction.Item]) -> ContentHash? {
         var writer = JSONWriter()
         for item in items {

@@ -24,7 +24,6 @@ extension Action {
     /// False: clients may dispatch the action.
     public static var isInternal: Bool { false }
 
-    /// The name of the Swift type, each part with a small first letter and a slash between two.
     static var defaultType: String {
         // Types inside functions have parts that no programmer has named.
         let parts = String(reflecting: Self.self).split(separator: ".").dropFirst().filter {

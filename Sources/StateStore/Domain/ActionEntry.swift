@@ -14,13 +14,11 @@ package final class ActionEntry: Sendable {
     let number: Int
     let hasEffects: Bool
     let isCommand: Bool
-    /// Validates an action of the type; nil for a type that validates nothing.
     let validate: (@Sendable (any Action) throws(Rejection) -> Void)?
     /// The slices that declare a handler, a command or an effect for the action type.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.
     let scopes: [[String]]
-    /// The views that read something in those slices.
     let reads: [Reads]
     let handlers: ActionHandlers
 
@@ -28,16 +26,13 @@ package final class ActionEntry: Sendable {
         let view: Int
         let pointers: [JSONPointer]
 
-        /// Whether the view reads all that the reducers can change, so that each of their changes concerns it.
         var isOfAll = false
 
-        /// - Parameter isAlone: whether nothing else has changed something.
         func overlap(_ changed: [JSONPointer], isAlone: Bool = false) -> Bool {
             if isOfAll, isAlone { return !changed.isEmpty }
             return pointers.contains { pointer in changed.contains { pointer.overlaps($0) } }
         }
 
-        /// The same for an action that can change these parts only; nil where the view reads nothing of them.
         fileprivate func of(_ scopes: [[String]]) -> Reads? {
             guard overlap(scopes.map { JSONPointer($0) }) else { return nil }
             let isOfAll = scopes.allSatisfy { scope in
@@ -76,7 +71,6 @@ package final class ActionEntry: Sendable {
         { action throws(Rejection) in try (action as? Validated)?.validate() }
     }
 
-    /// The scopes without repetitions, and without those inside another one.
     static func outermost(_ scopes: [[String]]) -> [[String]] {
         var found: [[String]] = []
         for scope in scopes where !found.contains(scope) {
@@ -93,13 +87,11 @@ struct ActionEntryDraft {
     var effects: [Declaration<StateBox>.EffectHandler] = []
     var homes: Set<[String]> = []
 
-    /// Whether a handler of every action handles actions of this type, too.
     func takesAnyHandler(_ type: String) -> Bool { commands.isEmpty && !type.hasPrefix(OwnTypes.prefix) }
 }
 
 final class ActionHandlers: Sendable {
     let reduce: @Sendable (inout StateBox, any Action, ReducerContext) throws(Rejection) -> Void
-    /// The step to the tree of the state, where the reducers may have changed something.
     let step: TreeStep<StateBox>
     let creators: [@Sendable (StateBox, any Action) throws(Rejection) -> (any Action)?]
     let effects: [Declaration<StateBox>.EffectHandler]
@@ -143,7 +135,6 @@ package struct ActionTable: Sendable {
 
     package subscript(name: String) -> ActionEntry? { name.withBytes { self[$0] } }
 
-    /// The slot of a name, and the entry there; without an entry it is the slot for one.
     private func place(of name: UnsafeBufferPointer<UInt8>) -> (slot: Int, entry: ActionEntry?) {
         // FNV-1a.
         var hash: UInt32 = 2_166_136_261

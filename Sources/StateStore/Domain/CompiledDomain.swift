@@ -18,10 +18,9 @@ package final class CompiledDomain: Sendable {
     /// Records which view is being computed, if a crash concerns it.
     private let viewMark = Mutex<ReductionMark?>(nil)
     let initialViewVersions: [Version]
-    /// How often ``reload`` has taken other functions.
     let loads: LoadCount
     package let catalogue: Catalogue
-    /// Reads the source of the domain again, for the state that it has now; nil for a domain of Swift types.
+    /// Nil for a domain of Swift types.
     let reload: (@Sendable (StateBox) throws -> DomainReload)?
     private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> StateBox)?
     /// The reason for which the domain can take no action now, or nil, as always for a domain of Swift types.
@@ -152,11 +151,9 @@ package final class CompiledDomain: Sendable {
 
     func entry(ofType type: String) -> ActionEntry? { entries[type] }
 
-    /// The maker of actions of a type, also of the store's own types, or nil for a type that the domain does not
-    /// declare.
+    /// Nil for a type that the domain does not declare; the store's own types have makers, too.
     func actionType(of type: String) -> ActionType? { entries[type]?.actionType }
 
-    /// The action of its record.
     func action(of node: JSONNode) throws(Rejection) -> any Action {
         let type = ScheduledAction.member("type", of: node) ?? ""
         guard !OwnTypes.isHidden(type), let actionType = actionType(of: type) else {
@@ -194,11 +191,7 @@ package final class CompiledDomain: Sendable {
 
     func effects(of entry: ActionEntry) -> [Declaration<StateBox>.EffectHandler] { entry.handlers.effects }
 
-    /// The tree of the state that some actions have made of one with an earlier tree.
-    ///
-    /// The cost is that of the slices that the reducers of these actions can change.
-    ///
-    /// - Parameter patch: becomes the patch that leads there, in the order of the actions; its memory is used again.
+    /// The cost is that of the slices that the reducers can change; the patch's memory is used again.
     func tree(
         of state: StateBox, after earlier: JSONTree, by entries: [ActionEntry], _ encoder: JSONEncodingSession,
         into patch: inout JSONPatch
@@ -210,7 +203,6 @@ package final class CompiledDomain: Sendable {
         }
     }
 
-    /// Has a mark record which view is being computed, in this domain's stores and their forks.
     func mark(by mark: ReductionMark) { viewMark.withLock { $0 = mark } }
 
     func select(_ selection: Selection, in snapshot: Snapshot, countMax: Int) throws -> SelectedValue {
@@ -247,7 +239,6 @@ package final class CompiledDomain: Sendable {
         }
     }
 
-    /// The index of a view in ``Snapshot/viewVersions``.
     func number(ofView name: String) -> Int? { views[name]?.number }
 
     func noteViewVersions(_ viewVersions: inout [Version], changedPointers: [JSONPointer], at version: Version) {
@@ -257,7 +248,7 @@ package final class CompiledDomain: Sendable {
         }
     }
 
-    /// The state that the patch of a recorded commit makes of a state, and its tree; the cost is that of what the patch touches.
+    /// The cost is that of what the patch touches.
     func state(of snapshot: Snapshot, patchedBy patch: [UInt8]) throws -> (StateBox, JSONTree) {
         var state = snapshot.state
         let patched = try snapshot.tree.applying(patch: try JSONValue(parsing: patch, depthMax: 1000))
@@ -265,7 +256,7 @@ package final class CompiledDomain: Sendable {
         return (state, tree)
     }
 
-    /// The state that a commit of another server makes of a state, and its tree; the cost is that of what its patch touches.
+    /// The cost is that of what the commit's patch touches.
     func state(of snapshot: Snapshot, following commit: Commit) throws(DomainFailure) -> (StateBox, JSONTree) {
         let next: (state: StateBox, tree: JSONTree)
         do {
@@ -318,11 +309,7 @@ package final class CompiledDomain: Sendable {
         return state
     }
 
-    /// The tree of a state.
-    ///
     /// The cost is O(n) in the size of the plain parts.
-    ///
-    /// - Throws: ``JSONFault`` for a state that cannot be encoded.
     func tree(of state: StateBox) throws(JSONFault) -> JSONTree {
         do {
             return try codec.tree(of: state)

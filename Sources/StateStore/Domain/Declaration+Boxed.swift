@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// The codec of the state in a box.
 struct BoxCodec<Codec: PartCodec>: PartCodec where Codec.Part: Sendable {
     let codec: Codec
 
@@ -28,7 +27,6 @@ struct BoxCodec<Codec: PartCodec>: PartCodec where Codec.Part: Sendable {
 }
 
 extension Declaration where State: StateType {
-    /// The declaration of the same state in a box.
     func boxed() -> Declaration<StateBox> {
         var boxed = Declaration<StateBox>()
         let (codec, faults) = codec()

@@ -3,7 +3,7 @@ internal import StateJSON
 /// The declarations of the reducers of a state, collected before the domain is compiled.
 public struct Declaration<State: Sendable>: Sendable {
     struct Handler: Sendable {
-        /// The type of the handled action, or nil for every action.
+        /// Nil for every action.
         let type: String?
         let actionType: ActionType?
         var scope: [String]
@@ -25,12 +25,10 @@ public struct Declaration<State: Sendable>: Sendable {
     var initial: State?
     /// Makes the state that a server goes on from of a recorded one, if reading it is not enough.
     var resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
-    /// Reads the source of the domain again, for the state that it has now; nil for a domain of Swift types.
     var reload: (@Sendable (State) throws -> DomainReload)?
     var failure: @Sendable () -> DomainFailure? = { nil }
     /// The reason for which the domain cannot go on from a state that another program has recorded meanwhile, or nil.
     var declines: (@Sendable (State) -> DomainFailure?)?
-    /// Whether any JSON is a state of the domain, also what another domain has recorded.
     var takesAnyState = false
     var offsets: Set<Int> = []
     var faults: [String] = []
@@ -81,7 +79,6 @@ extension Declaration {
         return codec(codable) as? any PartCodec<State>
     }
 
-    /// A fault for each stored property that no reducer declares, which a restart would lose.
     private var forgotten: [String] {
         guard let initial = (State.self as? any StateType.Type)?.init() else { return [] }
         var offset = 0

@@ -80,7 +80,7 @@ extension Declaration {
         let actionType: ActionType
         var scope: [String]
         var id: String?
-        /// Makes the work for an action, or nil for a handler that only cancels an effect.
+        /// Nil for a handler that only cancels an effect.
         let start: (@Sendable (any Action, State) -> EffectWork?)?
     }
 }
@@ -109,10 +109,7 @@ final class Effects: Sendable {
 
     var names: [String] { running.withLock { $0.names.sorted { $0.key < $1.key }.map(\.value) } }
 
-    /// Starts an effect, and cancels the running one with the same ID, whose place it takes.
-    ///
-    /// - Parameter type: the type of the action that starts it, which is its name where it has no ID.
-    /// - Returns: false when too many effects run, or when the store is stopping.
+    /// The effect takes the place of a running one with its ID; false when too many run, or when the store is stopping.
     func start(id: String?, of type: String = "", _ work: @escaping @Sendable () async -> Void) -> Bool {
         let (isStarted, replaced) = running.withLock { running -> (Bool, Task<Void, Never>?) in
             guard !running.isStopped else { return (false, nil) }

@@ -10,13 +10,9 @@ internal import Synchronization
 /// declares the table with ``Entities``, each part is a member of the slice. Inside a state that is only `Codable`, the
 /// table is one object with both parts, and each commit costs O(n) in the size of the table.
 public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
-    /// An entity and its rank in the order.
-    ///
     /// An entry is an object, so that a comparison of two tables skips the entries that they share.
     final class Entry: Sendable {
-        /// The entity's JSON after the first call of ``bytes()``, which each commit makes; nil before it.
-        ///
-        /// It comes first, next to the count of the references: a reader that no cache knows the entry to waits once.
+        /// The bytes lie next to the count of the references: a reader that no cache knows the entry to waits once.
         private let known: Mutex<[UInt8]?>
         let rank: Rank
         let entity: Entity
@@ -43,8 +39,6 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
 
     typealias Rank = Ranks.Rank
 
-    /// The entries by key.
-    ///
     /// The values have no entity type, so that all tables share one specialization of the map.
     private(set) var entries = PersistentMap<EntityKey, any AnyObject & Sendable>()
     private(set) var order = PersistentMap<Rank, EntityKey>()
@@ -144,11 +138,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// Takes the entities that a patch has made of those of the table; their order follows.
     mutating func take(_ entries: PersistentMap<EntityKey, any AnyObject & Sendable>) { self.entries = entries }
 
-    /// Takes the order that a patch has made of that of the table.
-    ///
-    /// The cost is that of the differences.
-    ///
-    /// - Returns: false where the order does not have each entity once.
+    /// The cost is that of the differences; false where the order does not have each entity once.
     mutating func take(_ order: PersistentMap<Rank, EntityKey>) -> Bool {
         var isWhole = order.count == entries.count
         PersistentMap.visitDifferences(self.order, order) { rank, _, key in
@@ -165,7 +155,6 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         order.set(entry.rank, id.key)
     }
 
-    /// A free rank between the neighbours of a position, which get new ranks if there is no room.
     private mutating func rank(before position: Int) -> Rank {
         while true {
             if let rank = order.freeRank(before: position) { return rank }
@@ -179,16 +168,10 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Whether these are the table's IDs, each once.
-    ///
     /// The cost is O(n log n).
     func areOwn(_ ids: [ID]) -> Bool { ids.map(\.key).sorted() == entries.keys }
 
-    /// Sets the order of the entities.
-    ///
-    /// The cost is O(n log n).
-    ///
-    /// - Precondition: `ids` are the table's own, each once.
+    /// The cost is O(n log n); `ids` are the table's own, each once.
     mutating func reorder(_ ids: [ID]) {
         var ranked: [(Rank, EntityKey)] = []
         ranked.reserveCapacity(ids.count)
@@ -200,8 +183,6 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
             })
     }
 
-    /// Makes a table of entities that are sorted by ID, in that order.
-    ///
     /// The cost is O(n).
     init(sorted entities: [(ID, Entity)]) {
         let ranked = entities.enumerated().map { (Ranks.appended($0), $1.0.key, $1.1) }
@@ -236,8 +217,6 @@ extension EntityTable: Equatable where Entity: Equatable {
 }
 
 extension PersistentMap {
-    /// The keys, sorted.
-    ///
     /// The cost is O(n).
     var keys: [Key] {
         var keys: [Key] = []

@@ -22,12 +22,10 @@ public struct StoreResume: Action {
 
 enum OwnTypes {
     static let prefix = "storekeeper/"
-    /// The types that a domain can handle.
     static let handled: Set<String> = [StoreInit.type, StoreResume.type]
     /// The types that the store handles for every domain; none of them changes the state.
     static let scheduling: Set<String> = [StoreSchedule.type, StoreUnschedule.type, StoreRefused.type]
 
-    /// Whether no client finds an action type in the catalogue.
     static func isHidden(_ type: String) -> Bool { handled.contains(type) || scheduling.contains(type) }
 
     static func drafts() -> [String: ActionEntryDraft] {

@@ -83,11 +83,9 @@ public struct MiddlewareContext<State: StateType> {
     public func dispatch(_ action: any Action) { transaction.collect(FollowUp(items: [.init(action)], form: .single)) }
 }
 
-/// A transaction on its way to the reducers.
 final class TransactionContext {
     // exclusivity unchecked: one turn uses the variables, and a check takes as long as ten accesses.
 
-    /// The state that the actions have made so far.
     var state: StateBox { (made ?? before).state }
     var version: Version { before.version + 1 }
     @exclusivity(unchecked) private(set) var isDryRun = false
@@ -95,28 +93,21 @@ final class TransactionContext {
     @exclusivity(unchecked) private var before: Snapshot
     /// The time of the commit, the ID that the client gave to the action that is on its way, and its position.
     @exclusivity(unchecked) var item: (time: Timestamp, id: String?, index: Int) = (Timestamp(milliseconds: 0), nil, 0)
-    /// The snapshot that the actions have made; nil before an action reaches the reducers.
+    /// Nil before an action reaches the reducers.
     @exclusivity(unchecked) private(set) var made: Snapshot?
-    /// The actions that have reached the reducers; `entries` has the entry of each.
     @exclusivity(unchecked) private(set) var applied: [any Action] = []
     @exclusivity(unchecked) private(set) var entries: [ActionEntry] = []
-    /// The dispatches of middleware and creators, which the store queues after the commit.
     @exclusivity(unchecked) private(set) var followUps: [FollowUp] = []
-    /// How many commands, one from the other, have made the action that is on its way, and whether one has made an action of
-    /// the transaction.
+    /// How many commands, one from the other, have made the current action, and whether one made any action so far.
     @exclusivity(unchecked) var commands = (depth: 0, haveMade: false)
     private let work = WorkMeter()
-    /// The mark of the thread; nil outside a turn.
+    /// Nil outside a turn.
     @exclusivity(unchecked) private var mark: TurnMark?
-    /// The snapshot whose state was restored, which no action has made; nil for none.
     @exclusivity(unchecked) private(set) var restored: Snapshot?
     var isRestored: Bool { restored != nil }
-    /// Whether something of the transaction may change the schedule.
     var mayChangeSchedule: Bool { isRestored || !scheduling.isEmpty }
-    /// The requests of the reducers for later.
     let scheduling = Scheduling()
 
-    /// Makes a context for ``begin(_:_:at:mark:)``.
     init(_ before: Snapshot) { self.before = before }
 
     /// Begins a transaction, behind the end of the one before.
@@ -130,7 +121,6 @@ final class TransactionContext {
         if work.isUsed { work.reset() }
     }
 
-    /// Drops what belongs to the transaction.
     func end(at snapshot: Snapshot) {
         (before, made) = (snapshot, nil)
         // Nearly every transaction has one action, and to remove the last element is the fastest way to none.
@@ -142,8 +132,6 @@ final class TransactionContext {
         if !scheduling.isEmpty { scheduling.keep(0) }
     }
 
-    /// Reduces the state by an action.
-    ///
     /// The reducers change a copy: a middleware may catch their rejection, and then the state must be as before.
     func reduce(_ action: any Action, _ entry: ActionEntry) throws(Rejection) {
         var state = state
@@ -181,7 +169,6 @@ struct FollowUp: Sendable {
     let form: Transaction.Form
 }
 
-/// Takes what the code that runs for a transaction dispatches.
 protocol FollowUpCollector: AnyObject {
     func collect(_ followUp: FollowUp)
 }

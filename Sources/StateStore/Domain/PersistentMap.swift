@@ -1,10 +1,7 @@
 /// A sorted map whose copies share their common subtrees.
 ///
-/// The map is a weight-balanced tree (Adams 1993; Hirai and Yamamoto 2011 for the parameters). A change copies the path
-/// from the root, so the map before the change stays valid and costs nothing to keep. A comparison of two maps walks both
-/// and skips every subtree that is the same object, so its cost depends on the differences and not on the size.
-///
-/// Every operation on one key is O(log n). A copy is O(1).
+/// The map is a weight-balanced tree (Adams 1993; Hirai and Yamamoto 2011 for the parameters). An operation on one key
+/// is O(log n), a copy O(1), and a comparison of two maps skips every subtree that is the same object.
 struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// A node of the tree; in a table's map of entries it has 64 bytes, one cache line for each step of a search.
     final class Node: Sendable {
@@ -15,7 +12,6 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         let left: Node?
         let right: Node?
 
-        /// How many elements this node and those below it hold; no more than 4,294,967,295.
         var count: Int { Int(size) }
 
         init(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) {
@@ -35,11 +31,7 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         self.root = root
     }
 
-    /// Builds a balanced tree.
-    ///
-    /// The cost is O(n).
-    ///
-    /// - Precondition: the keys increase strictly.
+    /// The cost is O(n); the keys increase strictly.
     init(sorted elements: [(Key, Value)]) {
         root = Self.build(elements[...])
     }
@@ -123,8 +115,7 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         try Self.visit(root, body)
     }
 
-    /// Visits every element in the order of the keys, as subtrees of at most `countMax` elements and single elements
-    /// between them.
+    /// The parts are subtrees of at most `countMax` elements, and single elements between them, in the order of keys.
     func visitParts<Failure: Error>(
         of countMax: Int, _ body: (Node, _ isWhole: Bool) throws(Failure) -> Void
     ) throws(Failure) {
@@ -174,7 +165,6 @@ extension PersistentMap {
         return glued(node.left, node.right)
     }
 
-    /// Joins the two subtrees of a removed node.
     private static func glued(_ left: Node?, _ right: Node?) -> Node? {
         guard let left else { return right }
         guard let right else { return left }
@@ -200,9 +190,7 @@ extension PersistentMap {
 
     private static func weight(_ node: Node?) -> Int { (node?.count ?? 0) + 1 }
 
-    /// Makes a node of two subtrees that may be out of balance by one insertion or removal.
-    ///
-    /// The parameters of the balance are 3 and 2.
+    /// The two subtrees may be out of balance by one insertion or removal; the parameters of the balance are 3 and 2.
     private static func balanced(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) -> Node {
         if let right, weight(left) * 3 < weight(right) {
             if let inner = right.left, weight(inner) >= weight(right.right) * 2 {
@@ -249,10 +237,7 @@ extension PersistentMap {
 }
 
 extension PersistentMap {
-    /// Visits, in the order of the keys, every key that only one of two maps has or that may have another value.
-    ///
-    /// The walk skips the subtrees that both maps share. It also visits the nodes that a change copied without changing
-    /// their values. The cost is O(k log n) for k changes between the maps.
+    /// The walk visits copied nodes with unchanged values, too; O(k log n) for k changes between the maps.
     static func visitDifferences<Failure: Error>(
         _ old: PersistentMap, _ new: PersistentMap, _ body: (Key, Value?, Value?) throws(Failure) -> Void
     ) throws(Failure) {

@@ -8,9 +8,6 @@ enum Ranks {
 }
 
 extension PersistentMap where Key == Ranks.Rank {
-    /// Inserts a value before a position.
-    ///
-    /// - Precondition: `0 <= position <= count`.
     mutating func insert(_ value: Value, at position: Int) {
         while true {
             if let rank = freeRank(before: position) { return set(rank, value) }
@@ -20,9 +17,7 @@ extension PersistentMap where Key == Ranks.Rank {
         }
     }
 
-    /// A free rank between the neighbours of a position; a position outside the order means its nearest end.
-    ///
-    /// - Returns: nil if no rank is free, which is so after 64 insertions at one position.
+    /// A position outside the order means its nearest end; nil, which means no free rank, after 64 insertions at one.
     func freeRank(before position: Int) -> Ranks.Rank? {
         guard let last, let first else { return Ranks.first }
         if position >= count { return last.key + Ranks.step }
@@ -31,11 +26,7 @@ extension PersistentMap where Key == Ranks.Rank {
         return above - below < 2 ? nil : below + (above - below) / 2
     }
 
-    /// New ranks for the neighbours of a position, so that there is room between all of them.
-    ///
-    /// They are some 32 elements, or more where their own neighbours leave no room, however many the order has.
-    ///
-    /// - Precondition: the position is inside the order.
+    /// Some 32 elements get new ranks, or more where their neighbours leave no room; the position is inside the order.
     func spread(around position: Int) -> [(old: Ranks.Rank, new: Ranks.Rank, value: Value)] {
         var width = 16
         while true {

@@ -127,9 +127,8 @@ public struct ReducerContext: Sendable {
     package let name: ActionName?
     /// The work that the transaction may still do; nil in a replay, which has no bound.
     package let work: WorkMeter?
-    /// The schedule that the action finds.
     let schedule: ActionSchedule
-    /// Takes what is to happen later; nil in a replay, which schedules nothing.
+    /// Nil in a replay, which schedules nothing.
     let scheduling: Scheduling?
 
     init(
@@ -338,7 +337,6 @@ package final class WorkMeter: Sendable {
             && self.bytes.add(bytes, ordering: .relaxed).newValue <= Self.bytesMax
     }
 
-    /// Whether something was spent.
     var isUsed: Bool { places.load(ordering: .relaxed) > 0 || bytes.load(ordering: .relaxed) > 0 }
 
     func reset() {

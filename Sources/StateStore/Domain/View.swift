@@ -7,12 +7,11 @@ internal import StateJSON
 public struct View<State: Sendable>: Reducer {
     let name: String
     private(set) var reads: [JSONPointer]
-    /// The declared parts that the view reads, as it names them by key path, or nil if it names them by pointer.
+    /// Nil if the view names what it reads by pointer.
     private var paths: [any PartialKeyPath<State> & Sendable]?
-    /// The Swift type of the value, or nil if it cannot be read from JSON.
+    /// Nil if the value cannot be read from JSON.
     let valueType: (any (Decodable & Sendable).Type)?
     let parameters: ViewParameters?
-    /// Whether the value depends on the client's subject.
     let takesSubject: Bool
     let evaluate: @Sendable (State, ViewArguments) throws -> ViewValue
     private var fault: (@Sendable (State) -> String?)?
@@ -163,7 +162,6 @@ public struct View<State: Sendable>: Reducer {
         }
     }
 
-    /// The view with the pointers of the parts that it names by key path.
     func resolved(by members: [SliceMember<State>]) -> (view: View, faults: [String]) {
         guard let paths else { return (self, []) }
         var view = self
@@ -189,7 +187,6 @@ public struct View<State: Sendable>: Reducer {
         }
     }
 
-    /// The view of the same state in a box.
     func boxed() -> View<StateBox> {
         View<StateBox>(name, valueType, reads, parameters: parameters, takesSubject: takesSubject) { [evaluate] in
             try evaluate($0.state(), $1)

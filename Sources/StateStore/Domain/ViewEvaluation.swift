@@ -1,8 +1,6 @@
 internal import Synchronization
 
-/// A view that is being evaluated on a thread, and the view whose function reads it.
-///
-/// A function that reads its own view, perhaps by way of others, would never return: the store refuses that read.
+/// A view that is being evaluated on a thread, and its reader: a function that reads its own view would never return.
 final class ViewEvaluation: Sendable {
     @TaskLocal static var current: ViewEvaluation?
 
@@ -14,7 +12,7 @@ final class ViewEvaluation: Sendable {
         (self.view, self.reader) = (view, reader)
     }
 
-    /// Evaluates a view, or returns nil if it reads itself.
+    /// Nil if the view reads itself.
     static func value<Value>(of view: any AnyObject & Sendable, _ evaluate: () throws -> Value) rethrows -> Value? {
         if let current, current.reads(view) { return nil }
         let evaluation = ViewEvaluation(view, readBy: current)

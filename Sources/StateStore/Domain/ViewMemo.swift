@@ -2,8 +2,6 @@ internal import Dispatch
 internal import StateJSON
 internal import Synchronization
 
-/// A view of a compiled domain.
-///
 /// The value of a view with arguments is kept while threads compute it or wait for it; the hub keeps its bytes.
 final class CompiledView: Sendable {
     private struct Use {
@@ -12,7 +10,6 @@ final class CompiledView: Sendable {
     }
 
     let view: View<StateBox>
-    /// The view's index in ``Snapshot/viewVersions``.
     let number: Int
     private let loads: LoadCount
     private let plain: ViewMemo
@@ -41,14 +38,11 @@ final class CompiledView: Sendable {
         return try body(memo ?? plain)
     }
 
-    /// Whether a thread that serves other clients may ask for the bytes.
-    ///
-    /// Clients choose the arguments of a view, so a pool computes it.
+    /// False for a view with arguments: clients choose them, so a pool computes it.
     func isQuick(_ arguments: ViewArguments, in snapshot: Snapshot) -> Bool {
         arguments.isEmpty && plain.isQuick(in: snapshot)
     }
 
-    /// The arguments of a call in process.
     func arguments(_ parameters: JSONValue?, subject: String?) -> ViewArguments {
         ViewArguments(
             parameters: view.parameters.map { _ in parameters ?? [:] }, subject: view.takesSubject ? subject : nil)
@@ -67,9 +61,7 @@ final class LoadCount: Sendable {
 
 /// The value of a view for some arguments, which the threads that read it share.
 final class ViewMemo: Sendable {
-    /// The state and the functions of which a value is.
     private struct Moment: Equatable {
-        /// The last change of what the view reads.
         let change: Cursor
         let load: Int
 
@@ -94,7 +86,6 @@ final class ViewMemo: Sendable {
     private struct Memo {
         var known: Known?
         var underWay: UnderWay?
-        /// How many of the last evaluations, one after the other, have each taken less than ``quickTime``.
         var quickCount = 0
     }
 
@@ -120,8 +111,6 @@ final class ViewMemo: Sendable {
         self.arguments = arguments
     }
 
-    /// The view's value; that of a past state is not cached.
-    ///
     /// A fork has versions of its own and shares the cache, so that the epoch tells the values apart.
     func value(in snapshot: Snapshot, marking mark: ReductionMark?) -> ViewValue {
         while true {
@@ -169,7 +158,6 @@ final class ViewMemo: Sendable {
         }
     }
 
-    /// Whether a thread that serves other clients may ask for the bytes: they are there, or the last evaluations were quick.
     func isQuick(in snapshot: Snapshot) -> Bool {
         let moment = moment(of: snapshot)
         return memo.withLock { memo in
@@ -178,8 +166,6 @@ final class ViewMemo: Sendable {
         }
     }
 
-    /// Notes how long an evaluation has taken.
-    ///
     /// The time decides which thread evaluates the view next, and nothing that a client can see.
     private func noteTime(_ time: Duration) {
         memo.withLock { memo in
@@ -187,7 +173,7 @@ final class ViewMemo: Sendable {
         }
     }
 
-    /// The value, and whether the cache may keep it: a view that is set aside may pass later.
+    /// `isKept` is false for a view that is set aside, because it may pass later.
     private func evaluate(_ snapshot: Snapshot, _ mark: ReductionMark?) -> (value: ViewValue, isKept: Bool) {
         do {
             let value = try marking(mark, snapshot) {

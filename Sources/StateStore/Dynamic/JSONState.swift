@@ -10,7 +10,6 @@ package struct JSONState: StateType {
     package init(_ tree: JSONTree) { self.tree = tree }
 }
 
-/// The codec of a state that is a tree.
 struct TreeCodec: PartCodec {
     let parts: [JSONPointer]?
 
@@ -42,7 +41,6 @@ extension JSONTree {
         return changed.applying("add", at: pointer.tokens[...], value)
     }
 
-    /// The value with the parts that it lacks, as an initial value has them.
     func with(_ parts: [JSONPointer], from initial: JSONTree) throws(JSONFault) -> JSONTree {
         var tree = self
         for part in parts where tree.tree(at: part.tokens[...]) == nil {
@@ -54,7 +52,6 @@ extension JSONTree {
         return tree
     }
 
-    /// The pointer to the first value that is neither in a part nor an object around parts.
     func firstPlace(outside parts: [JSONPointer]) -> JSONPointer? {
         // The parts themselves need not be looked at.
         var rest = self

@@ -73,7 +73,7 @@ extension JSONTree {
         return self
     }
 
-    /// - Returns: nil for a value that the old one has too little in common with.
+    /// Nil for a value that the old one has too little in common with.
     private func shared(with old: JSONTree) -> JSONTree? {
         var count = 0
         let countMax = JSONPatch.differencesMax(of: old.bytesCount)

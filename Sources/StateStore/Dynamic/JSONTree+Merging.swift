@@ -32,7 +32,6 @@ extension JSONTree {
         return found
     }
 
-    /// Merges by one walk through the members of both.
     private func mergingAll(_ changes: PersistentMap<EntityKey, any AnyObject & Sendable>) -> JSONTree {
         var old: ArraySlice<(EntityKey, JSONTree)> = []
         if case .object(let members)? = opened?.shape { members.visit { old.append(($0, Self.tree($1))) } }

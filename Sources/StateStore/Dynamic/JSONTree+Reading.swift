@@ -13,9 +13,7 @@ package enum SelectedValue: Sendable {
 }
 
 extension JSONTree {
-    /// The smallest tree around the value at some tokens, and the tokens that are left in its text; nil without such a place.
-    ///
-    /// - Throws: as ``encoded()``.
+    /// The smallest tree around the value at some tokens, and those left in its text; nil without such a place.
     private func holder(of tokens: ArraySlice<String>) throws -> (tree: JSONTree, rest: ArraySlice<String>)? {
         var (tree, rest) = (self, tokens)
         while let token = rest.first {
@@ -72,7 +70,7 @@ extension JSONTree {
         return true
     }
 
-    /// The order of the members of an object, where it is the same at every version; nil elsewhere.
+    /// Nil where the order is not the same at every version.
     var memberOrder: MemberOrder? {
         switch shape {
         case .text where isArray == false, .object: { Self.key($0) }

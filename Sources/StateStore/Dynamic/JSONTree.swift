@@ -16,26 +16,20 @@ package final class JSONTree: Sendable {
         case array(PersistentList<JSONTree>)
         /// Compact JSON of a Swift value, whose members have the order of its encoder.
         case leaf([UInt8])
-        /// The members of a slice, in the order of their declaration.
         case record([JSONTree])
-        /// The entities of a table.
         case entities(TableTree<EntityKey, any AnyObject & Sendable>)
-        /// The IDs of a table in their order.
         case order(TableTree<Ranks.Rank, EntityKey>)
     }
 
-    /// How long the text of an object or an array may be that is kept as text.
     static var textBytesMax: Int { 512 }
     /// How many bytes a turn encodes and hashes without need, at most.
     private static var shortBytesMax: Int { 65_536 }
 
     let shape: Shape
-    /// The sizes, and more, of a value that is not a short text.
     private let annex: Annex?
 
     private enum Annex {
         case contents(Contents)
-        /// The names of a record's members.
         case names(MemberNames)
     }
 
@@ -45,7 +39,6 @@ package final class JSONTree: Sendable {
 
     convenience init(_ shape: Shape, _ sizes: Sizes) { self.init(shape, .contents(Contents(sizes))) }
 
-    /// Makes a record of its members.
     convenience init(record members: [JSONTree], _ names: MemberNames) { self.init(.record(members), .names(names)) }
 
     convenience init(text: [UInt8]) {
@@ -69,10 +62,8 @@ package final class JSONTree: Sendable {
     package var memoryBytes: Int { contents?.sizes?.memoryBytes ?? 48 + Sizes.allocation(32 + textCount) }
     private var contents: Contents? { if case .contents(let contents)? = annex { contents } else { nil } }
 
-    /// The names of a record's members; empty for any other value.
     var names: MemberNames { if case .names(let names)? = annex { names } else { .none } }
 
-    /// The sizes of an object or an array; nil for a text.
     var sizes: Sizes? { contents?.sizes }
 
     private var textCount: Int {
@@ -91,7 +82,6 @@ package final class JSONTree: Sendable {
         self.init(value, &writer)
     }
 
-    /// - Parameter writer: a writer that the values of a tree share.
     private convenience init(_ value: JSONValue, _ writer: inout JSONWriter) {
         writer.bytes.removeAll(keepingCapacity: true)
         var room = Self.textBytesMax
@@ -109,7 +99,7 @@ package final class JSONTree: Sendable {
         }
     }
 
-    /// Whether the text of a value may fit into the room; the cost is at most that of the room.
+    /// The cost is at most that of the room.
     private static func mayFit(_ value: JSONValue, _ room: inout Int) -> Bool {
         switch value {
         case .object(let object):
@@ -146,7 +136,7 @@ package final class JSONTree: Sendable {
         JSONTree(members: [(key(name), value)]).normalized
     }
 
-    /// An object or an array with its children as trees, however short it is, or nil for a scalar.
+    /// A short text is opened, too; nil for a scalar.
     var opened: JSONTree? {
         guard case .text = shape else { return self }
         var writer = JSONWriter()
@@ -158,9 +148,7 @@ package final class JSONTree: Sendable {
         }
     }
 
-    /// The compact JSON; O(n).
-    ///
-    /// - Throws: `EncodingError` for an entity that cannot be encoded; none of a committed state does.
+    /// The cost is O(n); the error is for an entity that cannot be encoded, of which a committed state has none.
     func encoded() throws -> [UInt8] {
         switch shape {
         case .text(let text), .leaf(let text): return text
@@ -234,7 +222,6 @@ package final class JSONTree: Sendable {
         }
     }
 
-    /// Hands out functions that write the members of an object, in their order.
     private func visitMembers(_ body: ((inout JSONWriter) throws -> Void) throws -> Void) throws {
         switch shape {
         case .object(let members):
@@ -261,7 +248,6 @@ package final class JSONTree: Sendable {
         try value(&writer)
     }
 
-    /// Hands out the value, as ``MemberTexts`` says.
     func visitTexts(_ take: ([UInt8]) throws -> Void) throws {
         switch shape {
         case .object, .entities:
@@ -272,9 +258,7 @@ package final class JSONTree: Sendable {
         }
     }
 
-    /// Writes a value that is kept as text, with the members of objects in their order.
-    ///
-    /// - Returns: false, with a part written, for an object or an array with more than ``textBytesMax`` bytes.
+    /// False, with a part written, for an object or an array with more than ``textBytesMax`` bytes.
     private static func write(_ value: JSONValue, to writer: inout JSONWriter) -> Bool {
         var isFirst = true
         switch value {
@@ -422,7 +406,6 @@ extension JSONTree {
         }
     }
 
-    /// The value with other children, of which one has come, gone, or made way for another one.
     private func with(_ shape: Shape, _ old: JSONTree?, _ new: JSONTree?, named key: EntityKey? = nil) -> JSONTree {
         var sizes = sizes ?? Sizes()
         sizes.replace(old, by: new, named: key)
@@ -432,13 +415,10 @@ extension JSONTree {
     var normalized: JSONTree { bytesCount <= Self.textBytesMax ? JSONTree(text: text) : self }
 }
 
-/// The sizes of a value that is not a short text, with its text and its tag where somebody has made them.
 private final class Contents: Sendable {
-    /// Nil for a text.
     let sizes: JSONTree.Sizes?
     /// The compact JSON, where it is made before it is needed; who writes the value takes it.
     let text = Mutex<[UInt8]?>(nil)
-    /// The content tag, where somebody has made it.
     let tag = Mutex<String?>(nil)
 
     init(_ sizes: JSONTree.Sizes?) { self.sizes = sizes }
@@ -457,9 +437,6 @@ extension JSONTree {
         /// The length of the compact JSON of a value of a document, or of a leaf; of what else a codec makes, nobody has counted it: 0.
         var bytesCount: Int { childrenBytes == 0 ? 2 : childrenBytes + 1 }
 
-        /// Counts a child that has come, gone, or made way for another one.
-        ///
-        /// - Parameter key: the key of a member; nil for an element.
         mutating func replace(_ old: JSONTree?, by new: JSONTree?, named key: EntityKey? = nil) {
             let (name, node) = key.map(Self.sizes) ?? (0, 80)
             if let new {
@@ -475,10 +452,8 @@ extension JSONTree {
             depths.replace(old?.depth ?? 0, by: new?.depth ?? 0)
         }
 
-        /// The bytes that the allocator takes for an object.
         static func allocation(_ bytes: Int) -> Int { (bytes + 23) & ~15 }
 
-        /// The length of a name with its colon, and the memory of a node of the map with it.
         private static func sizes(of key: EntityKey) -> (name: Int, node: Int) {
             guard case .text(let text) = key else { return (key.token.utf8.count + 3, 80) }
             var writer = JSONWriter(capacity: text.utf8.count + 8)
@@ -496,7 +471,6 @@ private struct Depths: Sendable {
 
     var deepest: Int { counts.last?.depth ?? 0 }
 
-    /// Counts the depth of a child that has come, gone, or made way for another one; that of a scalar counts nothing.
     mutating func replace(_ old: Int, by new: Int) {
         guard old != new else { return }
         change(new, by: 1)

@@ -1,9 +1,6 @@
 internal import StateJSON
 
-/// An array whose copies share their common parts.
-///
-/// Reading, setting, inserting and removing one element is O(log n), and a copy is O(1). A comparison of two lists skips
-/// what they share.
+/// An array whose copies share their common parts: an operation on one element is O(log n), a copy O(1).
 struct PersistentList<Element: AnyObject & Sendable>: Sendable {
     /// The elements, without their type: all maps of objects share one specialization.
     private var order = PersistentMap<Ranks.Rank, any AnyObject & Sendable>()
@@ -14,16 +11,13 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
 
     var count: Int { order.count }
 
-    /// - Precondition: the position is inside the list.
     subscript(position: Int) -> Element {
         get { Self.element(order[at: position].value) }
         set { order.set(order[at: position].key, newValue) }
     }
 
-    /// - Precondition: `0 <= position <= count`.
     mutating func insert(_ element: Element, at position: Int) { order.insert(element, at: position) }
 
-    /// - Precondition: the position is inside the list.
     mutating func remove(at position: Int) { order.remove(order[at: position].key) }
 
     func visit<Failure: Error>(_ body: (Element) throws(Failure) -> Void) throws(Failure) {
@@ -36,10 +30,7 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
         var replaced: [(position: Int, old: Element, new: Element)] = []
     }
 
-    /// Compares two lists; the cost is that of the differences.
-    ///
-    /// - Parameter areEqual: whether two elements are equal; nil where nothing short tells.
-    /// - Throws: for more than a patch says one by one, of which elements that may be equal are none.
+    /// The cost is that of the differences; `areEqual` returns nil where nothing short tells.
     static func differences(
         _ old: PersistentList, _ new: PersistentList, countMax: Int, _ areEqual: (Element, Element) -> Bool?
     ) throws(JSONPatch.ManyDifferences) -> Differences {

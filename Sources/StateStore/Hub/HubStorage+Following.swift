@@ -19,9 +19,7 @@ extension HubStorage {
         }
     }
 
-    /// Parks a wait that is being prepared, unless commits after the examined version may concern it.
-    ///
-    /// - Returns: whether the wait is parked, or has ended.
+    /// Whether the wait is parked, or has ended; otherwise commits after the examined version may concern it.
     mutating func parks(_ id: Watch.ID, _ follower: Follower) -> Bool {
         guard watch(id)?.state == .preparing else { return true }
         guard case .nothing(let latest) = following(follower.query) else { return false }
@@ -49,10 +47,7 @@ extension HubStorage {
         }
     }
 
-    /// Examines the commits after the common examined version of streams: each sends them, prepares them outside the hub,
-    /// or parks.
-    ///
-    /// - Parameter partsMax: how many parts of commits may be examined; becomes what is left of it.
+    /// Each stream sends the commits, prepares them outside the hub, or parks; `partsMax` becomes what is left of it.
     mutating func examine(
         _ ids: [Watch.ID], _ follower: Follower, at now: Instant, _ partsMax: inout Int
     ) -> DeliveryBatch {

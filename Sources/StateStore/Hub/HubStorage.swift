@@ -18,7 +18,6 @@ struct HubStorage: Sendable {
     private var firstCounts: [String: Int] = [:]
     private var waits = CountByRoute()
     private var streams = CountByRoute()
-    /// About how many bytes the values have that watches wait for, in all and by client.
     private var valuesBytes = 0
     private var valuesBytesByClient: [String: Int] = [:]
     private var pending: [Commit] = []
@@ -32,7 +31,6 @@ struct HubStorage: Sendable {
     private static let passedMax = 64
     /// The encodings that wait in the turns of clients, whichever comes first; one that was done in another turn is not due.
     private var queuedEncodings: [IndexedSelection: (isDue: Bool, clients: Set<String>)] = [:]
-    /// The clients who have committed since the last pass, while what is computed for clients is watched.
     private var writers: Set<String> = []
     /// A turn itself looks at up to so many watches of a selection: that costs less than to wake the fan-out queue, and
     /// mostly shows that the queue has nothing to do.
@@ -67,9 +65,7 @@ struct HubStorage: Sendable {
 
     // MARK: The published snapshot
 
-    /// Publishes a turn's snapshot and commits.
-    ///
-    /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
+    /// Publishes a turn's snapshot and commits; true where the caller has to schedule a pass.
     mutating func publish(
         _ snapshot: Snapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String>,
         dropping dropped: inout Dropped
@@ -109,9 +105,7 @@ struct HubStorage: Sendable {
         return followers.keys.contains { key in commits.contains(where: key.filter.passes) }
     }
 
-    /// Marks streams as behind if they are few and all of them are sending: they then examine the value themselves.
-    ///
-    /// - Returns: false, without a change, where there are many watches or one of them is not sending.
+    /// Marks the streams as behind, to examine the value themselves; false where they are many, or one is not sending.
     private static func areAllSending(_ ids: Set<Watch.ID>, _ watches: inout [Watch.ID: Watch]) -> Bool {
         guard ids.count <= comparedAtOnceMax else { return false }
         for id in ids {
@@ -127,9 +121,7 @@ struct HubStorage: Sendable {
 
     mutating func note(_ encoded: Encoded, for selection: Selection) { index.note(encoded, for: selection) }
 
-    /// The commits after a version that pass a filter, as far as they are in memory.
-    ///
-    /// - Parameter partsMax: how many parts of commits may be examined; becomes what is left of it.
+    /// The most parts of commits to examine, `partsMax`, becomes what is left of it.
     func following(_ query: ChangesQuery, _ partsMax: inout Int) -> Following {
         let latest = latest.cursor
         switch commits(after: query.since, latest) {
@@ -142,7 +134,6 @@ struct HubStorage: Sendable {
         }
     }
 
-    /// The commits after a version that pass a filter, where they are in memory and few.
     func following(_ query: ChangesQuery) -> Following {
         var partsMax = WatchHub.quickCountMax
         return following(query, &partsMax)
@@ -172,7 +163,6 @@ struct HubStorage: Sendable {
         return .success(commits)
     }
 
-    /// The commits after a version up to another one, or nil if they are not in memory, or many.
     func commits(after version: Version, through last: Version) -> [Commit]? {
         guard version <= last, last - version <= Version(WatchHub.quickCountMax) else { return nil }
         return history.commits(after: version).map { $0.prefix { $0.version <= last } }.map(Array.init)
@@ -219,7 +209,6 @@ struct HubStorage: Sendable {
         return nil
     }
 
-    /// The reason for which there is no room for another query, or for another view with arguments, or nil.
     private func refusal(ofComputed watch: Watch) -> WatchRefusal? {
         guard case .value(let selection, _) = watch.subject, selection.isComputed, !index.isWatched(selection) else {
             return nil
@@ -232,7 +221,6 @@ struct HubStorage: Sendable {
         return firstCounts[watch.client, default: 0] > most / 2 ? .client : nil
     }
 
-    /// Notes who has begun to watch a query, or a view with arguments, as the first.
     private mutating func noteFirst(_ watch: Watch) {
         guard case .value(let selection, _) = watch.subject, selection.isComputed, firstWatchers[selection] == nil
         else { return }
@@ -272,9 +260,7 @@ struct HubStorage: Sendable {
         }
     }
 
-    /// Parks a watch that is in an index.
-    ///
-    /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
+    /// True where the caller has to schedule a pass.
     mutating func park(_ id: Watch.ID, examined version: Version?) -> Bool {
         guard let slot = watches.index(forKey: id) else { return false }
         var version = version
@@ -350,7 +336,6 @@ struct HubStorage: Sendable {
 
     func watch(_ id: Watch.ID) -> Watch? { watches[id] }
 
-    /// A client that watches a selection.
     func client(at selection: IndexedSelection) -> String? {
         index.watches(at: selection).first.flatMap { watches[$0]?.client }
     }
@@ -359,16 +344,13 @@ struct HubStorage: Sendable {
 
     func watches(at selection: IndexedSelection) -> [Watch.ID] { Array(index.watches(at: selection)) }
 
-    /// The clients of some watches, each once.
     func clients(of ids: ArraySlice<Watch.ID>) -> Set<String> { Set(ids.lazy.compactMap { watches[$0]?.client }) }
 
     func examinedVersion(of id: Watch.ID) -> Version? {
         watches.index(forKey: id).flatMap { watches.values[$0].examinedVersion }
     }
 
-    /// Marks the watches of a selection as behind a version, if none of them is parked.
-    ///
-    /// - Returns: false, without a change, where a parked watch waits for the value.
+    /// False, without a change, where a parked watch waits for the value.
     mutating func noteBehind(_ selection: IndexedSelection, _ version: Version, at now: Instant) -> Bool {
         let ids = index.watches(at: selection)
         let isAnyParked = ids.contains { id in
@@ -381,7 +363,6 @@ struct HubStorage: Sendable {
         return true
     }
 
-    /// The version up to which the hub has compared a watch with everything that concerns it.
     func comparedVersion(of id: Watch.ID) -> Version? {
         guard let subject = watches[id]?.subject else { return nil }
         if case .value(let selection, _) = subject, index.isPending(selection) { return 0 }
@@ -400,7 +381,6 @@ struct HubStorage: Sendable {
     struct Pass {
         let snapshot: Snapshot
         let commits: [Commit]
-        /// The snapshots before the newest one, in order, while a watch waits for one value.
         let passed: [Passed]
         let selections: Set<IndexedSelection>
         let followerKeys: [FollowerKey]
@@ -420,7 +400,6 @@ struct HubStorage: Sendable {
         return pass
     }
 
-    /// Ends a pass, which has compared everything but the selections that are still being encoded.
     mutating func endPass(_ version: Version) {
         comparedVersion = max(comparedVersion, version)
         passesCount -= 1
@@ -428,11 +407,9 @@ struct HubStorage: Sendable {
 
     mutating func endComparing(_ selection: IndexedSelection) { index.endComparing(selection) }
 
-    /// Notes that a selection waits to be encoded in the turns of clients; returns those in whose turns it did not wait yet.
+    /// Returns the clients in whose turns the selection did not wait yet: some up to `countMax`, and all who have written.
     ///
     /// An encoding that is due already reads the newest snapshot when its turn comes.
-    ///
-    /// - Parameter countMax: in the turns of how many clients it waits, but for those who have written.
     mutating func queueEncoding(
         _ selection: IndexedSelection, in clients: Set<String>, _ writers: Set<String>, atMost countMax: Int
     ) -> Set<String> {
@@ -444,9 +421,7 @@ struct HubStorage: Sendable {
         return new
     }
 
-    /// Notes that a selection is being encoded now, in the turn of a client.
-    ///
-    /// - Returns: false if another turn has done it, and, with the comparison ended, if nothing watches it.
+    /// False if another turn has done it, and, with the comparison ended, if nothing watches it.
     mutating func beginQueuedEncoding(_ selection: IndexedSelection, in client: String) -> Bool {
         guard var queued = queuedEncodings[selection] else { return false }
         let isDue = queued.isDue
@@ -475,7 +450,6 @@ struct HubStorage: Sendable {
 
     func followers(_ key: FollowerKey) -> [Watch.ID] { followers[key].map(Array.init) ?? [] }
 
-    /// Takes a value for the watches of a selection; returns them, and whether there is no room for it.
     mutating func endEncoding(
         _ selection: IndexedSelection, _ encoded: Encoded?, at version: Version
     ) -> (ids: [Watch.ID], isRefused: Bool) {

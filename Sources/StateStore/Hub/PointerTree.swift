@@ -5,7 +5,6 @@ internal import StateJSON
 /// A search costs O(depth of the pointer + elements found), however many elements the tree has and however long their
 /// pointers are: a node has an element, or at least two children, so the tree has at most two nodes for each element.
 struct PointerTree<Element: Hashable & Sendable>: Sendable {
-    /// The tokens that lead from the parent to this node; empty at the root.
     private var label: [String] = []
     private var children: [JSONKey: PointerTree] = [:]
     private var elements: Set<Element> = []
@@ -33,7 +32,6 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
         insert(element, tokens.dropFirst(count))
     }
 
-    /// Makes this node the parent of one that has the rest of its label, its children and its elements.
     private mutating func split(after count: Int) {
         var below = self
         below.label = Array(label[count...])

@@ -10,9 +10,7 @@ internal import Synchronization
 final class IndexedSelection: Sendable {
     let selection: Selection
     let pointers: [JSONPointer]
-    /// The evaluation of a query on a place; nil for any other selection.
     let kept: KeptQuery?
-    /// The place that a query with ``kept`` looks at.
     let place: IndexedSelection?
     /// Whether it stands for all queries on a place, which a commit then marks at once.
     let isPlaceOfQueries: Bool
@@ -28,9 +26,7 @@ final class IndexedSelection: Sendable {
         (self.kept, self.place, self.isPlaceOfQueries) = (kept, place, isPlaceOfQueries)
     }
 
-    /// About the processor time that an evaluation takes, or nil before the first.
-    ///
-    /// It falls slowly, because an evaluation that another thread has just made takes none.
+    /// It falls slowly, because an evaluation that another thread has just made takes none; nil before the first.
     var time: Duration? {
         let known = nanoseconds.load(ordering: .relaxed)
         return known < 0 ? nil : .nanoseconds(known)
@@ -55,7 +51,6 @@ extension IndexedSelection: Hashable {
 }
 
 extension Selection {
-    /// Whether its value is computed for those who ask for it: a query, or a view with arguments.
     var isComputed: Bool { isQuery || isViewWithArguments }
 
     var isViewWithArguments: Bool { if case .view(_, let arguments) = self { !arguments.isEmpty } else { false } }
@@ -68,7 +63,6 @@ struct SelectionIndex: Sendable {
     private struct Entry {
         /// The value, unless it is large and others have taken its room.
         var encoded: Encoded?
-        /// The tag of the value.
         var tag: String?
         var watches: Set<Watch.ID> = []
         var oneValue: Set<Watch.ID> = []
@@ -83,7 +77,6 @@ struct SelectionIndex: Sendable {
         mutating func setValue(_ encoded: Encoded?) { (self.encoded, tag) = (encoded, encoded?.tag) }
     }
 
-    /// A place that queries look at.
     private struct QueriedPlace {
         var queriesCount = 0
         var watched: Set<IndexedSelection> = []
@@ -98,14 +91,10 @@ struct SelectionIndex: Sendable {
     private var entries: [IndexedSelection: Entry] = [:]
     private var tree = PointerTree<IndexedSelection>()
     private let viewReads: [String: [JSONPointer]]
-    /// The watched selections that may have changed since they were last encoded.
     private(set) var dirty: Set<IndexedSelection> = []
-    /// How many watched selections are views with arguments.
     private(set) var watchedViewsCount = 0
-    /// The version of the published snapshot.
     var latestVersion: Version
     var hasEntries: Bool { !entries.isEmpty }
-    /// How many different queries are watched.
     private(set) var watchedQueriesCount = 0
     /// The unwatched selections with cached values, and those with large ones, the longest unused first; also places that no
     /// longer count.
@@ -126,7 +115,6 @@ struct SelectionIndex: Sendable {
         latestVersion = version
     }
 
-    /// The selection in the index, or nil without watches and a cached value.
     subscript(selection: Selection) -> IndexedSelection? { known[selection] }
 
     func encoded(_ selection: Selection) -> Encoded? {
@@ -135,16 +123,13 @@ struct SelectionIndex: Sendable {
         return places[place].flatMap { kept.encoded(changed: $0.changedVersion) }
     }
 
-    /// The tag of the value, where it is known.
     func tag(_ selection: Selection) -> String? {
         guard let selection = known[selection] else { return nil }
         guard let kept = selection.kept, let place = selection.place else { return entries[selection]?.tag }
         return places[place].flatMap { kept.tag(changed: $0.changedVersion) }
     }
 
-    /// A query on a place, or nil for any other selection.
-    ///
-    /// The query gets an entry, so ``idles(_:)`` follows.
+    /// A query on a place gets an entry, so ``idles(_:)`` follows; nil for any other selection.
     mutating func query(_ selection: Selection) -> IndexedSelection? {
         guard case .query(_, of: .pointer) = selection else { return nil }
         return add(selection)
@@ -158,8 +143,7 @@ struct SelectionIndex: Sendable {
         idles(added)
     }
 
-    /// Keeps the value of a selection for the next one who asks, if nothing uses it or it is large, or removes an entry
-    /// without a value.
+    /// Keeps the value for the next one who asks, if nothing uses it or it is large, or removes an entry without one.
     ///
     /// An entry with a comparison under way stays, so that its count is right.
     mutating func idles(_ selection: IndexedSelection) {
@@ -192,13 +176,11 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// Drops the bytes of a value that is watched; its tag stays.
     mutating func drop(_ selection: IndexedSelection) {
         entries[selection]?.encoded = nil
         selection.kept?.dropAnswer()
     }
 
-    /// Ends the count of the bytes that an entry had among those that can be dropped.
     private mutating func forgetBytes(of entry: Entry) {
         guard let first = idle.first?.number, entry.idleNumber >= first else { return }
         idleBytes -= idle[Int(entry.idleNumber - first)].bytes
@@ -293,11 +275,7 @@ struct SelectionIndex: Sendable {
 
     // MARK: Changes
 
-    /// Drops the cached values that a change of these pointers may have changed, and marks watched ones as dirty.
-    ///
-    /// - Parameters:
-    ///   - version: the version that the change has made.
-    ///   - mustCompare: whether the watches of a selection have to be compared with its new value.
+    /// Drops the cached values that the change to this version may have changed, and marks watched ones as dirty.
     mutating func invalidate(
         changing pointers: some Sequence<JSONPointer>, at version: Version,
         _ mustCompare: (Set<Watch.ID>) -> Bool = { _ in true }
@@ -325,9 +303,7 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// Drops the cached values of views and of queries on them.
-    ///
-    /// - Returns: the watches of these selections.
+    /// Returns the watches of views and of queries on them.
     mutating func forgetViews() -> [Watch.ID] {
         var watches: [Watch.ID] = []
         for selection in Array(entries.keys) where selection.selection.base.isView {
@@ -362,10 +338,7 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// Takes the value of a selection, encoded from the state at a version; ``endComparing(_:)`` follows.
-    ///
-    /// - Parameter keeps: whether to keep the bytes of the value.
-    /// - Returns: the watches to compare with the value; none where they were compared with a newer one.
+    /// Returns the watches to compare, none where they were compared with a newer value; ``endComparing(_:)`` follows.
     mutating func endEncoding(
         _ selection: IndexedSelection, _ encoded: Encoded?, at version: Version, keeps: Bool = true
     ) -> [Watch.ID] {
@@ -423,7 +396,6 @@ struct VersionIndex: Sendable {
         if versions.count > 1024, versions.count > 2 * watches.count { versions = Heap(watches.keys) }
     }
 
-    /// The number of versions in the heap, with those of former watches.
     var versionsCount: Int { versions.count }
 
     func isReached(_ version: Version) -> Bool { versions.min.map { $0 <= version } ?? false }

@@ -17,7 +17,6 @@ package struct StateBox: Sendable {
     /// The state, which is of this type: the cost is that of a copy.
     package func state<State: Sendable>(as _: State.Type = State.self) -> State { box(of: State.self).value }
 
-    /// Whether the state is of a type.
     func isOf<State: Sendable>(_: State.Type) -> Bool { type(of: object) == Box<State>.self }
 
     /// The tree that the state of a domain without Swift types is; nil for any other state.
@@ -38,7 +37,6 @@ final class Box<State: Sendable>: Sendable {
 
     init(_ value: consuming State) { self.value = value }
 
-    /// The reducer of the states in boxes.
     static func reducer(_ apply: @escaping Reduce) -> Box<StateBox>.Reduce {
         { (state, action, context) throws(Rejection) in
             state = try state.box(of: State.self).reduced(by: apply, action, context)
@@ -54,7 +52,6 @@ final class Box<State: Sendable>: Sendable {
         return StateBox(Box(consume state))
     }
 
-    /// The step to the tree of the state in a box.
     static func step(_ step: @escaping TreeStep<State>) -> TreeStep<StateBox> {
         { box, earlier, encoder, patch in try step(box.box(of: State.self).value, earlier, encoder, &patch) }
     }
@@ -100,7 +97,6 @@ package final class Snapshot: Sendable {
         self.domain = domain
     }
 
-    /// Makes the snapshot of the next version, with the last-changed versions and the schedule of the one before.
     init(_ state: StateBox, after before: Snapshot) {
         (self.state, domain) = (state, before.domain)
         cursor = Cursor(before.cursor.epoch, before.version + 1)
@@ -130,8 +126,7 @@ package final class Snapshot: Sendable {
         viewVersions.isEmpty ? nil : Cursor(cursor.epoch, viewVersions[number])
     }
 
-    /// Sets the last-changed versions of the views that a commit of these actions concerns; for the turn that has made the
-    /// snapshot.
+    /// Only the turn that has made the snapshot calls this.
     func noteViewVersions(changedPointers: [JSONPointer], by entries: [ActionEntry]) {
         // A batch has many actions of few types; nearly every commit has one action.
         var seen: Set<Int> = []
@@ -142,7 +137,6 @@ package final class Snapshot: Sendable {
         }
     }
 
-    /// The same for a commit that no action has made.
     func noteViewVersions(changedPointers: [JSONPointer]) {
         domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
     }
@@ -187,11 +181,8 @@ package final class Encoded: Sendable {
     package var bytes: [UInt8] { Array(json) }
     /// The content tag: a strong hash of exactly these bytes.
     package let tag: String
-    /// Other forms of the bytes that clients have asked for, by name.
     private let forms = Mutex<[String: [UInt8]]>([:])
-    /// The object that the server keeps with the bytes.
     private let companion = Mutex<(any AnyObject & Sendable)?>(nil)
-    /// The count of the bytes in a client's share, which ends with the value.
     private let held = Mutex<HeldMemory?>(nil)
 
     /// Up to so many bytes a value is kept for each selection that is watched.
@@ -251,11 +242,9 @@ package final class Encoded: Sendable {
 
     var isLarge: Bool { body.count > Self.smallBytesMax }
 
-    /// Ends the count of a value that nobody watches any more.
     func uncount() { _ = held.withLock { exchange(&$0, with: nil) } }
 
-    /// Counts the bytes in a client's share as long as the value lives, unless they do already; returns the refusal, and
-    /// counts nothing, where there is no room.
+    /// Counts the bytes as long as the value lives, unless they do already; counts nothing where there is no room.
     func count(in memory: ClientMemory, for client: String) -> ClientMemory.Refusal? {
         guard body.count > Self.uncountedBytesMax else { return nil }
         return held.withLock { held in
@@ -267,8 +256,6 @@ package final class Encoded: Sendable {
         }
     }
 
-    /// The value as a tree.
-    ///
     /// The cost is O(n) in the number of bytes, at each access.
     var value: JSONValue? {
         // Losing the error is right: the store has encoded these bytes, so they are JSON.

@@ -2,11 +2,7 @@
 ///
 /// The functions are pure: they use no clock, lock or queue. The page `Watches` has the table of states and events.
 extension Watch {
-    /// Applies a published change: a parked watch answers, debounces or sends; in another state it is then behind.
-    ///
-    /// - Parameters:
-    ///   - version: the version up to which the change holds everything; one that the watch has examined has no effect.
-    ///   - hasMore: whether the store has more commits than the change holds.
+    /// Applies a published change; a version that the watch has examined has no effect.
     mutating func published(_ version: Version, hasMore: Bool = false, at now: Instant) -> Action {
         guard state != .done, examinedVersion.map({ $0 < version }) ?? true else { return .nothing }
         guard state == .parked else {
@@ -26,7 +22,6 @@ extension Watch {
         (isBehind, isLive, state) = (false, true, .parked)
     }
 
-    /// Parks a stream behind whose examined version no commit up to another one concerns it, or has it say so first.
     mutating func foundNothing(upTo version: Version, at now: Instant) -> Action {
         guard tellsProgress, state == .sending, let toldVersion, toldVersion < version else {
             parks(examined: version)
@@ -75,10 +70,7 @@ extension Watch {
         return finishes(.answer)
     }
 
-    /// Ends a watch whose deadline has passed, or whose client has closed its side of the connection.
-    ///
-    /// A client that has only finished sending looks like one that has left, so the watch answers in both cases. A
-    /// debouncing watch answers with the newest change instead of waiting for its timer.
+    /// A client that has only finished sending looks like one that has left, so the watch answers in both cases.
     mutating func ends() -> Action {
         switch state {
         case .done: .nothing
@@ -111,7 +103,6 @@ extension Watch {
         return .examine
     }
 
-    /// Sends a heartbeat on a stream that has sent nothing for its heartbeat interval.
     mutating func silent(examined version: Version, at now: Instant) -> Action {
         // In every other state a chunk is being sent or prepared, or is due after the debounce time.
         guard isStream, state == .parked else { return .nothing }
@@ -122,7 +113,6 @@ extension Watch {
         return .heartbeat(movedTo: moved)
     }
 
-    /// Ends a watch because the server stops: as at its deadline, and a stream that is sending behind its chunk.
     mutating func draining() -> Action {
         switch state {
         case .done: return .nothing
@@ -177,7 +167,6 @@ extension Watch {
         }
     }
 
-    /// The key of the followers that get the same commits, or nil for a watch that follows no commits.
     var follower: HubStorage.Follower? {
         guard case .changes(let filter, let limit, let weightMax) = subject else { return nil }
         let key = HubStorage.FollowerKey(filter: filter, limit: limit, weightMax: weightMax)

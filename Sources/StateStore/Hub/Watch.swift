@@ -108,7 +108,6 @@ package struct Watch: Sendable {
     /// The outcome of a waiting POST's transaction; nil before its turn.
     package internal(set) var outcome: Outcome?
 
-    /// How long a client may take for a chunk before it counts as slow.
     static let patience = Duration.seconds(5)
 
     /// Makes a watch that is answered once.
@@ -228,7 +227,6 @@ package struct Delivery: Sendable {
 }
 
 extension Watch {
-    /// About how many bytes the value has that the watch waits for; 0 where it waits for any change.
     var valueBytes: Int { wanted?.memoryBytes ?? 0 }
 
     /// The only value that the watch waits for, which may stand for one turn only, or nil if it waits for any change.

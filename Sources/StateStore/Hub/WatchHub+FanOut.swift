@@ -73,7 +73,6 @@ extension WatchHub {
         return turns
     }
 
-    /// Some of the clients that watch a selection.
     private func clients(at selection: IndexedSelection) -> Set<String> {
         let ids = storage.withLock { $0.watches(at: selection) }
         var clients: Set<String> = []
@@ -117,8 +116,6 @@ extension WatchHub {
         return wokenCount
     }
 
-    /// Compares the watches that wait for one value with what stood for a turn since the last pass.
-    ///
     /// A value that takes long to encode is compared as it stands only.
     private func compareWithPassed(
         _ selection: IndexedSelection, _ passed: [HubStorage.Passed], within left: Duration
@@ -137,9 +134,7 @@ extension WatchHub {
         return wokenCount
     }
 
-    /// Compares the watches of a selection with its value, unless that takes longer than there is time.
-    ///
-    /// - Returns: how many requests it has woken, or nil if nothing is compared.
+    /// The number of requests that it has woken, or nil if nothing is compared.
     private func compare(
         _ comparison: Comparison, of snapshot: Snapshot, within left: Duration,
         _ changes: ((Version) -> MemberChanges?)?
@@ -179,7 +174,6 @@ extension WatchHub {
         }
     }
 
-    /// The value of a selection, unless it takes long.
     private func selected(
         _ selection: IndexedSelection, in snapshot: Snapshot, within left: Duration
     ) throws -> SelectedValue {
@@ -190,7 +184,6 @@ extension WatchHub {
         return try measured(selection) { try snapshot.selected(selection.selection, countMax: .max) }
     }
 
-    /// Whether an evaluation fits into the time, by the ones before it.
     private func isShort(_ selection: IndexedSelection, within left: Duration) -> Bool {
         selection.time.map { $0 <= left } ?? false
     }
@@ -201,7 +194,6 @@ extension WatchHub {
         return try evaluate()
     }
 
-    /// Has a selection evaluated and encoded in turn by client, unless it waits for that already.
     private func encodeLater(_ selection: IndexedSelection, _ writers: Set<String>) {
         let clients = clients(at: selection)
         let new = storage.withLock { $0.queueEncoding(selection, in: clients, writers, atMost: Self.sharersMax) }
@@ -231,9 +223,7 @@ extension WatchHub {
         woken(compare(selection, with: reading))
     }
 
-    /// Evaluates a selection as long as somebody waits for it, in the share of a client.
-    ///
-    /// - Parameter client: nil for one of those who wait, on the thread of the fan-out.
+    /// A `client` of nil is one of those who wait, on the thread of the fan-out.
     private func evaluated<Value>(
         _ selection: IndexedSelection, for client: String?, _ evaluate: () throws -> Value
     ) throws -> Value {
@@ -263,10 +253,7 @@ extension WatchHub {
         return compare(ids, wanted, reading)
     }
 
-    /// Compares watches with a value.
-    ///
-    /// - Parameter wanted: the watches that wait for one value; clients choose how long it takes to compare theirs, so
-    ///   that is done outside the lock.
+    /// Clients choose how long it takes to compare the values of `wanted`, so that is done outside the lock.
     private func compare(
         _ ids: [Watch.ID], _ wanted: [(id: Watch.ID, value: JSONValue)], _ reading: Reading
     ) -> Int {

@@ -44,7 +44,6 @@ package final class WatchHub: Sendable {
         }
     }
 
-    /// Makes a hub that has published a snapshot.
     init(
         _ latest: Snapshot, catalogue: Catalogue, limits: StoreLimits, watchLimits: WatchLimits,
         journalOldest: Version?, queues: Queues, now: @escaping @Sendable () -> Instant,
@@ -120,11 +119,7 @@ package final class WatchHub: Sendable {
     /// compares with filters there.
     static let quickCountMax = 1000
 
-    /// Makes a reading, and caches an encoding that was put together.
-    ///
     /// An encoding that the state itself caches is not cached twice: it would only take the room of the others.
-    ///
-    /// - Parameter load: the load whose functions have made the value.
     private func keep(
         _ selected: SelectedValue, _ selection: Selection, _ snapshot: Snapshot, _ load: Int
     ) -> Reading {
@@ -174,12 +169,9 @@ package final class WatchHub: Sendable {
 
     // MARK: Publishing
 
-    /// Publishes a turn's snapshot and commits.
+    /// Publishes a turn's commits, whose writers see first what they have changed; the result may take long to end.
     ///
     /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
-    ///
-    /// - Parameter writers: the clients whose transactions these are, who see first what they have changed.
-    /// - Returns: what the hub keeps no more, whose end may take long.
     @discardableResult
     func publish(
         _ snapshot: Snapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String> = []
@@ -194,9 +186,7 @@ package final class WatchHub: Sendable {
         return dropped
     }
 
-    /// Forgets the values of views, and of queries on them, and ends the watches of them as at their deadline.
-    ///
-    /// The version is the same, and the values may be others: a client that asks again gets what is now.
+    /// Forgets the values of views and of queries on them, which may be others at one version, and ends their watches.
     func forgetViews() {
         let ids = storage.withLock { storage in
             endGeneration()

@@ -78,9 +78,7 @@ extension JSONValue {
         }
     }
 
-    /// Tells whether this number is above another one, or nil if one of them is not a number.
-    ///
-    /// Whole numbers are compared exactly, and others as `Double`.
+    /// Whole numbers are compared exactly, and others as `Double`; nil if one of the values is not a number.
     fileprivate func isAbove(_ other: JSONValue) -> Bool? {
         if let whole, let otherWhole = other.whole { return whole > otherWhole }
         guard let number, let otherNumber = other.number else { return nil }

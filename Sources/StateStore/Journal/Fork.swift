@@ -86,7 +86,6 @@ private struct ForkMaking {
     private var replay: Replay
     private var result: (applied: Int, skipped: Int, refusals: [Fork.Refusal], refused: Int) = (0, 0, [], 0)
     private var commits: [Commit] = []
-    /// The recorded commits that are read and have not run.
     private var page: ArraySlice<Commit> = []
     private var position: Version
     private var insertions: ArraySlice<Fork.Source.Insertion>
@@ -96,7 +95,6 @@ private struct ForkMaking {
     private let source: Fork.Source
     private let hasRoom: @Sendable (Int) -> Bool
     private var skipped: Set<ExactText>
-    /// The IDs of the fork's commits, by those in the recorded history, where they differ.
     private var ids: [ExactText: String] = [:]
 
     /// How many bytes of memory a byte of a state's JSON takes in a store, but for a tree with many short values.
@@ -117,7 +115,6 @@ private struct ForkMaking {
         (position, insertions) = (source.cursor.version, source.insertions[...])
     }
 
-    /// Runs recorded and inserted actions while it may.
     mutating func advance(while mayGoOn: () -> Bool, _ read: (Version) throws -> [Commit]) throws -> Bool {
         while mayGoOn() {
             if let next = insertions.first, next.after <= position {
@@ -198,7 +195,6 @@ private struct ForkMaking {
         result.applied += 1
     }
 
-    /// The ID in the fork of a recorded commit.
     private func ownID(_ recorded: String) -> String { ids[ExactText(recorded)] ?? recorded }
 
     private mutating func refuse(

@@ -12,7 +12,6 @@ package struct Replay: HistoryFollower {
     /// The patch of the last commit; its memory is that of each commit.
     private var patch = JSONPatch()
     package private(set) var version: Version
-    /// The changes that the last commit has made to the schedule.
     private(set) var changes: ScheduleChanges?
 
     /// Begins with the recorded state of a version.
@@ -38,9 +37,7 @@ package struct Replay: HistoryFollower {
         try take(recorded, nil, scheduling: nil)
     }
 
-    /// Runs the reducers as ``take(_:)`` does, within the work that one transaction may do.
-    ///
-    /// - Parameter begin: begins the step of what the reducers schedule now; nil keeps the schedule of the record.
+    /// Runs the reducers within the work of one transaction; a nil `begin` keeps the schedule of the record.
     mutating func take(
         _ recorded: Commit, _ work: WorkMeter?, scheduling begin: ((ActionSchedule) -> ScheduleStep)?
     ) throws(HistoryFault) -> Commit {

@@ -10,18 +10,16 @@ package struct LostHistory: Sendable {
 }
 
 extension UntypedStore {
-    /// Adopts the commits of other writers later, on the store's queue: after the landing of the turns in flight, whose
-    /// append such a commit refuses.
+    /// The adoption follows the landing of the turns in flight, whose append the commits of other writers refuse.
     func adoptForeignCommitsLater() {
         onQueueLater {
             if self.inFlight.withLock({ $0.mayAdoptForeignCommits() }) { _ = self.adoptForeignCommits() }
         }
     }
 
-    /// Reads the commits of other writers, applies their patches in order, publishes them and notifies the subscribers.
+    /// Applies patches, and runs no reducer, middleware or effect: the store that made the commits has run its own.
     ///
-    /// No reducer, middleware or effect runs for these commits: the store that made them has run its own. Each commit
-    /// costs what its patch touches. A caller must be on the store's queue.
+    /// A caller must be on the store's queue. Each commit costs what its patch touches.
     func adoptForeignCommits() -> Bool {
         guard let journal else { return false }
         let start = latest.version
@@ -41,7 +39,6 @@ extension UntypedStore {
         }
     }
 
-    /// Notes that the store cannot follow the history any more: what it has is right, and grows old.
     private func stopFollowing(_ failure: DomainFailure) {
         let found = LostHistory(failure: failure, since: monotonicNow())
         let isNew = lost.withLock { lost in

@@ -90,8 +90,7 @@ package struct Verification: HistoryVerification, Sendable {
         }
     }
 
-    /// The recorded value at a pointer as today's domain spells it, which an earlier build may have done in another
-    /// way.
+    /// The recorded value as today's domain spells it: an earlier build may have spelled it in another way.
     private func respelled(at pointer: JSONPointer) -> JSONValue? {
         // A value can be read as a member of the part of the state that it lies in; of a table, one entity is enough.
         let part = domain.catalogue.parts.first { pointer.tokens.starts(with: $0.pointer.tokens) }
@@ -138,7 +137,6 @@ package struct Verification: HistoryVerification, Sendable {
 }
 
 extension JSONValue {
-    /// Adds the members of objects that another value has in the same places, at any depth.
     fileprivate mutating func addMembers(of other: JSONValue) {
         guard case .object(var object) = self, case .object(let others) = other else { return }
         for (key, value) in others.members {

@@ -7,9 +7,7 @@ package struct ActionSchedule: Sendable {
     fileprivate struct Content {
         var entries = PersistentMap<ScheduleKey, ScheduledAction>()
         var order = PersistentMap<ScheduledAction.Order, ScheduledAction>()
-        /// How many of them are places that expire.
         var placesCount = 0
-        /// About how many bytes of memory they take.
         var bytesCount = 0
         var shares = PersistentMap<ScheduleKey, Share>()
     }
@@ -56,10 +54,8 @@ package struct ActionSchedule: Sendable {
         try shared.content.order.visit { (_, action) throws(Failure) in try body(action) }
     }
 
-    /// Whether an action is there, as the commit of this version has scheduled it.
     func has(_ action: ScheduledAction) -> Bool { shared.content.entries[action.name.key]?.order == action.order }
 
-    /// The places that expire at a place and below it.
     func places(atOrBelow pointer: String) -> [ScheduledAction] {
         let (key, entries) = (ScheduleKey(place: pointer), shared.content.entries)
         var found: [ScheduledAction] = []
@@ -71,9 +67,7 @@ package struct ActionSchedule: Sendable {
         return found
     }
 
-    /// Adds an action, or replaces the one of its name.
-    ///
-    /// - Returns: whether it replaces one.
+    /// Returns whether the action replaces one of its name.
     @discardableResult
     mutating func put(_ action: ScheduledAction) -> Bool {
         var content = shared.content
@@ -104,7 +98,6 @@ package struct ActionSchedule: Sendable {
 }
 
 extension ActionSchedule.Content {
-    /// - Returns: whether it replaces one.
     fileprivate mutating func put(_ action: ScheduledAction) -> Bool {
         let isReplaced = remove(action.name) != nil
         entries.set(action.name.key, action)
@@ -121,7 +114,6 @@ extension ActionSchedule.Content {
         return action
     }
 
-    /// Counts an action that was added, or removed.
     fileprivate mutating func count(_ action: ScheduledAction, _ sign: Int) {
         bytesCount += sign * action.weight
         if action.name.isPlace { placesCount += sign }

@@ -59,7 +59,6 @@ package final class ScheduleChanges: Sendable {
         (self.changes, self.json) = (changes, Self.json(of: changes))
     }
 
-    /// The action that the commit is of, or that it has refused; nil for none.
     var ended: (name: ScheduledName, reason: ScheduleChange.Reason)? {
         guard case .removed(let name, let reason)? = changes.first, [.fired, .refused].contains(reason) else {
             return nil

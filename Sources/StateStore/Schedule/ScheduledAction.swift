@@ -35,7 +35,6 @@ package final class ScheduledAction: Sendable {
         /// The most actions that count: one a second for 68 years.
         static let countMax = 1 << 31
 
-        /// The chain with the action itself, as what it schedules has it.
         var next: Chain { Chain(count: min(count + 1, Self.countMax), since: since) }
 
         /// The earliest time of the next action of the chain, which has one a second in the mean.
@@ -80,7 +79,6 @@ package final class ScheduledAction: Sendable {
     /// Whose share of the schedule it takes; nil for one of the process.
     var owner: ScheduleKey? { ScheduleKey(ownerOf: name.by, from: client) }
 
-    /// The order in which actions are dispatched.
     struct Order: Comparable, Sendable {
         var due: Timestamp
         var version: Version
@@ -91,7 +89,6 @@ package final class ScheduledAction: Sendable {
         }
     }
 
-    /// About how many bytes of memory it takes.
     var weight: Int { 400 + action.count }
 }
 
@@ -139,7 +136,6 @@ package struct ScheduleKey: Comparable, Sendable {
         left.bytes.lexicographicallyPrecedes(right.bytes)
     }
 
-    /// Whether it is the key of a place that is the other's, or below it.
     func isAtOrBelow(_ other: ScheduleKey) -> Bool { bytes.starts(with: other.bytes) }
 }
 
@@ -153,7 +149,6 @@ extension ScheduledAction: Equatable {
 // MARK: As JSON
 
 extension ScheduledAction {
-    /// UTF-8 JSON, as commits and snapshots have it.
     var json: [UInt8] {
         var writer = JSONWriter()
         var isFirst = true
@@ -195,11 +190,7 @@ extension ScheduledAction {
         writer.raw(action)
     }
 
-    /// Reads what ``write(to:_:)`` has written.
-    ///
-    /// - Parameters:
-    ///   - root: gives the ID of a commit its spelling.
-    ///   - shared: gives a type the string that others have, too.
+    /// Reads an action; `root` gives the ID of a commit its spelling, and `shared` a type the string that others have.
     convenience init(
         _ node: JSONNode, root: (String) -> String = { $0 }, shared: (String) -> String = { $0 }
     ) throws(JSONFault) {
@@ -269,6 +260,5 @@ extension ScheduledName {
 }
 
 extension JSONNode {
-    /// A whole number of 64 bits; nil for another value.
     fileprivate var integer: Int64? { if case .integer(let number) = value { number } else { nil } }
 }

@@ -38,7 +38,6 @@ final class Scheduling: Sendable {
         }
     }
 
-    /// Forgets the requests behind the first ones.
     func keep(_ count: Int) {
         requests.withLock { $0.removeSubrange(count...) }
         if count == 0 {
@@ -60,19 +59,16 @@ struct ScheduleStep {
     let client: String?
     private(set) var schedule: ActionSchedule
     private(set) var changes: [ScheduleChange] = []
-    /// The changes as a commit has them; nil for none.
     var recorded: ScheduleChanges? { changes.isEmpty ? nil : ScheduleChanges(changes) }
     private(set) var followUps: [FollowUp] = []
-    /// The names and the times of what it has added.
     private(set) var added: [ScheduledAction] = []
-    /// How many places below arrays may still be looked at.
     private var placesLeft: Int
 
     /// The most places below arrays that the requests of clients look at together, beyond those of the last request: some
     /// 80 ms of a processor.
     static let placesMax = 200_000
 
-    /// - Parameter version: the version of the commit, where it is not that of the cursor.
+    /// The `version` is that of the commit, where it is not that of the cursor.
     init(
         _ schedule: ActionSchedule, _ cursor: Cursor, version: Version? = nil, at time: Timestamp, root: String?,
         chain: ScheduledAction.Chain?, client: String? = nil, placesMax: Int = Self.placesMax
@@ -83,12 +79,10 @@ struct ScheduleStep {
         (self.root, self.chain, self.client) = (root, chain, client)
     }
 
-    /// Removes the action that the commit is of.
     mutating func remove(_ name: ScheduledName, _ reason: ScheduleChange.Reason) {
         if schedule.remove(name) != nil { changes.append(.removed(name, reason)) }
     }
 
-    /// Brings back what belongs to an earlier state, and ends what belongs to the present one only.
     mutating func restore(_ past: ActionSchedule) {
         let present = schedule
         present.visit { action in
@@ -106,7 +100,6 @@ struct ScheduleStep {
         added.append(action)
     }
 
-    /// - Parameter decode: makes the action of a type and a payload.
     mutating func make(
         _ request: Scheduling.Request, _ decode: (JSONNode) throws(Rejection) -> any Action
     ) throws(Rejection) {

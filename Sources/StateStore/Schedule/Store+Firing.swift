@@ -9,11 +9,9 @@ struct Firing: Sendable {
     let judge: @Sendable (ScheduledAction, any Action) -> Rejection?
     /// The time of the wall clock at which the schedule is looked at next; nil for no look.
     var nextLook: Timestamp?
-    /// How many actions are dispatched and have no outcome.
     var pendingCount = 0
     var batch = FiringBatch()
 
-    /// How many actions are dispatched at once.
     static let batchMax = 1000
     /// The longest time between two looks, in which a jump of the wall clock may go unnoticed.
     static let lookMax = Duration.seconds(1)
@@ -52,7 +50,6 @@ extension UntypedStore {
         armTimer()
     }
 
-    /// Has the schedule looked at when its first action is due, or a second later where that is earlier.
     func armTimer(after pause: Duration = .zero) {
         guard let first = latest.schedule.first else { return }
         let wait = firing.withLock { firing -> Duration? in
@@ -113,7 +110,6 @@ extension UntypedStore {
         } catch { refuse(action, error, in: batch) }
     }
 
-    /// Records why an action that was due is not committed, in the order of its batch.
     private func refuse(_ action: ScheduledAction, _ rejection: Rejection, in batch: FiringBatch) {
         let refused = StoreRefused(
             action: action.type, name: action.name.text, code: rejection.code, detail: rejection.detail)
@@ -162,9 +158,7 @@ extension Outcome {
 }
 
 extension CompiledDomain {
-    /// A scheduled action, and the item of a transaction that dispatches it.
-    ///
-    /// - Throws: where today's domain does not have the action.
+    /// The item of a transaction that dispatches a scheduled action; throws where today's domain does not have it.
     fileprivate func item(of scheduled: ScheduledAction) throws(Rejection) -> (any Action, Transaction.Item) {
         let node: JSONNode
         do throws(JSONFault) {

@@ -250,7 +250,6 @@ extension UntypedStore {
     /// How many subscriptions the store has.
     package var subscriptionsCount: Int { subscribers.openCount.load(ordering: .acquiring) }
 
-    /// Notifies the subscribers of a commit, and dispatches the follow-ups that they have batched as one transaction.
     func notify(_ commit: Commit, from old: Snapshot, to new: Snapshot, _ causation: Causation) {
         guard subscriptionsCount > 0 else { return }
         notification.withLock { $0 = Notification(causation: causation, snapshot: new) }

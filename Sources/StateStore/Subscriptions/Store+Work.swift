@@ -66,7 +66,6 @@ extension Store {
 
 /// The IDs of work that no domain declares.
 private enum WorkID {
-    /// The name of such work in a report of its failure.
     static let creator = "creator"
     static let subscription = "subscription"
 

@@ -21,7 +21,6 @@ final class Subscribers: Sendable {
             let notify: Notify
         }
 
-        /// The closure, until the end of the registration.
         private let held: Mutex<Held?>
         /// Whether the list counts this registration; only code under the list's lock changes it.
         fileprivate let isCounted = Atomic(false)
@@ -32,9 +31,7 @@ final class Subscribers: Sendable {
 
         var isOver: Bool { held.withLock { $0 == nil } }
 
-        /// Calls the subscriber, unless the registration has ended.
-        ///
-        /// - Returns: true when this call has ended the registration, because the subscriber has been released.
+        /// True when this call has ended the registration, because the subscriber has been released.
         fileprivate func notifyAndEnd(_ commit: Commit?, _ old: Snapshot?, _ new: Snapshot) -> Bool {
             guard let held = held.withLock({ $0 }) else { return false }
             return !held.notify(commit, old, new) && end()
@@ -72,7 +69,6 @@ final class Subscribers: Sendable {
     /// A count that each turn asks for, without the lock.
     let openCount = Atomic(0)
 
-    /// Changes the list, under its lock.
     private func change<Result>(_ body: (inout sending List) -> sending Result) -> sending Result {
         list.withLock { list in
             defer { openCount.store(list.openCount, ordering: .releasing) }
@@ -102,7 +98,6 @@ final class Subscribers: Sendable {
         if registration.notifyAndEnd(nil, nil, snapshot) { change { $0.discount(registration) } }
     }
 
-    /// Notifies of a commit every subscriber that is registered at the beginning of the call.
     func notify(_ commit: Commit, from old: Snapshot, to new: Snapshot) {
         let registrations = list.withLock { $0.registrations }
         var gone: [Registration] = []

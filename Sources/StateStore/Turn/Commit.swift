@@ -109,9 +109,7 @@ public final class Commit: Sendable {
             schedule: schedule)
     }
 
-    /// Makes the commit of a transaction.
-    ///
-    /// - Parameter ownID: the ID that the client gave to the only action; the cursor names any other commit.
+    /// The `ownID` is what the client gave to the only action; the cursor names any other commit.
     init(
         _ cursor: Cursor, time: Timestamp, of transaction: Transaction, ownID: String?, types: [String],
         action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer], idempotency: KeyRecord?,
@@ -177,7 +175,6 @@ public final class Commit: Sendable {
         return Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
 
-    /// How many bytes a journal has of it.
     var recordedBytesCount: Int { action.count + patch.count + (schedule?.json.count ?? 0) }
 
     var partsCount: Int { 1 + changedPointers.count + types.count }

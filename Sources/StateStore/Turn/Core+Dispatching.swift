@@ -89,10 +89,7 @@ extension Core {
 }
 
 extension Core {
-    /// The recorded JSON: the actions that have reached the reducers, with their IDs and metadata.
-    ///
-    /// An action of a client is recorded as it was sent, without white space. One that a command has made, or that a middleware
-    /// can have changed, is recorded as its type encodes it, as is an action of the process.
+    /// A client's action that nothing can have changed is recorded as it was sent, any other as its type encodes it.
     func recordedBytes(in context: TransactionContext, _ transaction: Transaction) throws -> [UInt8] {
         let applied = context.applied
         if context.isRestored { return transaction.items[0].sent ?? [] }
@@ -117,7 +114,6 @@ extension Core {
         return writer.bytes
     }
 
-    /// The JSON that the client has sent of an action, where nothing can have changed the action.
     private func sent(
         at index: Int, in context: TransactionContext, _ transaction: Transaction
     ) -> [UInt8]? {
@@ -137,7 +133,6 @@ extension Core {
 }
 
 extension Action {
-    /// Writes the action as a commit records it.
     func writeRecord(id: String?, meta: [UInt8]?, to writer: inout JSONWriter) throws {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
@@ -167,7 +162,6 @@ struct Consequence: Sendable {
     }
 
     let snapshot: Snapshot
-    /// The dispatches of middleware and creators in the transaction.
     let followUps: [FollowUp]
     let effects: [Effect]
 }

@@ -2,7 +2,6 @@ internal import StateJSON
 
 /// The result of a turn.
 struct Turn: Sendable {
-    /// The newest computed state before the turn.
     let before: Snapshot
     let historyTime: Timestamp
     /// One for each commit, in order.
@@ -14,7 +13,6 @@ struct Turn: Sendable {
     /// The dispatches of middleware and creators in transactions without a commit, by the transaction's index.
     fileprivate(set) var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
 
-    /// The newest computed state behind the turn.
     var latest: Snapshot { consequences.last?.snapshot ?? before }
     var version: Version { latest.cursor.version }
 }
@@ -35,7 +33,6 @@ final class Core {
     @exclusivity(unchecked) private(set) var onlyValidates = true
     let limits: StoreLimits
     private let mark: ReductionMark?
-    /// Whether the bytes of a state are known at any time.
     private let knowsSize: Bool
     @exclusivity(unchecked) private(set) var latest: Snapshot
     /// The patch that made ``latest``; its memory is that of each turn.
@@ -71,7 +68,6 @@ final class Core {
         if limits.stateBytesMax < .max { latest.bytesCount = try? size(of: latest) }
     }
 
-    /// Makes a core that computes dry runs on a published snapshot, and has no idempotency keys.
     init(
         dryRunOn snapshot: Snapshot, of domain: CompiledDomain, middleware: [MiddlewareStep],
         limits: StoreLimits, mark: ReductionMark?
@@ -98,17 +94,10 @@ final class Core {
         onlyValidates = middleware.allSatisfy(\.onlyValidates)
     }
 
-    /// Applies the transactions in order, each to the state that those before it have made, and makes the last state the
-    /// newest computed one.
+    /// Applies the transactions in order, each to the state that those before it have made.
     ///
     /// The ledger first drops the expired keys, which no going back brings back: a ledger full of expired keys would refuse
-    /// every new key.
-    ///
-    /// - Parameters:
-    ///   - time: the time of the commits, by the wall clock.
-    ///   - monotonic: the time of a monotonic clock.
-    ///   - clock: the processor time of the thread, which measures long transactions.
-    ///   - turnMark: the mark of the thread, if it has one.
+    /// every new key. The `clock` is the processor time of the thread, which measures long transactions.
     func turn(
         _ pending: [PendingTransaction], at time: Timestamp, monotonic: () -> Instant,
         clock: () -> Instant = { Instant(nanoseconds: 0) }, inside turnMark: TurnMark? = nil
@@ -130,7 +119,6 @@ final class Core {
         return turn
     }
 
-    /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.
     func goBack(to snapshot: Snapshot, without commits: [Commit]) {
         latest = snapshot
         forgetFindings()
@@ -214,14 +202,12 @@ final class Core {
         }
     }
 
-    /// The precondition of a transaction that does not hold, or nil.
     private func failedPrecondition(of transaction: Transaction) throws -> PreconditionFailure? {
         let preconditions = self.preconditions ?? Preconditions()
         self.preconditions = preconditions
         return try preconditions.failure(of: transaction, in: latest)
     }
 
-    /// Passes the items of a transaction on to the reducers, one after the other; returns the refusal of one, or nil.
     private func dispatchItems(
         of transaction: Transaction, _ context: TransactionContext, _ before: Snapshot,
         _ clock: () -> Instant
@@ -259,8 +245,7 @@ final class Core {
         return nil
     }
 
-    /// The outcome of a dry run that is not refused until now: it is refused for its schedule and its size as the commit would
-    /// be.
+    /// A dry run that is not refused until now is refused for its schedule and its size as the commit would be.
     private func dryRun(
         _ transaction: Transaction, of client: String?, _ context: TransactionContext, _ next: Snapshot,
         at time: Timestamp
@@ -359,7 +344,6 @@ final class Core {
             representation: representation, scheduled: step?.added ?? [])
     }
 
-    /// Refuses a commit that is longer than the journal takes at once.
     private func checkSize(_ bytesCount: Int) throws(Rejection) {
         guard bytesCount > limits.commitBytesMax else { return }
         throw Rejection(
@@ -368,7 +352,6 @@ final class Core {
             kind: .tooLarge)
     }
 
-    /// The schedule behind a commit, or nil if it is as before.
     private func scheduleStep(
         _ transaction: Transaction, of client: String?, _ context: TransactionContext, _ next: Snapshot,
         at time: Timestamp

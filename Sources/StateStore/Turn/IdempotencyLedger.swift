@@ -14,18 +14,15 @@ struct IdempotencyLedger: Sendable {
         static func < (left: Expiry, right: Expiry) -> Bool { left.time < right.time }
     }
 
-    /// Makes a ledger of the keys that a journal has.
     init(_ remembered: [KeyRecord], expiryMax: Timestamp? = nil) {
         for record in remembered { insert(expiryMax.map(record.expiring(by:)) ?? record) }
     }
 
     var count: Int { records.count }
-    /// The number of expiries, with those of keys that are there no more.
     var orderCount: Int { order.count }
 
     func count(of client: String) -> Int { countByClient[ExactText(client)] ?? 0 }
 
-    /// The record of a key that has not expired.
     func record(_ key: IdempotencyKey, at time: Timestamp) -> KeyRecord? {
         guard let record = records[key], record.expiry > time else { return nil }
         return record
@@ -55,8 +52,6 @@ struct IdempotencyLedger: Sendable {
         for record in newest { drop(record.key) }
     }
 
-    /// Drops the expired records.
-    ///
     /// The ledger keeps a key that has expired and was then used again.
     mutating func forget(before time: Timestamp) {
         while let oldest = order.min, oldest.time <= time {
@@ -129,7 +124,6 @@ struct HistoryClock: Sendable {
     /// Makes a clock that goes on from a time; nil for that of the wall clock, where a history begins.
     init(_ time: Timestamp?) { self.time = time }
 
-    /// Returns the time of the history now.
     mutating func read(wall now: Timestamp, monotonic clock: () -> Instant) -> Timestamp {
         guard let time, let wall else { return begin(wall: now, clock()) }
         // The difference of any two times fits where neither is near the ends of their type; a clock may be anywhere.

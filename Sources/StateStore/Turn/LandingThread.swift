@@ -5,8 +5,7 @@ internal import Threads
 /// A thread of its own for the landing of turns.
 ///
 /// A dispatch queue takes any thread of its pool, often another one each time, whose caches know nothing of the journal: a
-/// single client that writes one action after the other waits for that. The thread begins with the first landing and ends
-/// with this object.
+/// single client that writes one action after the other waits for that.
 final class LandingThread: Sendable {
     private final class Work: Sendable {
         let bodies = Mutex<[@Sendable () -> Void]>([])
@@ -27,10 +26,9 @@ final class LandingThread: Sendable {
 
     deinit { work.count.signal() }
 
-    /// Runs a function on the thread, behind those of earlier calls.
+    /// Runs a function behind those of earlier calls; one thread at a time calls this.
     ///
-    /// Where the system has no more threads, a dispatch queue runs the function; the store has one landing at a time, and so
-    /// calls this from one thread at a time.
+    /// Where the system has no more threads, a dispatch queue runs the function.
     func run(_ body: @escaping @Sendable () -> Void) {
         guard isRunning.load(ordering: .relaxed) || start() else {
             return DispatchQueue.global().async(execute: body)

@@ -54,7 +54,6 @@ package final class AwaitedCascade: Sendable {
     /// The store calls this once behind the outcome, when the cascade is complete; where neither a commit nor a swallowed
     /// action could begin one, never.
     let completed: @Sendable (CascadeReport) -> Void
-    /// The name by which ``UntypedStore/stopAwaitingCascade(of:_:)`` finds `completed`.
     let watcherID: UInt64
 
     init(_ watcherID: UInt64, _ completed: @escaping @Sendable (CascadeReport) -> Void) {
@@ -82,12 +81,9 @@ struct Mailbox: Sendable {
 
     var count: Int { waiting.count + inFlightCount }
 
-    /// Appends a pending transaction.
+    /// The outcome of a transaction that the mailbox refuses; nil for one that now waits.
     ///
-    /// A full mailbox still takes a follow-up: the budget of its cascade bounds it, and clients that fill the mailbox must
-    /// not end a cascade.
-    ///
-    /// - Returns: the outcome of a transaction that the mailbox refuses; nil for one that now waits.
+    /// A full mailbox takes a follow-up, which its cascade's budget bounds: clients that fill it must end no cascade.
     mutating func enqueue(_ pending: PendingTransaction) -> Outcome? {
         guard !isClosed else { return .draining }
         guard count < capacity || pending.transaction.causation != nil else { return .full(.mailbox) }
@@ -98,8 +94,6 @@ struct Mailbox: Sendable {
     }
 
     /// Where the caller has to have the next turn run; for one caller until ``takeTurn()``, and nil for all others.
-    ///
-    /// - Parameter onLoop: whether the caller is a loop, which can run a short turn itself.
     mutating func claimTurn(onLoop: Bool) -> TurnRule.Place? {
         guard !isTurnDue, !waiting.isEmpty else { return nil }
         isTurnDue = true
@@ -108,13 +102,7 @@ struct Mailbox: Sendable {
 
     mutating func endScheduledTurn() { rule.endScheduledTurn() }
 
-    /// Removes the transactions of the next turn and returns them in the order in which they were enqueued.
-    ///
-    /// Where the turns before were long, the turn has some of them only, in turn from each client. The last turn of a closed
-    /// mailbox has all.
-    ///
-    /// - Returns: the transactions, and whether the processor time of their turn has to be noted by ``note(_:of:)``. The caller
-    ///   puts back what the turn may not have: see ``TakenTransactions/removeRest()``.
+    /// The caller puts back what ``TakenTransactions/removeRest()`` returns; of a closed mailbox it is nothing.
     mutating func takeTurn() -> TakenTransactions {
         let hasSlow = isSlow
         (isTurnDue, isSlow) = (false, false)
@@ -126,7 +114,6 @@ struct Mailbox: Sendable {
         return TakenTransactions(transactions: exchange(&waiting, with: []), rule: rule, isMeasured: isMeasured)
     }
 
-    /// Puts transactions that a turn has not had in front of the newer ones.
     mutating func putBack(_ rest: [PendingTransaction], itemsCount: Int) {
         waiting = rest + waiting
         self.itemsCount += itemsCount
@@ -151,7 +138,6 @@ struct TakenTransactions {
     let rule: TurnRule
     let isMeasured: Bool
 
-    /// Whether the turn may have fewer.
     var isOver: Bool { transactions.count > rule.countMax }
 
     /// Keeps the first transaction of each client, then the second one of each, and so on, as many slow ones as the turn may
@@ -205,7 +191,6 @@ struct TurnRule: Sendable {
         case queue
     }
 
-    /// The knowledge of the turns of a type.
     private struct Habit: Sendable {
         /// Whether a turn took long by its processor time, and not only by the clock.
         var isSlow = false
@@ -216,7 +201,6 @@ struct TurnRule: Sendable {
     static let longTime = Duration.milliseconds(5)
     private static let habitTurns = 100
     private static let habitTurnsMax = 1_000_000
-    /// The most actions of a turn that a loop runs.
     private static let shortItemsMax = 1024
     /// Behind so many short turns in a row there is no bound: bursts of long transactions are at least that far apart.
     private static let shortTurnsMax = 1000
@@ -233,7 +217,6 @@ struct TurnRule: Sendable {
     private var lengths: [String: Int] = [:]
     private var scheduledCount = 0
 
-    /// Decides where the next turn runs.
     mutating func place(ofTurnOf itemsCount: Int, isSlow: Bool, onLoop: Bool) -> Place {
         if onLoop, itemsCount <= Self.shortItemsMax, scheduledCount == 0, !isSlow { return .here }
         scheduledCount += 1
@@ -244,7 +227,6 @@ struct TurnRule: Sendable {
 
     mutating func endBound() { countMax = .max }
 
-    /// Whether a loop runs no turn with this transaction: it is long, or of a slow type.
     func isSlow(_ transaction: Transaction) -> Bool {
         transaction.isLong || !habits.isEmpty && Self.types(of: transaction).contains { habits[$0]?.isSlow ?? false }
     }
@@ -254,7 +236,6 @@ struct TurnRule: Sendable {
     /// Whether only a long transaction is a reason to measure a turn.
     var knowsNothing: Bool { countMax == .max && habits.isEmpty }
 
-    /// Whether the processor time of a turn of these transactions has to be measured.
     func isMeasured(_ transactions: [PendingTransaction]) -> Bool {
         countMax != .max
             || transactions.contains { pending in
@@ -263,12 +244,10 @@ struct TurnRule: Sendable {
             }
     }
 
-    /// Notes a turn that took long by the clock.
     mutating func suspect(_ transactions: [PendingTransaction]) {
         for type in Self.typesToLearn(of: transactions) where habits[type] == nil { habits[type] = Habit() }
     }
 
-    /// Notes the processor time of a turn.
     mutating func adapt(to duration: Duration, of transactions: [PendingTransaction]) {
         let isLong = duration > Self.longTime
         let slowCount = transactions.count { isSlow($0.transaction) }

@@ -21,7 +21,6 @@ final class Preconditions {
         }
     }
 
-    /// The most values that are kept from one turn to the next.
     private static let keptMax = 4
     /// The bytes of values above which the ones before are forgotten, also within a turn.
     private static let foundBytesMax = 16 << 20
@@ -30,12 +29,10 @@ final class Preconditions {
     private var found: [JSONPointer: Found] = [:]
     private var foundBytes = 0
 
-    /// Whether a later turn on a version may find a value here instead of encoding it again.
     func isWorthKeeping(at version: Version) -> Bool {
         self.version == version && (1...Self.keptMax).contains(found.count)
     }
 
-    /// The first condition that a state fails, or nil.
     func failure(
         of transaction: Transaction, in snapshot: Snapshot
     ) throws -> PreconditionFailure? {
@@ -140,7 +137,6 @@ package struct PreconditionFailure: Sendable {
         (tag, tree) = (actual?.tag, nil)
     }
 
-    /// Makes the failure of a long value.
     init(pointer: JSONPointer, expected: [UInt8]?, actual: JSONTree) {
         (self.pointer, self.expected, actualBytes, tag, tree) = (pointer, expected, actual.bytesCount, nil, actual)
     }

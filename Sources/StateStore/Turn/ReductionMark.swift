@@ -20,7 +20,6 @@ package final class ReductionMark: @unchecked Sendable {
 
     private struct Watched {
         var refused: [TransactionIdentity: Refused] = [:]
-        /// The suspects of the page, with their slots.
         var suspected: [TransactionIdentity: Int] = [:]
         /// The suspects of other servers.
         var shared: Set<TransactionIdentity> = []
@@ -49,7 +48,6 @@ package final class ReductionMark: @unchecked Sendable {
             }
         }
 
-        /// Takes a slot of the page, or nil if all are in use.
         func takeSlot() -> Int? {
             var used = slots.load(ordering: .relaxed)
             while true {
@@ -70,7 +68,6 @@ package final class ReductionMark: @unchecked Sendable {
     private let watch: Watch
     /// The part of the page that is in use between a beginning and the end behind it.
     private var slot: Int?
-    /// The suspected or set-aside identity that is being computed again.
     private var tried: TransactionIdentity?
 
     /// Makes the first mark of a page.
@@ -98,10 +95,7 @@ package final class ReductionMark: @unchecked Sendable {
         watch.change { ($0.refused, $0.shared) = (refused, suspected) }
     }
 
-    /// Records what is about to be computed.
-    ///
-    /// - Parameter changed: the version at which what a view reads has changed last; nil for a past state, and a transaction.
-    /// - Returns: why it is set aside and must not be computed, or nil.
+    /// The reason why the record is set aside, or nil; `changed` is nil for a past state, and for a transaction.
     func begin(_ record: MarkPage.Record, changed: Version? = nil) -> Refused? {
         if tried != nil { releaseTried() }
         if watch.isNeeded.load(ordering: .relaxed), let refused = refusal(record.identity, changed: changed) {
@@ -115,13 +109,9 @@ package final class ReductionMark: @unchecked Sendable {
         return nil
     }
 
-    /// Computes a view, or a part of its answer, which the page names meanwhile.
+    /// Computes a view, or a part of its answer, which the page names meanwhile, without a system call.
     ///
-    /// It needs no system call. A view that is set aside is computed again once what it reads has changed.
-    ///
-    /// - Parameters:
-    ///   - version: the version of the state.
-    ///   - changed: the version at which what the view reads has changed last; nil for a past state.
+    /// A view that is set aside is computed again once what it reads has changed; `changed` is nil for a past state.
     func viewing<Value>(
         _ name: String, _ arguments: ViewArguments, at version: Version, changed: Version?, _ body: () throws -> Value
     ) throws -> Value {
@@ -156,7 +146,6 @@ package final class ReductionMark: @unchecked Sendable {
         }
     }
 
-    /// Drops what was suspected, or set aside, and was computed without harm.
     private func releaseTried() {
         guard let identity = tried.take() else { return }
         var isInList = false

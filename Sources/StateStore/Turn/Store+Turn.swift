@@ -8,8 +8,7 @@ internal import Synchronization
 /// ones are being appended. Clients, subscribers and effects see a turn only after it has landed, in the order of the
 /// turns; an outcome without a commit waits as well where it was judged by a state that has not landed.
 extension UntypedStore {
-    /// Takes the waiting transactions, applies them to the newest computed state, and lands the turn or leaves it to the
-    /// landing thread.
+    /// Lands the turn, or leaves that to the landing thread.
     func turn() {
         let (pending, isMeasured) = takePending()
         guard !pending.isEmpty else { return }
@@ -67,7 +66,6 @@ extension UntypedStore {
         }
     }
 
-    /// Publishes turns whose commits are durable, notifies the subscribers, queues the follow-ups, and answers.
     private func land(_ turns: [ComputedTurn]) {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
         var dropped = Dropped()
@@ -112,7 +110,6 @@ extension UntypedStore {
         }
     }
 
-    /// Makes the published state the newest computed one again, where an append has failed.
     private func takeBack(_ turns: [ComputedTurn]) -> [ComputedTurn] {
         let all = turns + inFlight.withLock { $0.takeBack() }
         goBack(to: latest, without: all.flatMap(\.commits))
@@ -143,9 +140,7 @@ extension UntypedStore {
         _ = inFlight.withLock { [turn = compute(again)] in $0.append(turn) }
     }
 
-    /// Notifies the subscribers of each commit, queues its follow-ups for a later turn, and starts its effects.
-    ///
-    /// - Returns: the roots of the cascades that swallowed actions have begun, by the indices of their transactions.
+    /// Returns the roots of the cascades that swallowed actions have begun, by the indices of their transactions.
     private func followUp(_ turn: ComputedTurn) -> [Int: Version] {
         let (pending, result) = (turn.pending, turn.result)
         var causations: [Version: Causation] = [:]
@@ -182,9 +177,7 @@ extension UntypedStore {
         return roots
     }
 
-    /// Answers who waits for the cascade of a transaction that has landed, when it is complete.
-    ///
-    /// - Parameter swallowed: the root of the cascade that a swallowed action has begun.
+    /// The root `swallowed` is that of the cascade that a swallowed action has begun.
     private func answer(_ cascade: AwaitedCascade, _ outcome: Outcome, _ swallowed: Version? = nil) {
         let root: Version?
         switch outcome {

@@ -21,13 +21,11 @@ final class TurnMark {
         case reducing
     }
 
-    /// The queue of the store.
     let queue: DispatchQueue
     @exclusivity(unchecked) var phase = Phase.open
     /// Takes what a creator or a middleware dispatches while a transaction is computed; nil in a notification.
     @exclusivity(unchecked) var collector: (any FollowUpCollector)?
 
-    /// Makes the mark of turns that run one after the other.
     init(of queue: DispatchQueue) { self.queue = queue }
 
     private static let key: pthread_key_t = {
@@ -37,12 +35,10 @@ final class TurnMark {
         return key
     }()
 
-    /// The mark of the current thread; nil outside every turn.
     static var current: TurnMark? {
         pthread_getspecific(key).map { Unmanaged<TurnMark>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Marks the current thread while a function runs.
     func with<Result>(_ body: () -> Result) -> Result {
         let outer = pthread_getspecific(Self.key)
         // The thread-specific value holds no reference: this call keeps the mark alive.

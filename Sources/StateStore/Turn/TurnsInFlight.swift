@@ -40,9 +40,7 @@ struct TurnsInFlight: Sendable {
 
     var count: Int { waiting.count + landingCount }
 
-    /// Appends a turn.
-    ///
-    /// - Returns: whether the caller has to start the landing.
+    /// True where the caller has to start the landing.
     mutating func append(_ turn: ComputedTurn) -> Bool {
         waiting.append(turn)
         defer { isActive = true }
@@ -63,7 +61,6 @@ struct TurnsInFlight: Sendable {
 
     mutating func endLanding() { (landingCount, refusals) = (0, 0) }
 
-    /// Removes every turn, because the landing ones have failed.
     mutating func takeBack() -> [ComputedTurn] {
         landingCount = 0
         let turns = waiting
@@ -85,7 +82,6 @@ struct TurnsInFlight: Sendable {
         return isEmpty
     }
 
-    /// Whether commits of another writer were left because turns were in flight, and none is any more.
     mutating func takeMissedForeignCommits() -> Bool {
         guard isEmpty, hasMissedForeignCommits else { return false }
         hasMissedForeignCommits = false

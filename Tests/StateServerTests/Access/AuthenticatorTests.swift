@@ -6,7 +6,6 @@ import StateHTTP
 import Synchronization
 import Testing
 
-@testable import JWT
 @testable import StateServer
 @testable import StateStore
 @testable import TestSupport

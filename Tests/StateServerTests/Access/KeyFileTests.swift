@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-@testable import JWT
 @testable import StateServer
 
 @Suite("The key file")

@@ -2,7 +2,6 @@ import StateHTTP
 import StateStore
 import Testing
 
-@testable import JWT
 @testable import StateServer
 
 @Suite("Remembered tokens")

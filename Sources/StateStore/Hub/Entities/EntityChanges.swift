@@ -22,8 +22,6 @@ package struct EntityChanges: Sendable {
     private let parts: [StatePart]
     private let scopes: PointerFilter
     private var snapshot: Snapshot
-    /// The values that commits since the snapshot have touched, by their pointers: entities of tables, fields and
-    /// values.
     private var values: [JSONPointer: JSONValue?] = [:]
     /// The orders that commits have touched, by the index of their part; they stay when the snapshot is renewed.
     private var orders: [Int: EntityOrder] = [:]
@@ -93,9 +91,7 @@ package struct EntityChanges: Sendable {
         }
     }
 
-    /// Whether an operation can change what counts of a part.
-    ///
-    /// The commits that are left out may have changed the rest of the part, to which an operation then need not fit.
+    /// An operation need not fit the rest of a part, which commits that are left out may have changed.
     private func counts(_ pointer: JSONPointer, in part: StatePart) -> Bool {
         guard part.pointer.overlaps(pointer) else { return false }
         var pointer = pointer
@@ -204,7 +200,6 @@ private struct TouchedEntities {
 
     init(isNoting: Bool = true) { self.isNoting = isNoting }
 
-    /// Notes an ID of an order with its links before and after an operation.
     mutating func note(_ part: Int, _ name: EntityName, _ before: JSONValue?, _ after: JSONValue?) {
         note(ID(part: part, name: name), before, nil)
         if let place = places[ID(part: part, name: name)] { touched[place].link = after }

@@ -5,7 +5,6 @@ internal import StateJSON
 /// An insertion, a removal or a move changes a few links, however long the order is.
 struct EntityOrder: Sendable {
     struct Link: Codable {
-        /// The ID before this one; nil for the first.
         var after: String?
     }
 
@@ -26,12 +25,9 @@ struct EntityOrder: Sendable {
 
     private static func link(after key: String?) -> JSONValue { ["after": key.map { .string($0) } ?? .null] }
 
-    /// Applies an operation of a patch.
+    /// Applies an operation, whose `tokens` are what is left of its pointer behind the pointer to the order.
     ///
     /// The cost is that of one array operation; O(n) in the length where the operation replaces the order.
-    ///
-    /// - Parameter tokens: what is left of the operation's pointer behind the pointer to the order.
-    /// - Parameter note: takes each ID with another link, with the link before and after; nil for an ID that is not there.
     mutating func apply(
         _ operation: String, _ tokens: ArraySlice<String>, _ value: JSONValue?,
         note: (_ key: String, _ before: JSONValue?, _ after: JSONValue?) -> Void

@@ -4,7 +4,6 @@
 /// it examines by 10,000 commits, as for the commits after a version.
 package struct EarlierChanges {
     private let query: ChangesQuery
-    /// The version of which everything from there on is examined.
     private var next: Version
     private var commits: [Commit] = []
     private var bytes = 0

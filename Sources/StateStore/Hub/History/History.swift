@@ -26,7 +26,6 @@ struct History: Sendable {
         self.weightMax = weightMax
     }
 
-    /// Appends a commit; `dropped` gets the commits that it displaces.
     mutating func append(_ commit: Commit, dropping dropped: inout [Commit]) {
         commits.append(commit)
         weight += commit.weight
@@ -41,15 +40,12 @@ struct History: Sendable {
         }
     }
 
-    /// Whether so many bytes lie behind the last kept snapshot that the next one is kept.
     private var isHeavy: Bool { weightSinceCheckpoint > weightMax / 4 }
 
     private var lastCheckpoint: Version { checkpoints.last?.cursor.version ?? base }
 
-    /// Whether the snapshot of a version is to be kept.
     func isDue(at version: Version) -> Bool { isHeavy || version >= lastCheckpoint + checkpointInterval }
 
-    /// Keeps a snapshot where enough versions or bytes lie between it and the last one.
     mutating func note(_ snapshot: Snapshot) -> [Snapshot] {
         guard isDue(at: snapshot.cursor.version), let last = checkpoints.last else { return [] }
         if isHeavy {
@@ -75,8 +71,7 @@ struct History: Sendable {
         checkpoints.first { $0.cursor.version >= base }?.cursor.version ?? base + Version(commits.count)
     }
 
-    /// The nearest snapshot at or before a version and the commits from there to the version, or nil if they are
-    /// dropped.
+    /// The commits run from the nearest snapshot at or before the version; nil if they are dropped.
     func path(to version: Version) -> (from: Snapshot, commits: [Commit])? {
         guard let start = checkpoints.last(where: { $0.cursor.version <= version }),
             let commits = commits(after: start.cursor.version)
@@ -84,7 +79,6 @@ struct History: Sendable {
         return (start, Array(commits.prefix(Int(version - start.cursor.version))))
     }
 
-    /// The commits after a version, or nil if some of them are dropped.
     func commits(after version: Version) -> Deque<Commit>.SubSequence? {
         guard version >= base else { return nil }
         return commits.dropFirst(Int(min(version - base, Version(commits.count))))

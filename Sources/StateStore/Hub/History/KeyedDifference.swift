@@ -94,7 +94,6 @@ package struct KeyedDifference: Sendable {
         tables[index, default: Table()].meet(JSONKey(tokens[entities.tokens.count]), outcome)
     }
 
-    /// Whether the client sees some of the entity that is at a pointer.
     private func sees(_ entity: JSONValue, at pointer: JSONPointer) -> Bool {
         guard let seen, !seen.covers(pointer) else { return true }
         return seen.overlapping(pointer).contains { part in

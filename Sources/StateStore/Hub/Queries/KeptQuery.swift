@@ -8,31 +8,25 @@ internal import Synchronization
 final class KeptQuery: Sendable {
     private struct Work {
         var members: (any KeptMembers)?
-        /// The version of the state that was evaluated last.
         var version: Version?
         /// Whether the members are newer than the answer.
         var isAhead = false
         var bytesCount = 0
         /// The count of the members in the share of the client for whom they were kept first.
         var held: HeldMemory?
-        /// Whether the members take more memory than there is for them.
         var isTooLarge = false
         /// Whether the members of the value that was evaluated last cannot be kept.
         var keepsNothing = false
     }
 
-    /// The result of an evaluation.
     private enum Result {
-        /// The answer is that of the evaluation before.
         case same
-        /// The answer, or nil if nothing is at the place.
         case made(Encoded?)
     }
 
     private struct Answer {
         /// The answer, unless it is large and others have taken its room.
         var encoded: Encoded?
-        /// The tag of the answer, or nil if nothing is at the place.
         var tag: String?
         /// The newest version at which the answer stands; nil before the first evaluation.
         var version: Version?
@@ -52,35 +46,28 @@ final class KeptQuery: Sendable {
 
     deinit { budget.hold(0, insteadOf: work.withLock(\.bytesCount)) }
 
-    /// The answer, unless it is older than a change of the place.
     func encoded(changed version: Version) -> Encoded? {
         answer.withLock { $0.version.map { $0 >= version } ?? false ? $0.encoded : nil }
     }
 
-    /// The tag of the answer, unless it is older than a change of the place.
     func tag(changed version: Version) -> String? {
         answer.withLock { $0.version.map { $0 >= version } ?? false ? $0.tag : nil }
     }
 
-    /// Whether there is an answer.
     var isKnown: Bool { answer.withLock { $0.tag != nil } }
     var answerBytesCount: Int { answer.withLock { $0.encoded?.body.count ?? 0 } }
     /// How many bytes the members take; an evaluation under way has the lock, and what it keeps counts afterwards.
     var membersBytesCount: Int { work.withLockIfAvailable(\.bytesCount) ?? 0 }
 
-    /// Ends the count of the answer and of the members, which nobody watches any more.
     func uncount() {
         answer.withLock { $0.encoded?.uncount() }
         _ = work.withLockIfAvailable { exchange(&$0.held, with: nil) }
     }
 
-    /// Drops the bytes of the answer, which is then made again for who asks.
     func dropAnswer() { _ = answer.withLock { exchange(&$0.encoded, with: nil) } }
 
-    /// Whether a read that keeps the members would find that it cannot.
     var keepsNothing: Bool { work.withLockIfAvailable(\.keepsNothing) ?? false }
 
-    /// The newest answer, with the version at which it stands; nil where its bytes are not there.
     func reading(_ epoch: Epoch) -> Reading? {
         answer.withLock { answer in
             guard answer.encoded != nil || answer.tag == nil else { return nil }
@@ -88,14 +75,11 @@ final class KeptQuery: Sendable {
         }
     }
 
-    /// Notes that the watches were compared with an answer.
     func noteCompared(_ reading: Reading) {
         answer.withLock { if $0.tag == reading.encoded?.tag { $0.comparedNumber = $0.number } }
     }
 
     /// The newest answer if it has not been compared with the watches, `.some(nil)` if it has; nil where its bytes are not there.
-    ///
-    /// From then on it counts as compared.
     func takeUncompared(_ epoch: Epoch) -> Reading?? {
         answer.withLock { answer in
             guard answer.number != answer.comparedNumber else { return .some(nil) }
@@ -105,12 +89,7 @@ final class KeptQuery: Sendable {
         }
     }
 
-    /// The answer for a state, or for a newer one that was published meanwhile.
-    ///
-    /// - Parameters:
-    ///   - keeps: whether to keep the members, so that later states cost what changes.
-    ///   - changes: the members that the commits after a version have touched, or nil if they are unknown or many.
-    /// - Throws: as ``MembersQuery/answered(to:_:)``.
+    /// The answer for a state, or for a newer one; `changes` gives nil where the touched members are unknown or many.
     func read(
         in snapshot: Snapshot, keeps: Bool, _ changes: (Version) -> MemberChanges?
     ) throws -> Reading {
@@ -143,9 +122,7 @@ final class KeptQuery: Sendable {
     /// The most members that are taken, and the most values that a filter looks at, on a thread that serves others.
     private static let quickSteps = 10_000
 
-    /// Brings the answer to a state, if that is quick.
-    ///
-    /// - Returns: false where another thread evaluates the query now, or it takes long, or a large answer has to be made.
+    /// False where another thread evaluates the query now, or it takes long, or a large answer has to be made.
     func advance(to snapshot: Snapshot, _ changes: (Version) -> MemberChanges?) -> Bool {
         work.withLockIfAvailable { work in
             let version = snapshot.cursor.version
@@ -204,7 +181,6 @@ final class KeptQuery: Sendable {
         return try query.answered(to: texts, order)
     }
 
-    /// Publishes the answer for a version, and counts the memory of the members.
     private func stands(_ result: Result, at version: Version, _ work: inout Work) -> Encoded? {
         work.version = version
         let count = work.members?.bytesCount ?? 0
@@ -232,7 +208,6 @@ final class QueryBudget: Sendable {
 
     init(bytesMax: Int) { self.bytesMax = bytesMax }
 
-    /// Counts the bytes of a query anew; false above the most that there may be.
     @discardableResult
     func hold(_ bytes: Int, insteadOf before: Int) -> Bool {
         held.add(bytes - before, ordering: .relaxed).newValue <= bytesMax || bytes <= before

@@ -1,22 +1,15 @@
 internal import StateJSON
 
-/// The members of a place that commits have touched, with their values.
-///
-/// All queries on the place share it.
+/// The members of a place that commits have touched, with their values; all queries on the place share them.
 struct MemberChanges: Sendable {
     let members: [ChangedMember]
 
-    /// The most members that are looked at one by one; for more, the whole value is looked at.
     static let countMax = 10_000
     private static let quickBytesMax = 1 << 20
 
-    /// Collects the members; nil if a commit has replaced the place or touched many members, or if their order is unknown.
+    /// Nil if a commit has replaced the place or touched many members, or if their order is unknown.
     ///
-    /// The cost is O(n) in the changed pointers of the commits and in the bytes of the members.
-    ///
-    /// - Parameters:
-    ///   - snapshot: the state after the last of the commits.
-    ///   - isQuick: whether to give up members of more than a megabyte, on a thread that serves others.
+    /// The cost is O(n) in the changed pointers and the bytes of the members; `isQuick` gives up beyond a megabyte.
     init?(at place: JSONPointer, _ commits: [Commit], in snapshot: Snapshot, isQuick: Bool = false) {
         guard let order = snapshot.tree(at: place)?.memberOrder else { return nil }
         var names: Set<JSONKey> = []

@@ -13,7 +13,6 @@ struct ObjectTexts {
     private var writer = JSONWriter(capacity: bytesMax + 1024)
     private var (isFirst, isEmpty) = (true, true)
 
-    /// Adds what a function writes, members with commas between, and hands out the text when it is long enough.
     mutating func add(to take: ([UInt8]) throws -> Void, _ write: (inout JSONWriter) throws -> Void) throws {
         isEmpty = false
         if isFirst { writer.byte(UInt8(ascii: "{")) }
@@ -22,7 +21,6 @@ struct ObjectTexts {
         if writer.bytes.count >= Self.bytesMax { try handOut(to: take) }
     }
 
-    /// Hands out the last text.
     mutating func end(to take: ([UInt8]) throws -> Void) throws {
         if isEmpty { writer.byte(UInt8(ascii: "{")) }
         if isEmpty || !isFirst { try handOut(to: take) }

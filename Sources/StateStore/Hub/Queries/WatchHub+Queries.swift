@@ -3,9 +3,7 @@ internal import Synchronization
 
 /// Queries on the members of a place: a commit costs each of them the members that it touches.
 extension WatchHub {
-    /// The answer to a query on a place in the published snapshot; nil for any other selection.
-    ///
-    /// - Parameter keeps: whether to keep what makes later answers quick, because the query is to be watched.
+    /// The answer in the published snapshot; nil for a selection that is no query on a place.
     func readQuery(_ selection: Selection, keeps: Bool) throws -> Reading? {
         let (latest, indexed) = storage.withLock { ($0.latest, $0.indexedQuery(selection)) }
         guard let indexed, let kept = indexed.kept else { return nil }
@@ -22,16 +20,13 @@ extension WatchHub {
         return readQueryQuickly(selection) != nil || isKnown && kept.keepsNothing
     }
 
-    /// The answer to a query whose members are kept, where it can be brought to the published snapshot quickly.
     func readQueryQuickly(_ selection: Selection) -> Reading? {
         let (latest, kept) = storage.withLock { ($0.latest, $0.knownQuery(selection)) }
         guard let kept, kept.advance(to: latest, changes(at: kept.place, in: latest, isQuick: true)) else { return nil }
         return kept.reading(latest.cursor.epoch)
     }
 
-    /// Finds the members that the commits after a version have touched, once for all queries that ask for the version.
-    ///
-    /// - Parameter isQuick: as for ``MemberChanges``.
+    /// The members are found once for all queries that ask for the version.
     func changes(
         at place: JSONPointer, in snapshot: Snapshot, isQuick: Bool = false
     ) -> (Version) -> MemberChanges? {

@@ -1,4 +1,3 @@
-@testable import Segments
 @testable import StateJSON
 @testable import StateJournal
 @testable import StateStore

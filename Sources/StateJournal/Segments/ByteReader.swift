@@ -31,7 +31,6 @@ struct ByteReader {
         throw .malformed
     }
 
-    /// Reads a number of bytes or elements, which is at most `limit`.
     mutating func count(upTo limit: Int) throws(SegmentFault) -> Int {
         let value = try number()
         guard limit >= 0, value <= UInt64(limit) else { throw .malformed }
@@ -72,7 +71,6 @@ struct ByteReader {
         return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
     }
 
-    /// Reads a text that was written as its difference from a model.
     mutating func text(like model: [UInt8]) throws(SegmentFault) -> [UInt8] {
         let prefix = try count(upTo: model.count)
         let suffix = try count(upTo: model.count - prefix)

@@ -43,7 +43,6 @@ package struct Claims: Sendable, Decodable {
         hasEvents = members.contains(.events)
     }
 
-    /// Reads the claims, UTF-8 JSON.
     init(_ payload: [UInt8]) throws(TokenRefusal) {
         do throws(JSONFault) {
             self = try JSON.decode(from: payload, unknownFields: .ignored)
@@ -101,7 +100,7 @@ package struct ClaimRules: Sendable {
 }
 
 extension Timestamp {
-    /// A time in seconds since 1970; nil beyond some ten thousand years.
+    /// Nil beyond some ten thousand years.
     fileprivate init?(seconds: Double) {
         guard abs(seconds) < 1e12 else { return nil }
         self.init(milliseconds: Int64(seconds * 1000))

@@ -4,7 +4,7 @@ import StateStore
 import TestSupport
 import Testing
 
-@testable import Segments
+@testable import StateJournal
 
 @Suite("Segments")
 struct SegmentTests {

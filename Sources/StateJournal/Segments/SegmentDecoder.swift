@@ -9,7 +9,6 @@ package struct SegmentDecoder {
     package let count: Int
     /// The term of the writer; 0 for one that had none.
     package let fence: UInt64
-    /// The members that occur in any record.
     let members: SegmentBody.Members
     /// Whether any commit may have an ID that a client gave.
     package var hasClientIDs: Bool { !members.isDisjoint(with: [.clientID, .clientIDs]) }
@@ -66,7 +65,6 @@ package struct SegmentDecoder {
     /// The version of the commit at an index.
     package func version(at index: Int) -> Version { first + Version(index) }
 
-    /// Begins to read the record at an index, which is below ``count``.
     private func record(at index: Int) throws(SegmentFault) -> (reader: ByteReader, members: SegmentBody.Members) {
         let end = count == 1 ? bytes.count : recordsOffset + ends[index]
         var reader = ByteReader(

@@ -2,7 +2,7 @@ import StateJSON
 import TestSupport
 import Testing
 
-@testable import Schemas
+@testable import Queries
 
 private func schema(_ text: String) throws -> JSONSchema {
     try JSONSchema(JSONValue(parsing: Array(text.utf8), depthMax: 1000))

@@ -99,7 +99,6 @@ package struct SegmentEncoder {
         }
     }
 
-    /// The members that few commits have.
     private func members(of commit: Commit) -> SegmentBody.Members {
         var members: SegmentBody.Members = []
         if !commit.clientIDs.isEmpty {

@@ -1,7 +1,6 @@
 internal import StateJSON
 
 extension JSONDocument {
-    /// The types of a value that are among some.
     func types(_ value: Int, among wanted: SchemaRules.Types) -> SchemaRules.Types {
         switch kind(value) {
         case UInt8(ascii: "{"): .object

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import JWT
+@testable import StateServer
 
 /// A key in the form of a key file.
 func key(_ json: String) throws -> VerificationKey {

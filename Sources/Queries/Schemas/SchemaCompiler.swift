@@ -7,7 +7,6 @@ struct SchemaCompiler {
     private static let countMax = 10_000
 
     private let root: JSONValue
-    /// The schemas that were found, by number; the first one is the whole.
     private var found: [(place: JSONPointer, value: JSONValue)] = []
     private var numbers: [JSONPointer: Int] = [:]
     /// The schemas that look at the same value as the one with this number.
@@ -15,7 +14,6 @@ struct SchemaCompiler {
     private(set) var rules = SchemaRules()
     private(set) var unknownFormats: [String] = []
 
-    /// The keywords of one schema that are one rule together.
     private struct Parts {
         var members = 0..<0
         var patterns = 0..<0
@@ -94,7 +92,6 @@ struct SchemaCompiler {
         if let condition = parts.condition { add(.condition(condition, then: parts.then, else: parts.otherwise)) }
     }
 
-    /// Whether a keyword is one that only a whole schema has.
     private func isOfTheWhole(_ name: String, _ value: JSONValue) throws(JSONSchema.Fault) -> Bool {
         guard name == "$schema" else { return name == "$id" }
         // Draft 7 takes whatever draft 6 takes.
@@ -232,7 +229,6 @@ struct SchemaCompiler {
     }
 }
 
-/// The values of keywords that have no schema inside.
 extension SchemaCompiler {
     private static func expected(_ what: String, at place: JSONPointer) -> JSONSchema.Fault {
         JSONSchema.Fault(pointer: place, detail: "expected \(what)")
@@ -280,7 +276,6 @@ extension SchemaCompiler {
 }
 
 extension SchemaCompiler {
-    /// The place in the schema that a reference names, and what is there.
     private func target(
         of reference: JSONValue, at place: JSONPointer
     ) throws(JSONSchema.Fault) -> (place: JSONPointer, value: JSONValue) {

@@ -1,10 +1,7 @@
-/// A number as JSON Schema compares it: by its value, however it is spelled.
-///
-/// Whole numbers of 64 bits are exact. Others are doubles.
+/// A number as JSON Schema compares it, however it is spelled: exact as a whole number of 64 bits, else as a double.
 enum SchemaNumber: Hashable {
     /// A whole number between -2^64 and 2^64.
     case whole(Int128)
-    /// Any other number: it has a fraction, or is beyond every number of 64 bits.
     case double(Double)
 
     init(_ double: Double) {
@@ -39,9 +36,7 @@ extension SchemaNumber: Comparable {
 }
 
 extension SchemaNumber {
-    /// Whether the number is a multiple of another one that is more than 0.
-    ///
-    /// The digits decide, so that 0.0075 is a multiple of 0.0001.
+    /// The digits decide, so that 0.0075 is a multiple of 0.0001; the divisor is more than 0.
     func isMultiple(of divisor: SchemaNumber) -> Bool {
         if case .whole(let value) = self, case .whole(let unit) = divisor { return value % unit == 0 }
         let (value, unit) = (Decimal(self), Decimal(divisor))
@@ -56,7 +51,6 @@ extension SchemaNumber {
         return value.digits % scaled == 0
     }
 
-    /// The digits of a number without zeros behind them, and the power of ten by which they are multiplied.
     private struct Decimal {
         /// The shortest spelling of a number has at most 20 digits.
         private(set) var digits: UInt128 = 0

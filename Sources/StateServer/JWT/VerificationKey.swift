@@ -32,7 +32,6 @@ package struct VerificationKey: Sendable, Hashable {
     /// The exponent, or `y`; empty for the other algorithms.
     var second: [UInt8] = []
 
-    /// Whether its parts are a key of its algorithm, and large enough.
     var isGood: Bool { storekeeper_key_is_good(algorithm.ofShim, first, first.count, second, second.count) }
 
     /// Whether the key has signed a message; some 50 microseconds.

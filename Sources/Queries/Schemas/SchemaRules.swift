@@ -5,7 +5,6 @@ internal import StateJSON
 /// The rules hold no references, so that a check of a small value does not count any.
 struct SchemaRules {
     typealias Number = Int
-    /// The positions of neighbours in a table.
     typealias Positions = Range<Int>
 
     /// `true` as a schema inside another one.
@@ -22,7 +21,6 @@ struct SchemaRules {
     var names: [Positions] = []
     var bytes: [UInt8] = []
     var patterns: [Pattern] = []
-    /// The values of `const` and `enum`, and the limits for sentences.
     var values: [JSONValue] = []
 
     struct Member {
@@ -41,12 +39,10 @@ struct SchemaRules {
         case format(Format)
         case uniqueItems
         case contains(Number)
-        /// The schemas of the first elements, and that of all others.
         case elements(Positions, rest: Number)
         case members(Positions, patterns: Positions, rest: Number)
         case memberNames(Number)
         case required(Positions)
-        /// `dependencies`: what has to be beside the member with a name.
         case namesBeside(name: Positions, Positions)
         case schemaBeside(name: Positions, Number)
         case all(Positions)
@@ -96,7 +92,6 @@ extension SchemaRules {
 }
 
 extension SchemaRules.Types {
-    /// The types by their names, in the order of the alphabet.
     private static let all: [(name: String, type: Self)] = [
         ("array", .array), ("boolean", .boolean), ("integer", .integer), ("null", .null), ("number", .number),
         ("object", .object), ("string", .string),
@@ -109,7 +104,6 @@ extension SchemaRules.Types {
         self = found.type
     }
 
-    /// The types in a sentence, as in `an integer or null`.
     var text: String {
         Self.all.filter { contains($0.type) }.map { type in
             type.name == "null" ? type.name : ("aio".contains(type.name.prefix(1)) ? "an " : "a ") + type.name

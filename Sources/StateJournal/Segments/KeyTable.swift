@@ -4,7 +4,6 @@ package import StateStore
 /// The idempotency keys of a segment as bytes of their own, which outlive the segment: a key can expire long after its
 /// commit is pruned.
 package enum KeyTable {
-    /// The number of this form.
     static let form: UInt8 = 1
 
     private struct Members: OptionSet {

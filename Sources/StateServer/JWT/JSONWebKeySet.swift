@@ -77,7 +77,7 @@ private struct JSONWebKey: Decodable {
         case operations = "key_ops"
     }
 
-    /// The key, with the parts that a verification needs; nil for one of another use or algorithm.
+    /// Nil for a key of another use or algorithm.
     var verificationKey: VerificationKey? {
         get throws(JSONWebKeySet.Fault) {
             if let use, use != "sig" { return nil }
@@ -97,7 +97,7 @@ private struct JSONWebKey: Decodable {
         }
     }
 
-    /// The key of this type, good or not; nil for a type or a curve that no algorithm of the server has.
+    /// Nil for a type or a curve that no algorithm of the server has; the key may be a bad one.
     private func ofType() throws(JSONWebKeySet.Fault) -> VerificationKey? {
         switch (kty, crv) {
         case ("oct", _):

@@ -12,7 +12,6 @@ package enum Page {
         var type: String
         var tag: String
         var bytes: [UInt8]
-        /// The bytes in each content coding, made once.
         var coded: [ContentCoding: [UInt8]]
     }
 

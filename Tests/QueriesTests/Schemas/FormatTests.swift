@@ -1,7 +1,7 @@
 import StateJSON
 import Testing
 
-@testable import Schemas
+@testable import Queries
 
 @Suite("Formats")
 struct FormatTests {

@@ -4,7 +4,7 @@ import StateStore
 import TestSupport
 import Testing
 
-@testable import JWT
+@testable import StateServer
 
 @Suite("JSON Web Tokens before their verification")
 struct SignedTokenTests {

@@ -13,7 +13,6 @@ package struct ByteWriter {
     @inline(__always)
     mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 
-    /// Writes a whole number that is not negative, in one to ten bytes.
     @inline(__always)
     mutating func number(_ value: UInt64) {
         var rest = value
@@ -27,7 +26,6 @@ package struct ByteWriter {
     @inline(__always)
     mutating func number(_ value: Int) { number(UInt64(truncatingIfNeeded: value)) }
 
-    /// Writes a number that may be negative; a number near zero is short.
     @inline(__always)
     mutating func signed(_ value: Int64) { number(UInt64(bitPattern: value << 1 ^ value >> 63)) }
 
@@ -48,8 +46,7 @@ package struct ByteWriter {
 
     mutating func raw(_ text: String) { text.withBytes { bytes.append(contentsOf: $0) } }
 
-    /// Writes a text as its difference from another text, the model: how many bytes at its start and at its end are the
-    /// model's, and the bytes between.
+    /// The difference is how many bytes at the start and at the end are the model's, and the bytes between.
     mutating func text(_ text: [UInt8], like model: [UInt8]) {
         let shorter = min(text.count, model.count)
         let prefix = text.span.bytes.commonPrefix(model.span.bytes, upTo: shorter)
@@ -76,7 +73,6 @@ extension RawSpan {
         return count
     }
 
-    /// How many bytes at the end are equal, at most `limit`, which is at most the size of either.
     fileprivate func commonSuffix(_ other: RawSpan, upTo limit: Int) -> Int {
         var count = 0
         while count + 8 <= limit {

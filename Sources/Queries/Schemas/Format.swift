@@ -219,7 +219,6 @@ extension FormatReader {
         return rest.startIndex == end
     }
 
-    /// Skips unreserved characters, sub-delimiters and percent-encoded bytes, and some more characters.
     private mutating func characters(_ more: StaticString) -> Bool {
         while let byte = rest.first {
             if byte == UInt8(ascii: "%") {

@@ -24,7 +24,6 @@ struct EqualElements {
 
     private var known: [Int: Digest] = [:]
 
-    /// The positions of the first element that is equal to an earlier one, and of that one, or nil.
     mutating func firstTwo(of array: Int, in document: JSONDocument) -> (Int, Int)? {
         var positions: [Digest: Int] = [:]
         positions.reserveCapacity(document.count(of: .elements, in: array) ?? 0)

@@ -2,7 +2,7 @@ import Foundation
 import StateJSON
 import Testing
 
-@testable import Schemas
+@testable import Queries
 
 /// The required tests of JSON Schema's own suite for draft 7 (Debian: json-schema-test-suite), which CI installs.
 private let folder = URL(fileURLWithPath: "/usr/share/json-schema-test-suite/tests/draft7")

@@ -4,7 +4,6 @@ internal import StateJSON
 // plus one and its bytes.
 
 extension ByteWriter {
-    /// Writes strings, each as its place in a JSON text if it stands there after a mark.
     mutating func places(of strings: [String], after mark: StaticString, in text: [UInt8]) {
         text.withUnsafeBufferPointer { text in
             var from = 0
@@ -22,7 +21,6 @@ extension ByteWriter {
         }
     }
 
-    /// Writes pointers, each as its place in a patch if it is the start of the path of an operation.
     mutating func places(of pointers: ArraySlice<JSONPointer>, in patch: [UInt8]) {
         patch.withUnsafeBufferPointer { patch in
             var from = 0
@@ -63,7 +61,6 @@ extension UnsafeBufferPointer<UInt8> {
     /// How far after the last place a mark is looked for: it bounds the time for large texts.
     private static var searchMax: Int { 256 }
 
-    /// The end of the first occurrence of a mark near the offset, or nil.
     fileprivate func end(of mark: StaticString, from offset: Int) -> Int? {
         let mark = UnsafeBufferPointer(start: mark.utf8Start, count: mark.utf8CodeUnitCount)
         let limit = Swift.min(count - mark.count, offset + Self.searchMax)

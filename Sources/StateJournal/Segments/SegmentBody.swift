@@ -15,7 +15,6 @@ package import StateStore
 /// Pointers and IDs that occur in the patch or in the action are places there. The version is not recorded, nor is an ID that
 /// is the commit's own cursor.
 package enum SegmentBody {
-    /// The number of this form.
     static let form: UInt8 = 1
 
     /// The most commits of one segment, which bounds what is read for one commit.
@@ -23,7 +22,6 @@ package enum SegmentBody {
     /// The bytes of actions and patches after which a segment ends; a larger commit has a segment of its own.
     static let bytesMax = 64 << 10
 
-    /// The name of the member with ``ScheduleChanges/json``.
     static let scheduleName = "schedule"
 
     struct Members: OptionSet {
@@ -31,7 +29,6 @@ package enum SegmentBody {
         static let model = Members(rawValue: 1 << 0)
         /// One client ID, which is the commit's ID.
         static let clientID = Members(rawValue: 1 << 1)
-        /// Any other client IDs.
         static let clientIDs = Members(rawValue: 1 << 2)
         static let cause = Members(rawValue: 1 << 3)
         static let root = Members(rawValue: 1 << 4)
@@ -49,7 +46,6 @@ package enum SegmentBody {
         static let client = KeyMembers(rawValue: 1 << 1)
         /// An ID that is not that of the commit.
         static let id = KeyMembers(rawValue: 1 << 2)
-        /// A version that is not that of the commit.
         static let version = KeyMembers(rawValue: 1 << 3)
         static let all = KeyMembers(rawValue: (1 << 4) - 1)
     }
@@ -67,7 +63,6 @@ package enum SegmentBody {
 }
 
 extension ByteWriter {
-    /// Replaces the bytes by an action of a type, from which most actions differ little.
     mutating func fillAction(type: String) {
         removeAll()
         raw(#"{"type":""#)
@@ -75,7 +70,6 @@ extension ByteWriter {
         raw(#"","payload":{}}"#)
     }
 
-    /// Replaces the bytes by a patch at a path, from which most patches differ little.
     mutating func fillPatch(path: UnsafeRawBufferPointer) {
         removeAll()
         raw(#"[{"op":"replace","path":""#)

@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// The meaning of a keyword of draft 7 for a value.
 enum Keyword {
     /// Says nothing that is checked.
     case annotation
@@ -10,11 +9,8 @@ enum Keyword {
     case items, additionalItems, contains
     case properties, patternProperties, additionalProperties, propertyNames, dependencies
     case allOf, anyOf, oneOf, not, `if`, then, `else`
-    /// An object of schemas that are only named.
     case definitions
 
-    /// The keyword with a name; nil for one that means nothing here.
-    ///
     /// Later drafts have `$defs` and `deprecated`, and their writers give names with `x-` to what is theirs.
     static func named(_ name: String) -> Keyword? {
         all[ExactText(name)] ?? (name.utf8.starts(with: "x-".utf8) ? .annotation : nil)
@@ -38,7 +34,6 @@ enum Keyword {
         "contentMediaType": .annotation, "deprecated": .annotation,
     ]
 
-    /// The end of the sentence about a name that is no keyword here: what to do instead, or the keyword that may be meant.
     static func hint(_ name: String, _ value: JSONValue) -> String {
         switch ExactText(name) {
         case "$id": return "; only the schema as a whole may have one, and references begin with #"

@@ -1,7 +1,6 @@
 internal import StateJSON
 
 struct SchemaCheck {
-    /// How many schemas deep a check goes.
     static let depthMax = 3000
 
     private let schema: JSONSchema
@@ -20,7 +19,6 @@ struct SchemaCheck {
 
     private typealias Rules = SchemaRules
 
-    /// Makes a check that looks at no more than so many schemas.
     init(_ schema: JSONSchema, _ document: JSONDocument, checksFormats: Bool, stepsMax: Int) {
         (self.schema, self.document, self.checksFormats) = (schema, document, checksFormats)
         self.stepsMax = stepsMax
@@ -277,7 +275,6 @@ extension SchemaCheck {
         isLoud ? fault(sentence, below: document.string(key)) : false
     }
 
-    /// A fault with a value of the schema in its sentence, where that is short.
     private mutating func fault(_ start: String, _ wanted: JSONValue) -> Bool {
         let text = wanted.text
         return fault(start + (text.count <= 200 ? String(decoding: text, as: UTF8.self) : "what the schema has"))
