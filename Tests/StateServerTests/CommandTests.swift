@@ -24,7 +24,7 @@ struct CommandTests {
         JournalRestore.self, JournalCompact.self, JournalExport.self, JournalImport.self, JournalReplay.self,
         JournalBisect.self,
         QuarantineList.self, QuarantineDrop.self, QuarantineRetry.self, TokenCreate.self, TokenList.self,
-        TokenRevoke.self, HookCreate.self, HookList.self, HookPause.self, HookResume.self, HookSkip.self,
+        TokenRevoke.self, HookCreate.self, HookList.self, HookPause.self, HookResume.self,
         HookRotate.self,
         HookDelete.self,
     ]

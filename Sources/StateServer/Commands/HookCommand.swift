@@ -8,8 +8,7 @@ struct HookCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hook", abstract: "Make, list or change the hooks of a server, also while it is running.",
         subcommands: [
-            HookCreate.self, HookList.self, HookPause.self, HookResume.self, HookSkip.self, HookResend.self,
-            HookDismiss.self, HookRotate.self, HookDelete.self,
+            HookCreate.self, HookList.self, HookPause.self, HookResume.self, HookRotate.self, HookDelete.self,
         ])
 }
 
@@ -120,158 +119,69 @@ struct NamedHook: ParsableArguments {
     var id: String
 }
 
+struct SomeHooks: ParsableArguments {
+    @Argument(help: "The name of the hook, as hook list prints it.")
+    var id: String?
+
+    @Flag(help: "All hooks.")
+    var all = false
+
+    func validate() throws {
+        guard (id != nil) != all else { throw ValidationError("name a hook, or --all") }
+    }
+}
+
 struct HookPause: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause", abstract: "Stop a hook, or all; its commits wait, as long as they are kept.")
 
     @OptionGroup var place: TokenFileOptions
-
-    @Argument(help: "The name of the hook, as hook list prints it.")
-    var id: String?
-
-    @Flag(help: "All hooks.")
-    var all = false
+    @OptionGroup var hooks: SomeHooks
 
     var options: SettingsOptions { place.options }
 
-    func validate() throws { try HookResume.check(id, all) }
-
     func run(_ reading: SettingsReading) async throws {
-        let file = try reading.settings.hookFile()
-        try file.change(id) { $0.paused = $0.paused ?? "by hand" }
-        print("paused: \(id ?? "all")")
+        try reading.settings.hookFile().change(hooks.id) { $0.paused = $0.paused ?? "by hand" }
+        print("paused: \(hooks.id ?? "all")")
     }
 }
 
 struct HookResume: SettingsCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Let a hook that is paused go on where it stopped, or all.")
-
-    @OptionGroup var place: TokenFileOptions
-
-    @Argument(help: "The name of the hook, as hook list prints it.")
-    var id: String?
-
-    @Flag(help: "All hooks.")
-    var all = false
-
-    var options: SettingsOptions { place.options }
-
-    func validate() throws { try Self.check(id, all) }
-
-    static func check(_ id: String?, _ all: Bool) throws {
-        guard (id != nil) != all else { throw ValidationError("name a hook, or --all") }
-    }
-
-    func run(_ reading: SettingsReading) async throws {
-        try reading.settings.hookFile().change(id) { $0.paused = nil }
-        print("resumed: \(id ?? "all")")
-    }
-}
-
-struct HookSkip: SettingsCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "skip", abstract: "Skip the commit that a hook fails to deliver.")
-
-    @OptionGroup var place: TokenFileOptions
-    @OptionGroup var hook: NamedHook
-
-    var options: SettingsOptions { place.options }
-
-    func run(_ reading: SettingsReading) async throws {
-        let (id, settings) = (hook.id, reading.settings)
-        let progress = try settings.hookProgressFile().read().hooks.first { $0.id == id }
-        // One that fails at its own cursor fails to read the commits behind it.
-        let failing = progress?.failing
-        var skipped: String?
-        try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
-            guard let failing, failing.cursor != entry.skipped, failing.cursor != progress?.cursor else {
-                throw SettingsFault(description: "the hook \(id) has no failing delivery; there is nothing to skip")
-            }
-            entry.skipped = failing.cursor
-            skipped = failing.cursor
-        }
-        print("skipped: \(skipped ?? "")")
-    }
-}
-
-struct HookResend: SettingsCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "resend", abstract: "Send a commit again whose answer was refused, and all commits after it.",
+        commandName: "resume", abstract: "Let a hook go on at once, or all: where it stopped, or with a commit.",
         discussion: """
-            They have the IDs of before: for idempotency_seconds, a day by default, actions that are committed are not \
-            committed again.
+            Its refused answers leave the list. With an earlier commit it sends that one again, and all behind it, with \
+            the IDs of before: for idempotency_seconds, a day by default, actions that are committed are not committed \
+            again. With a later commit it passes over those before.
             """)
 
     @OptionGroup var place: TokenFileOptions
-    @OptionGroup var hook: NamedHook
+    @OptionGroup var hooks: SomeHooks
 
-    @Option(help: "The cursor of the first commit; by default that of the first refused answer.")
+    @Option(help: "The cursor of the next commit to send.")
     var from: String?
 
     var options: SettingsOptions { place.options }
 
+    func validate() throws {
+        guard from == nil || hooks.id != nil else { throw ValidationError("--from is for one hook") }
+    }
+
     func run(_ reading: SettingsReading) async throws {
-        let (id, settings) = (hook.id, reading.settings)
-        let progress = try settings.hookProgressFile().read().hooks.first { $0.id == id }
-        let now = Timestamp.now()
-        let first = try from ?? firstRefused(of: progress, settings, at: now)
-        guard let cursor = Cursor(text: first) else {
-            throw SettingsFault(description: "\(first) is not the cursor of a commit, such as akem2szdfs5zt65l.12")
+        try from.map { try Self.check($0, in: reading.settings) }
+        let order = HookFile.Entry.Order(from: from, time: RFC3339.text(milliseconds: Timestamp.now().milliseconds))
+        try reading.settings.hookFile().change(hooks.id) { ($0.paused, $0.resend) = (nil, order) }
+        print("resumed: \(hooks.id ?? "all")" + (from.map { ", from \($0)" } ?? ""))
+    }
+
+    /// The commit behind the newest one is there, too: who passes over the newest one waits for it.
+    private static func check(_ text: String, in settings: Settings) throws {
+        guard let cursor = Cursor(text: text) else {
+            throw SettingsFault(description: "\(text) is not the cursor of a commit, such as akem2szdfs5zt65l.12")
         }
         guard let history = try JournalPlace(settings.data, settings)?.history(), cursor.epoch == history.epoch,
-            cursor.version > (try history.oldest()), cursor.version <= history.latest
-        else { throw SettingsFault(description: "the journal has no commit \(first), or keeps it no longer") }
-        try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
-            entry.resend = .init(from: first, time: RFC3339.text(milliseconds: now.milliseconds))
-            func isSentAgain(_ other: String?) -> Bool {
-                other.flatMap { Cursor(text: $0) }.map { $0.version >= cursor.version } ?? false
-            }
-            if isSentAgain(entry.skipped) { entry.skipped = nil }
-            // What is refused again is not dismissed.
-            if isSentAgain(entry.dismissed) { entry.dismissed = nil }
-        }
-        print("sends again from: \(first)")
-    }
-
-    private func firstRefused(
-        of progress: HookProgress?, _ settings: Settings, at now: Timestamp
-    ) throws(SettingsFault) -> String {
-        guard let refusals = progress?.refusals else {
-            throw SettingsFault(description: "no answer to the hook \(hook.id) was refused; name a commit with --from")
-        }
-        let milliseconds = RFC3339.milliseconds(refusals.since) ?? 0
-        guard Timestamp(milliseconds: milliseconds).advanced(by: .seconds(settings.idempotencySeconds)) > now else {
-            throw SettingsFault(
-                description: """
-                    the commit \(refusals.first) is of \(refusals.since), and the server knows for \
-                    \(settings.idempotencySeconds) s what it has committed: the actions of later answers could be \
-                    committed again. --from \(refusals.first) sends them all the same; `hook dismiss` ends the list
-                    """)
-        }
-        return refusals.first
-    }
-}
-
-struct HookDismiss: SettingsCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "dismiss", abstract: "Take the refused answers of a hook from the list; nothing is sent again.")
-
-    @OptionGroup var place: TokenFileOptions
-    @OptionGroup var hook: NamedHook
-
-    var options: SettingsOptions { place.options }
-
-    func run(_ reading: SettingsReading) async throws {
-        let (id, settings) = (hook.id, reading.settings)
-        let refusals = try settings.hookProgressFile().read().hooks.first { $0.id == id }?.refusals
-        try settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
-            guard let refusals, refusals.newest != entry.dismissed else {
-                throw SettingsFault(description: "no answer to the hook \(id) was refused; there is nothing to dismiss")
-            }
-            entry.dismissed = refusals.newest
-        }
-        print("dismissed: \(id)")
+            cursor.version > (try history.oldest()), cursor.version <= history.latest + 1
+        else { throw SettingsFault(description: "the journal has no commit \(text), or keeps it no longer") }
     }
 }
 
@@ -348,12 +258,12 @@ extension HookFile.Entry {
     func condition(_ progress: HookProgress?, _ latest: Cursor?) -> String {
         var words: [String] = []
         if let paused { words.append("paused: \(paused)") }
-        if let failing = progress?.failing, failing.cursor != skipped {
+        if let failing = progress?.failing {
             words.append(
                 "failing at \(failing.cursor): \(failing.reason), \(failing.attempts) attempts since \(failing.since), next at \(failing.next)"
             )
         }
-        if let refusals = progress?.refusals, refusals.newest != dismissed {
+        if let refusals = progress?.refusals {
             words.append(
                 (refusals.count == 1 ? "1 answer" : "\(refusals.count) answers, the first at \(refusals.first),")
                     + " refused, the newest at \(refusals.newest): \(refusals.reason)")

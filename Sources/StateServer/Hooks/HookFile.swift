@@ -20,14 +20,12 @@ struct HookFile: Sendable {
         var fields: [String]?
         var since: String?
         var paused: String?
-        var skipped: String?
-        var resend: Resend?
-        /// The cursor of the newest refused answer when an operator has dismissed them.
-        var dismissed: String?
+        /// The newest order to go on, by the name that files have for it.
+        var resend: Order?
 
-        /// An order to send a commit again, and those behind it.
-        struct Resend: Sendable, Codable, Equatable {
-            var from: String
+        struct Order: Sendable, Codable, Equatable {
+            /// The cursor of the commit to go on with; nil for the one at which the hook is.
+            var from: String?
             /// When it was given, which tells two orders apart; in RFC 3339.
             var time: String
         }

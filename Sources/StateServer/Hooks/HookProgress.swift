@@ -28,7 +28,7 @@ struct HookProgress: Sendable, Codable, Equatable {
     var cursor: String
     var failing: Failing?
     var refusals: Refusals?
-    /// The time of the newest ``HookFile/Entry/Resend`` that was carried out.
+    /// The time of the newest ``HookFile/Entry/Order`` that was carried out.
     var resent: String?
 
     /// A text of a receiver as it is shown to an operator: at most 300 characters, without control and format characters.

@@ -30,7 +30,6 @@ struct HookRun: Sendable {
 
     init(_ entry: HookFile.Entry, _ view: HookView, _ progress: HookProgress) {
         (self.entry, self.view, self.progress) = (entry, view, progress)
-        dismiss()
     }
 
     /// The cursor through which everything is delivered; nil if the file has another text there.
@@ -47,28 +46,17 @@ struct HookRun: Sendable {
         (self.entry, self.view) = (entry, view)
         if entry.paused != nil || isOther { attempt = nil }
         if isOther { (commits, commitsEnd, delivery) = ([], 0, nil) }
-        if let delivery, entry.skipped == delivery.cursor.description { finish(delivery) }
-        dismiss()
     }
 
-    private mutating func dismiss() {
-        if let newest = progress.refusals?.newest, newest == entry.dismissed { progress.refusals = nil }
-    }
-
-    /// An order for a commit that is not kept, or is ahead of the hook, changes nothing: no commit is passed over.
-    mutating func resend(keptAfter oldest: Version) -> Bool {
+    /// Carries out an order to go on; one for a commit that is not kept, or not there yet, passes over none.
+    mutating func resume(keptAfter oldest: Version, through latest: Version) -> Bool {
         guard let order = entry.resend, order.time != progress.resent else { return false }
         progress.resent = order.time
-        guard let from = Cursor(text: order.from), let cursor, from.epoch == cursor.epoch,
-            from.version > oldest, from.version <= cursor.version
+        (progress.refusals, notBefore) = (nil, nil)
+        guard let from = order.from.flatMap({ Cursor(text: $0) }), let cursor, from.epoch == cursor.epoch,
+            from.version > oldest, from.version <= latest + 1
         else { return true }
-        (commits, commitsEnd, delivery, attempt, notBefore) = ([], 0, nil, nil, nil)
-        progress.failing = nil
-        if let first = progress.refusals.flatMap({ Cursor(text: $0.first) }),
-            first.epoch != from.epoch || first.version >= from.version
-        {
-            progress.refusals = nil
-        }
+        (commits, commitsEnd, delivery, attempt, progress.failing) = ([], 0, nil, nil, nil)
         move(to: Cursor(from.epoch, from.version - 1))
         return true
     }
@@ -86,7 +74,7 @@ struct HookRun: Sendable {
     mutating func advance(in epoch: Epoch, _ body: (Commit) -> [UInt8]?) {
         while delivery == nil, let commit = commits.popFirst() {
             let cursor = Cursor(epoch, commit.version)
-            if entry.skipped != cursor.description, let body = body(commit) {
+            if let body = body(commit) {
                 delivery = Delivery(content: .commit(commit), cursor: cursor, body: body, id: id(of: cursor))
             } else {
                 move(to: cursor)
@@ -105,7 +93,7 @@ struct HookRun: Sendable {
 
     private mutating func move(to cursor: Cursor) {
         progress.cursor = cursor.description
-        // What failed here, or was skipped meanwhile, is behind it.
+        // What failed here is behind it.
         if let failed = progress.failing.flatMap({ Cursor(text: $0.cursor) }),
             failed.epoch != cursor.epoch || failed.version <= cursor.version
         {

@@ -314,7 +314,7 @@ extension Hooks.State {
                 let known = written.hooks.first { $0.id == entry.id } ?? HookProgress(id: entry.id, cursor: begin)
                 run = HookRun(entry, view, known)
             }
-            if run.resend(keptAfter: bounds.oldest) { mustWrite = true }
+            if run.resume(keptAfter: bounds.oldest, through: bounds.latest.version) { mustWrite = true }
             runs[entry.id] = run
         }
     }

@@ -7,7 +7,6 @@ import pytest
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal, wait_until
 from harness.hooks import Receiver
-from harness.shims import Clocks
 from harness.tokens import bearer, make_token
 
 DISPATCHES = ["--read", "*", "--dispatch", "counter/*"]
@@ -65,9 +64,8 @@ def test_a_refused_answer_is_named_and_the_next_commit_comes(workspace, answer, 
         receiver.wait_for(2)
         expect("actions of a hook refused" in server.log_text() and says in server.log_text(), server.log_text())
         expect_equal(client.get("/v1/state/counter/value").json, 1, "the counter")
-        receiver.hook("dismiss")
-        expect("refused" not in receiver.listed(), receiver.listed())
-        expect("nothing to dismiss" in receiver.hook("dismiss", code=78), "a second time")
+        receiver.hook("resume")
+        wait_until(lambda: "refused" not in receiver.listed(), "the list ends")
 
 
 ADD = '{"type":"counter/add","payload":{"amount":1}}'
@@ -115,14 +113,14 @@ def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(wo
         wait_until(lambda: client.get("/v1").json["version"] == 3, "the second answer is committed")
         [hook] = client.get("/v1/operations").json["hooks"]
         expect_equal((hook["refusedAt"], hook["refusedCount"]), (first["cursor"], 1), "the refusal over HTTP")
-        expect("is not the cursor" in receiver.hook("resend", "--from", "x", code=78), "a cursor that is none")
+        expect("is not the cursor" in receiver.hook("resume", "--from", "x", code=78), "a cursor that is none")
         for version in [0, 999]:
             cursor = first["cursor"].partition(".")[0] + f".{version}"
-            expect("has no commit" in receiver.hook("resend", "--from", cursor, code=78), f"version {version}")
+            expect("has no commit" in receiver.hook("resume", "--from", cursor, code=78), f"version {version}")
 
-        receiver.hook("resend")
+        receiver.hook("resume", "--from", first["cursor"])
         wait_until(lambda: client.get("/v1").json["version"] == 4, "the first answer is committed")
-        receiver.hook("resend", "--from", first["cursor"])
+        receiver.hook("resume", "--from", first["cursor"])
         wait_until(lambda: len(receiver.taken) == 6, "both commits have come three times")
         wait_until(lambda: "up to date" in receiver.listed(), "it is done")
         expect("refused" not in receiver.listed(), receiver.listed())
@@ -135,39 +133,18 @@ def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(wo
         expect_equal((len(receiver.taken), client.get("/v1").json["version"]), (6, 5), "nothing is sent a fourth time")
 
 
-def test_a_commit_that_is_refused_again_is_sent_again_only_by_its_cursor_when_it_is_old(workspace):
-    rename = {"type": "tasks/rename", "payload": {"id": 7, "title": "named"}}
-    receiver, server = answering(workspace, rename, options=["--read", "*", "--dispatch", "tasks/rename"])
-    server.stop()
-    receiver.kill()
-    clocks = Clocks(workspace, server)
-    clocks.move(-2 * 86_400)
-    server.start()
-    with server.client() as client:
-        cursor = client.commit(action("tasks/add", {"id": 1, "title": "t"}))["cursor"]
-        # A receiver takes no delivery of another day.
-        clocks.move(0)
-        receiver.start()
-        for times in (1, 2):
-            wait_until(lambda: server.metric(client, "hook_refusals_total") == times, f"refusal {times}", 30)
-            wait_until(lambda: "1 answer refused" in receiver.listed(), "the list has it")
-            expect("could be committed again" in receiver.hook("resend", code=78), "it is younger than its commit")
-            expect_equal(receiver.hook("resend", "--from", cursor), f"sends again from: {cursor}\n", "an order by cursor")
-
-
-def test_a_dismissed_answer_that_is_sent_again_and_refused_again_is_listed_again(workspace):
+def test_a_commit_that_is_sent_again_and_refused_again_is_listed_again(workspace):
     rename = {"type": "tasks/rename", "payload": {"id": 7, "title": "named"}}
     receiver, server = answering(workspace, rename, options=["--read", "*", "--dispatch", "tasks/rename"])
     with server.client() as client:
         cursor = client.commit(action("tasks/add", {"id": 1, "title": "t"}))["cursor"]
         wait_until(lambda: "1 answer refused" in receiver.listed(), "the list has it")
-        receiver.hook("dismiss")
-        expect("refused" not in receiver.listed(), receiver.listed())
-        receiver.hook("resend", "--from", cursor)
+        receiver.hook("resume")
+        wait_until(lambda: "refused" not in receiver.listed(), "the list ends")
+        expect_equal(
+            receiver.hook("resume", "--from", cursor), f"resumed: {receiver.id}, from {cursor}\n", "an order by cursor")
         wait_until(lambda: server.metric(client, "hook_refusals_total") == 2, "it is refused again")
         wait_until(lambda: "1 answer refused" in receiver.listed(), "the list has it again")
-        receiver.hook("dismiss")
-        expect("refused" not in receiver.listed(), receiver.listed())
 
 
 def test_an_answer_may_schedule_what_the_hook_may_dispatch_while_there_is_the_hook(workspace):

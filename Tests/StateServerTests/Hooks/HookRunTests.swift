@@ -110,38 +110,52 @@ struct HookRunTests {
         }
     }
 
-    private mutating func order(_ from: Cursor, keptAfter oldest: Version = 0) {
-        entry.resend = .init(from: from.description, time: "order \(from)")
+    private mutating func order(_ from: Cursor?, keptAfter oldest: Version = 0) {
+        entry.resend = .init(from: from?.description, time: "order \(from?.description ?? "")")
         run.replace(by: entry, view)
-        let isOrder = run.resend(keptAfter: oldest)
+        let isOrder = run.resume(keptAfter: oldest, through: 9)
         #expect(isOrder)
     }
 
-    @Test("a refusal stays until an operator has its commit sent again, which happens once for each order")
-    mutating func resend() throws {
+    @Test("a refusal stays until an operator lets the hook go on, which happens once for each order")
+    mutating func resume() throws {
         deliverWithRefusals()
         let refusals = try #require(run.progress.refusals)
         #expect(refusals.count == 2 && refusals.first == Cursor(epoch, 1).description)
         #expect(refusals.newest == Cursor(epoch, 3).description)
         let before = run.progress
 
-        // Behind the first refusal that stays listed.
-        order(Cursor(epoch, 3))
-        #expect(run.cursor == Cursor(epoch, 2) && run.progress.refusals == refusals)
         order(Cursor(epoch, 1))
         #expect(run.cursor == Cursor(epoch, 0) && run.progress.refusals == nil && run.isDue(at: now))
         read([1, 3, 5], through: 5)
         #expect(run.delivery?.cursor.version == 1)
         run.finish(try #require(run.delivery))
-        var isOrder = run.resend(keptAfter: 0)
+        var isOrder = run.resume(keptAfter: 0, through: 9)
         #expect(!isOrder && run.cursor == Cursor(epoch, 1))
         // A server that starts has the order in the file, and the progress with or without it.
         var again = HookRun(entry, view, run.progress)
-        isOrder = again.resend(keptAfter: 0)
+        isOrder = again.resume(keptAfter: 0, through: 9)
         #expect(!isOrder && again.cursor == Cursor(epoch, 1))
         again = HookRun(entry, view, before)
-        isOrder = again.resend(keptAfter: 0)
+        isOrder = again.resume(keptAfter: 0, through: 9)
         #expect(isOrder && again.cursor == Cursor(epoch, 0))
+    }
+
+    @Test("an order without a commit ends the list and the pause of a failure, and a later refusal is listed")
+    mutating func resumeInPlace() throws {
+        deliverWithRefusals()
+        read([7], through: 7)
+        _ = run.begin()
+        _ = fail()
+        #expect(!run.isDue(at: now))
+
+        order(nil)
+
+        #expect(run.progress.refusals == nil && run.isDue(at: now))
+        #expect(run.delivery?.cursor.version == 7)
+        refuse(7)
+        run.replace(by: entry, view)
+        #expect(run.progress.refusals?.count == 1)
     }
 
     @Test("a commit that is refused again is as old as before")
@@ -155,36 +169,21 @@ struct HookRunTests {
         #expect(run.progress.refusals?.since == "1970-01-01T00:00:01.000Z")
     }
 
-    @Test("an order to send again passes over no commit")
-    mutating func resendOfNothing() throws {
+    @Test("an order for a commit that is not there, or not kept, passes over no commit")
+    mutating func resumeOfNothing() throws {
         deliverWithRefusals()
         read([7, 9], through: 9)
-        let progress = run.progress
 
         for (from, oldest) in [
-            (Cursor(epoch, 7), 0), (Cursor(epoch, .max), 0), (Cursor(.random(), 1), 0),
+            (Cursor(epoch, 11), 0), (Cursor(epoch, .max), 0), (Cursor(.random(), 1), 0),
             (Cursor(epoch, 1), 1), (Cursor(epoch, 0), 0),
         ] as [(Cursor, Version)] {
             order(from, keptAfter: oldest)
             #expect(run.cursor == Cursor(epoch, 5) && run.delivery?.cursor.version == 7, "\(from)")
-            #expect(run.progress.refusals == progress.refusals)
         }
     }
 
-    @Test("refusals that an operator has dismissed are gone, and a later one is not")
-    mutating func dismiss() throws {
-        deliverWithRefusals()
-        entry.dismissed = run.progress.refusals?.newest
-
-        run.replace(by: entry, view)
-
-        #expect(run.progress.refusals == nil)
-        refuse(7)
-        run.replace(by: entry, view)
-        #expect(run.progress.refusals?.count == 1)
-    }
-
-    @Test("a failure is over when the hook has gone on, by a skip before the start or a later read")
+    @Test("a failure is over when a later read has gone on")
     mutating func failureIsOver() throws {
         // The reading fails, and then it does not.
         _ = run.begin()
@@ -192,29 +191,25 @@ struct HookRunTests {
         #expect(run.progress.failing?.cursor == Cursor(epoch, 0).description)
         read([], through: 2)
         #expect(run.progress.failing == nil)
-
-        read([3], through: 4)
-        _ = run.begin()
-        _ = fail()
-        entry.skipped = Cursor(epoch, 3).description
-        run = HookRun(entry, view, run.progress)
-        read([3], through: 4)
-        #expect(run.cursor == Cursor(epoch, 4) && run.progress.failing == nil)
     }
 
-    @Test("a commit that an operator skips is not sent again, under way or not, and no other is passed over")
-    mutating func skip() throws {
+    @Test("a commit that an operator passes over is not sent again, under way or not, and no other is passed over")
+    mutating func passOver() throws {
         read([1, 3], through: 3)
         _ = run.begin()
-        entry.skipped = Cursor(epoch, 1).description
+        _ = fail()
+        _ = run.begin()
 
-        run.replace(by: entry, view)
-        advance()
+        order(Cursor(epoch, 2))
 
-        #expect(run.attempt == nil && run.cursor == Cursor(epoch, 1))
+        #expect(run.attempt == nil && run.cursor == Cursor(epoch, 1) && run.progress.failing == nil)
+        read([3], through: 3)
         #expect(run.delivery?.cursor.version == 3)
         run.replace(by: entry, view)
         #expect(run.delivery?.cursor.version == 3)
+        // The newest one, too.
+        order(Cursor(epoch, 10))
+        #expect(run.cursor == Cursor(epoch, 9) && run.delivery == nil)
     }
 
     @Test("a pause ends the attempt under way, and what it was of is sent first afterwards")
