@@ -32,7 +32,7 @@ package enum Plan: Sendable {
     case ready(ReadinessForm)
     /// Answer `/metrics`.
     case metrics
-    /// Say what the server is doing; then ``Contract/response(to:style:latest:)-(OperationsReport)``.
+    /// Say what the server is doing.
     case operations(Style)
     /// Do something with forks.
     indirect case forks(ForkRequest)

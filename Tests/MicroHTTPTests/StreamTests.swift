@@ -140,7 +140,9 @@ struct StreamTests {
             #expect(reader.chunk() == chunk)
             for _ in 0..<40 { #expect(other.response()?.body == "plain") }
             #expect(try await eventually { state.withLock { $0.requestsCountWhenWritable.count == 2 } })
-            #expect(state.withLock { $0.requestsCountWhenWritable.last ?? 0 } >= 20)
+            // A loop that sends the chunk at once serves the first request only before it. How many more there are, the shares of
+            // time of the two clients decide, and with them the other work of the machine.
+            #expect(state.withLock { $0.requestsCountWhenWritable.last ?? 0 } >= 4)
         }
     }
 

@@ -1,4 +1,4 @@
-internal import StateJSON
+package import StateJSON
 package import StateStore
 
 /// The rights of a subject to read and dispatch, as a token file and the claims of a JWT spell them.
@@ -69,7 +69,7 @@ package struct Grant: Sendable, Hashable, Codable {
 }
 
 extension Grant {
-    var json: JSONValue {
+    package var json: JSONValue {
         .of(
             ("read", .array(read.map { .string($0) })), ("dispatch", .array(dispatch.map { .string($0) })),
             ("others", .bool(others)), ("operate", .bool(operate)), ("fork", .bool(fork)))

@@ -1,5 +1,5 @@
 package import HTTPMessages
-internal import HTTPTypes
+package import HTTPTypes
 internal import StateJSON
 package import StateStore
 
@@ -27,7 +27,7 @@ extension Response {
         return style == .pretty ? JSONText.indented(json) : json
     }
 
-    static func json(
+    package static func json(
         _ status: HTTPResponse.Status, _ body: consuming [UInt8], style: Style = .compact, latest: Cursor? = nil
     ) -> Response {
         json(status, of: line(body, style), latest: latest)

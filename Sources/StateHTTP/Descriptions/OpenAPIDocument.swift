@@ -1,5 +1,5 @@
 internal import CDocuments
-internal import StateJSON
+package import StateJSON
 internal import StateStore
 
 /// The OpenAPI 3.1 document of a store: `openapi.json` of CDocuments with the schemas of what the client may see.
@@ -214,9 +214,9 @@ struct OpenAPIDocument {
 
 /// Access to the parts of a document whose form is known: a missing part is null, empty, or an empty text.
 extension JSONValue {
-    static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
+    package static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
 
-    static func of(_ members: [(String, JSONValue)]) -> JSONValue {
+    package static func of(_ members: [(String, JSONValue)]) -> JSONValue {
         var object = JSONObject()
         for (key, value) in members { object[key] = value }
         return .object(object)

@@ -80,10 +80,9 @@ final class Authenticator: Sendable {
 
     var faults: (tokens: String?, keys: String?) { (file?.fault, signed?.fault) }
 
-    var grantees: [OperationsReport.Grantee] {
+    var grants: [TokenFile.Entry] {
         state.withLock { $0.accesses.values.filter { !$0.access.hasEnded } }.map(\.entry)
             .sorted { ($0.created, $0.id) < ($1.created, $1.id) }
-            .map { .init(id: $0.id, subject: $0.subject, grant: $0.grant) }
     }
 
     var canJudge: Bool { file?.isShut != true && signed?.isShut != true }

@@ -133,17 +133,9 @@ final class Hooks: Sendable {
     }
 
     var reports: [OperationsReport.Hook] {
-        let (entries, known, site) = state.withLock { ($0.entries, $0.runs.mapValues(\.progress), $0.site) }
-        let latest = site?.store.hub.latest.cursor
-        return entries.map { entry in
-            let progress = known[entry.id]
-            return .init(
-                id: entry.id, origin: HookURL.origin(of: entry.url), condition: entry.condition(progress, latest),
-                pause: entry.paused, behind: progress.flatMap { entry.behind($0, latest) },
-                failure: progress?.failing.map {
-                    .init(cursor: $0.cursor, attempts: $0.attempts, since: $0.since, next: $0.next, reason: $0.reason)
-                }, refused: progress?.refusals?.reason, refusedAt: progress?.refusals?.newest,
-                refusedCount: progress?.refusals?.count ?? 0)
+        state.withLock { state in
+            let latest = state.site?.store.hub.latest.cursor
+            return state.entries.map { .init(entry: $0, progress: state.runs[$0.id]?.progress, latest: latest) }
         }
     }
 

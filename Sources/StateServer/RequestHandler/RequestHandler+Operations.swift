@@ -84,9 +84,9 @@ extension RequestHandler {
         for case let watched as WatchedRequest in hub.watchedRequests {
             let subject = watched.kind.subject
             if case .stream = watched.kind {
-                waiters[subject, default: .init(subject)].streams += 1
+                waiters[subject, default: .init(subject: subject)].streams += 1
             } else {
-                waiters[subject, default: .init(subject)].waits += 1
+                waiters[subject, default: .init(subject: subject)].waits += 1
             }
         }
         let statistics = gauges.statistics
@@ -98,7 +98,7 @@ extension RequestHandler {
             queue: (store.waitingCount, metrics.settings.mailboxActionsMax), requestsTotal: statistics.requests,
             journal: journal.map { ($0.bytesCount, appends.count, .nanoseconds(appends.nanoseconds)) },
             memory: (ProcessFigures.residentBytes ?? 0, gauges.memory.bytes, gauges.memory.bytesMax),
-            grants: authenticator.grantees, hooks: hooks?.reports ?? [])
+            grants: authenticator.grants, hooks: hooks?.reports ?? [])
     }
 
     static func quarantineLine(_ names: [String]) -> String {

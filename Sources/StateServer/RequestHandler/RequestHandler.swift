@@ -229,7 +229,7 @@ final class RequestHandler: Sendable {
         case .metrics: return .now(metricsText())
         case .operations(let style):
             return reading(exchange, requestID(of: exchange)) { [self] in
-                contract.response(to: operationsReport, style: style, latest: latest)
+                operationsReport.response(style: style, latest: latest)
             }
         case .forks(let request): return carryOut(request, exchange, requestID(of: exchange))
         case .bisect(let request): return bisect(request, exchange)

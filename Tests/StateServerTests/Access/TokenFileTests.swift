@@ -265,7 +265,7 @@ struct NewTokenTests {
         for _ in 0..<50 { #expect(await code(token.text, authenticator) == "unauthorized") }
         #expect(authenticator.rejection(of: Demo.Add(amount: 1), by: "brief", with: .file)?.code == "token-revoked")
         #expect(authenticator.refresh())
-        #expect(!authenticator.refresh() && !authenticator.isEndNear && authenticator.grantees.isEmpty)
+        #expect(!authenticator.refresh() && !authenticator.isEndNear && authenticator.grants.isEmpty)
     }
 }
 
