@@ -173,6 +173,9 @@ static const storekeeper_document documents[] = {
     PAGE("Inside/Decisions/WatchHub.md")
 #embed "../StateServer/StateServer.docc/Inside/Decisions/WatchHub.md"
     END
+    PAGE("Inside/Invariants.md")
+#embed "../StateServer/StateServer.docc/Inside/Invariants.md"
+    END
     PAGE("Inside/Libmicrohttpd.md")
 #embed "../StateServer/StateServer.docc/Inside/Libmicrohttpd.md"
     END

@@ -128,7 +128,7 @@ struct SharedJournalTests {
         #expect(two.state.count.value == 1)
     }
 
-    @Test("a journal that cannot say leaves no trace in the state, and works again when it can")
+    @Test("a journal that fails leaves no trace in the state, and works again when it can")
     func unknown() throws {
         let journal = try journal()
         let store = try Store.sample(journal: journal)
