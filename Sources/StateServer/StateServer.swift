@@ -289,9 +289,10 @@ public struct StateServer: Service, Sendable {
                 handler.forks?.forgetViews()
                 logger.notice("model loaded again")
             case .needsRestart:
+                let loss = handler.journal == nil ? "; without data, that loses the state" : ""
                 throw SettingsFault(
                     description:
-                        "the file fits the state, and declares other slices, actions, schemas, views or another version: restart the server to take it"
+                        "the file fits the state, and declares other slices, actions, schemas, views or another version: restart the server to take it\(loss)"
                 )
             }
         } catch {
@@ -365,12 +366,12 @@ public struct StateServer: Service, Sendable {
                 server.reloadDomain(of: kind)
             }
         }
-        let saves = Task { [server] in
+        let saves = Task {
             guard let file else { return }
             var watch = FileWatch(file)
             // The sleep ends by cancellation.
             while (try? await Task.sleep(for: .milliseconds(200))) != nil {
-                if watch.hasChanged() { server.reloadDomain(of: kind) }
+                if watch.hasChanged() { hangUp.yield() }
             }
         }
         defer { for task in [hangUps, saves] { task.cancel() } }

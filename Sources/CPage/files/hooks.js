@@ -53,6 +53,11 @@ function card(hook, context) {
                 refusedAt !== null && [", the newest at ", link(`version ${count(versionOf(refusedAt))}`,
                     context.address("live", { commit: refusedAt }, null))]])),
         pause === null ? copyable("Pause it", command("pause")) : copyable("Resume it", command("resume")),
-        failure && copyable("Skip this commit", command("skip")),
-        refusedAt !== null && [copyable("Send it again", command("resend")), copyable("Dismiss it", command("dismiss"))])
+        failure && copyable("Skip this commit", `${command("resume")} --from ${behindIt(failure.cursor)}`),
+        refusedAt !== null && pause === null && copyable("Take the answers from the list", command("resume")))
+}
+
+function behindIt(cursor) {
+    const [epoch, version] = cursor.split(".")
+    return `${epoch}.${BigInt(version) + 1n}`
 }

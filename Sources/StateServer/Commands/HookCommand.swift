@@ -169,8 +169,14 @@ struct HookResume: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         try from.map { try Self.check($0, in: reading.settings) }
-        let order = HookFile.Entry.Order(from: from, time: RFC3339.text(milliseconds: Timestamp.now().milliseconds))
-        try reading.settings.hookFile().change(hooks.id) { ($0.paused, $0.resend) = (nil, order) }
+        let time = RFC3339.text(milliseconds: Timestamp.now().milliseconds)
+        let known = try reading.settings.hookProgressFile().read().hooks
+        try reading.settings.hookFile().change(hooks.id) { entry in
+            // An order with a commit that no server has carried out yet stays.
+            let carriedOut = known.first { $0.id == entry.id }?.resent
+            let pending = entry.resend.flatMap { $0.time == carriedOut ? nil : $0.from }
+            (entry.paused, entry.resend) = (nil, .init(from: from ?? pending, time: time))
+        }
         print("resumed: \(hooks.id ?? "all")" + (from.map { ", from \($0)" } ?? ""))
     }
 

@@ -25,7 +25,7 @@ struct Serve: SettingsCommand {
             discussion: "Without it, a journal of another domain is refused. The state must fit the served domain."))
     var changeDomain = false
 
-    @Flag(help: "Load the model, or the schema, again whenever its file is saved; SIGHUP does it once.")
+    @Flag(help: "Load the functions of the model again whenever its file is saved; SIGHUP does it once.")
     var watch = false
 
     func run(_ reading: SettingsReading) async throws {

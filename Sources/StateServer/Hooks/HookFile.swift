@@ -11,6 +11,7 @@ struct HookFile: Sendable {
         var url: String
         /// The action types to which it is limited, with `*` at the end for any ending; empty for all.
         var types: [String] = []
+        /// The part of the state to which it is limited; nil for all.
         var path: String?
         var grant: Grant
         /// The secrets, each of which signs: one, or during a rotation the new one and the old one.
@@ -18,6 +19,7 @@ struct HookFile: Sendable {
         var created: String
         /// Further header fields of the deliveries, such as `Authorization: Basic ...`; nobody is shown them.
         var fields: [String]?
+        /// The cursor behind which it begins.
         var since: String?
         var paused: String?
         /// The newest order to go on, by the name that files have for it.

@@ -89,7 +89,7 @@ struct HookProgressFile: Sendable {
                 // A hook that an operator has sent back is behind.
                 let isNewer =
                     known.resent == merged.hooks[index].resent
-                    ? there.version > here.version : merged.hooks[index].resent == nil
+                    ? there.version > here.version : (merged.hooks[index].resent ?? "") < (known.resent ?? "")
                 guard isNewer else { continue }
                 merged.hooks[index] = known
             }
@@ -107,6 +107,7 @@ struct HookProgressFile: Sendable {
 struct HookBudget: Sendable {
     private struct Count {
         var actions = 0
+        /// The version of the newest commit with the ID that has begun a cascade and was answered itself.
         var version: Version?
     }
 

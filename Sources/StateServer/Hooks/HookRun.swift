@@ -51,12 +51,13 @@ struct HookRun: Sendable {
     /// Carries out an order to go on; one for a commit that is not kept, or not there yet, passes over none.
     mutating func resume(keptAfter oldest: Version, through latest: Version) -> Bool {
         guard let order = entry.resend, order.time != progress.resent else { return false }
-        progress.resent = order.time
-        (progress.refusals, notBefore) = (nil, nil)
+        (progress.resent, notBefore) = (order.time, nil)
+        if order.from == nil { progress.refusals = nil }
         guard let from = order.from.flatMap({ Cursor(text: $0) }), let cursor, from.epoch == cursor.epoch,
             from.version > oldest, from.version <= latest + 1
         else { return true }
-        (commits, commitsEnd, delivery, attempt, progress.failing) = ([], 0, nil, nil, nil)
+        (commits, commitsEnd, delivery, attempt) = ([], 0, nil, nil)
+        (progress.failing, progress.refusals) = (nil, nil)
         move(to: Cursor(from.epoch, from.version - 1))
         return true
     }

@@ -107,6 +107,7 @@ final class Hooks: Sendable {
         }
     }
 
+    /// Ends the deliveries; those under way are made again by the next start.
     func stop() {
         isStopped.store(true, ordering: .releasing)
         pool.withLock { $0 }?.stop()

@@ -3,74 +3,131 @@ package import StateJSON
 extension JSONTree {
     /// The tree after the operations of a patch (RFC 6902): add, remove and replace.
     ///
-    /// The cost is that of the ways to the places, of the new values, and of the leaves that are changed. Of a tree that a codec has
-    /// made the codec makes its part: see ``PartCodec/read(_:after:into:)``.
+    /// The cost is that of the ways to the places, of the new values, and of the leaves that are changed. Of a tree that a codec
+    /// has made the codec makes its part: see ``PartCodec/read(_:after:into:)``.
     ///
     /// - Throws: ``PatchMismatch`` for an operation that names a value that is not there, and ``JSONFault`` for an entity or an ID
     ///   that does not fit its type.
     package func applying(patch: JSONValue) throws -> JSONTree {
         guard case .array(let operations) = patch else { throw PatchMismatch(detail: "a patch is an array") }
-        return try operations.reduce(self) { tree, operation in
-            guard case .object(let members) = operation, case .string(let name)? = members["op"],
-                case .string(let path)? = members["path"], let pointer = JSONPointer(text: path),
-                name == "remove" || ["add", "replace"].contains(name) && members["value"] != nil
-            else { throw PatchMismatch(detail: "an operation is add, remove or replace, with a path") }
-            let value = name == "remove" ? nil : members["value"]
-            guard let changed = try tree.patched(name, at: pointer.tokens[...], value) else {
-                throw PatchMismatch(detail: "cannot \(name) at \(path): there is no such place")
+        return try patched(by: try operations.map { try PatchOperation($0) }[...])
+    }
+
+    fileprivate func patched(by operations: ArraySlice<PatchOperation>) throws -> JSONTree {
+        switch shape {
+        case .text, .object, .array:
+            return try operations.reduce(self) { tree, operation in
+                let value = operation.value.map { JSONTree($0) }
+                guard let changed = tree.applying(operation.name, at: operation.tokens, value) else {
+                    throw operation.mismatch
+                }
+                return changed
             }
-            return changed
+        case .leaf:
+            // A leaf is read and written once, and its members keep their order.
+            var value = value
+            for operation in operations { try operation.apply(to: &value) }
+            return JSONTree(leaf: value.text)
+        case .record, .entities, .order:
+            let inner = operations.prefix { !$0.tokens.isEmpty }
+            let tree =
+                switch shape {
+                case .entities(let table): JSONTree(entities: try table.patched(by: inner), table.form)
+                case .order(let table): JSONTree(order: try table.patched(by: inner), table.form)
+                default: try patchedMembers(by: inner)
+                }
+            guard let whole = operations.dropFirst(inner.count).first else { return tree }
+            guard let value = whole.value else { throw whole.mismatch }
+            return try JSONTree(leaf: value.text).patched(by: operations.dropFirst(inner.count + 1))
         }
     }
 
-    /// Does what ``applying(_:at:_:)`` does, also for the shapes that codecs make.
-    private func patched(_ operation: String, at tokens: ArraySlice<String>, _ new: JSONValue?) throws -> JSONTree? {
-        guard let token = tokens.first else { return new.map { JSONTree($0) } }
-        switch shape {
-        case .text, .object, .array: return applying(operation, at: tokens, new.map { JSONTree($0) })
-        case .leaf:
-            var value = value
-            return value.apply(operation, at: tokens, new) ? JSONTree(leaf: value.text) : nil
-        case .record(let members):
-            guard let index = names.index(of: token) else { return nil }
-            return try members[index].patched(operation, at: tokens.dropFirst(), new).map { replacing(index, by: $0) }
-        case .entities(let table): return try table.patched(operation, token, tokens.dropFirst(), new)
-        case .order(let table): return tokens.count == 1 ? try table.patched(operation, token, new) : nil
+    private func patchedMembers(by operations: ArraySlice<PatchOperation>) throws -> JSONTree {
+        let members = record
+        var lists = Array(repeating: [PatchOperation](), count: members.count)
+        for operation in operations {
+            guard let token = operation.tokens.first, let index = names.index(of: token) else {
+                throw operation.mismatch
+            }
+            lists[index].append(operation.inner)
         }
+        return try lists.indices.filter { !lists[$0].isEmpty }.reduce(self) { tree, index in
+            tree.replacing(index, by: try members[index].patched(by: lists[index][...]))
+        }
+    }
+}
+
+/// An operation of a recorded patch, on its way to the place that it changes.
+private struct PatchOperation {
+    let name: String
+    private(set) var tokens: ArraySlice<String>
+    /// Nil for a removal.
+    let value: JSONValue?
+    private let path: String
+
+    init(_ json: JSONValue) throws(PatchMismatch) {
+        guard case .object(let members) = json, case .string(let name)? = members["op"],
+            case .string(let path)? = members["path"], let pointer = JSONPointer(text: path),
+            name == "remove" || ["add", "replace"].contains(name) && members["value"] != nil
+        else { throw PatchMismatch(detail: "an operation is add, remove or replace, with a path") }
+        (self.name, self.path, tokens) = (name, path, pointer.tokens[...])
+        value = name == "remove" ? nil : members["value"]
+    }
+
+    var inner: PatchOperation {
+        var inner = self
+        inner.tokens = tokens.dropFirst()
+        return inner
+    }
+
+    var mismatch: PatchMismatch { PatchMismatch(detail: "cannot \(name) at \(path): there is no such place") }
+
+    func apply(to value: inout JSONValue) throws(PatchMismatch) {
+        guard value.apply(name, at: tokens, self.value) else { throw mismatch }
     }
 }
 
 extension TableTree<EntityKey, any AnyObject & Sendable> {
     fileprivate func patched(
-        _ operation: String, _ token: String, _ rest: ArraySlice<String>, _ new: JSONValue?
-    ) throws -> JSONTree? {
-        guard let key = form.key(token) else { return nil }
-        let old = map[key]
-        guard old != nil || rest.isEmpty && new != nil else { return nil }
-        var value = new
-        if !rest.isEmpty, let old {
-            var known = try JSONValue(parsing: try form.entity(old), depthMax: 1000)
-            guard known.apply(operation, at: rest, new) else { return nil }
-            value = known
+        by operations: ArraySlice<PatchOperation>
+    ) throws -> PersistentMap<EntityKey, any AnyObject & Sendable> {
+        try operations.reduce(into: map) { map, operation in
+            let inner = operation.inner
+            guard let key = operation.tokens.first.flatMap(form.key) else { throw operation.mismatch }
+            let old = map[key]
+            var value = operation.value
+            if !inner.tokens.isEmpty {
+                guard let old else { throw operation.mismatch }
+                var known = try JSONValue(parsing: try form.entity(old), depthMax: 1000)
+                try inner.apply(to: &known)
+                value = known
+            }
+            if let value {
+                map.set(key, try form.entry(value, old))
+            } else {
+                guard old != nil else { throw operation.mismatch }
+                map.remove(key)
+            }
         }
-        var map = map
-        if let value { map.set(key, try form.entry(value, old)) } else { map.remove(key) }
-        return JSONTree(entities: map, form)
     }
 }
 
 extension TableTree<Ranks.Rank, EntityKey> {
-    fileprivate func patched(_ operation: String, _ token: String, _ new: JSONValue?) throws -> JSONTree? {
-        guard let index = token == "-" ? map.count : JSONPointer.index(token) else { return nil }
-        var map = map
-        let key = try new.map(form.keyOfID)
-        if operation == "add", let key, index <= map.count {
-            map.insert(key, at: index)
-        } else {
-            guard index < map.count else { return nil }
-            let rank = map[at: index].key
-            if let key { map.set(rank, key) } else { map.remove(rank) }
+    fileprivate func patched(
+        by operations: ArraySlice<PatchOperation>
+    ) throws -> PersistentMap<Ranks.Rank, EntityKey> {
+        try operations.reduce(into: map) { map, operation in
+            guard operation.tokens.count == 1, let token = operation.tokens.first,
+                let index = token == "-" ? map.count : JSONPointer.index(token)
+            else { throw operation.mismatch }
+            let key = try operation.value.map(form.keyOfID)
+            if operation.name == "add", let key, index <= map.count {
+                map.insert(key, at: index)
+            } else {
+                guard index < map.count else { throw operation.mismatch }
+                let rank = map[at: index].key
+                if let key { map.set(rank, key) } else { map.remove(rank) }
+            }
         }
-        return JSONTree(order: map, form)
     }
 }

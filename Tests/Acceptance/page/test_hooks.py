@@ -46,13 +46,14 @@ def test_a_card_says_what_stops_a_hook_and_has_the_commands_that_help(workspace,
     expect(":" in facts["Waits since"] and ("in " in facts["Next attempt"] or facts["Next attempt"] == "now"), facts)
 
     lines = card.locator("code").all_inner_texts()
-    run(next(line for line in lines if " skip " in line), workspace, server.data)
+    run(next(line for line in lines if " --from " in line), workspace, server.data)
     tab.expect_text("version 2", ".card")
     run(next(line for line in lines if " pause " in line), workspace, server.data)
     tab.expect_text("by hand, until it is resumed", ".card")
     expect("Next attempt" not in card.inner_text(), "a paused hook has a next attempt")
     receiver.set(faults={})
-    (resume,) = [line for line in card.locator("code").all_inner_texts() if " resume " in line]
+    lines = card.locator("code").all_inner_texts()
+    (resume,) = [line for line in lines if " resume " in line and " --from " not in line]
     run(resume, workspace, server.data)
     tab.expect_text("Up to date", ".card")
     expect_equal(card.locator("dt").all_inner_texts(), ["Address", "Behind"], "what is said of a hook that delivers")

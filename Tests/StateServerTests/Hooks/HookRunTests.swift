@@ -173,6 +173,7 @@ struct HookRunTests {
     mutating func resumeOfNothing() throws {
         deliverWithRefusals()
         read([7, 9], through: 9)
+        let refusals = run.progress.refusals
 
         for (from, oldest) in [
             (Cursor(epoch, 11), 0), (Cursor(epoch, .max), 0), (Cursor(.random(), 1), 0),
@@ -180,6 +181,7 @@ struct HookRunTests {
         ] as [(Cursor, Version)] {
             order(from, keptAfter: oldest)
             #expect(run.cursor == Cursor(epoch, 5) && run.delivery?.cursor.version == 7, "\(from)")
+            #expect(run.progress.refusals == refusals)
         }
     }
 

@@ -119,4 +119,39 @@ struct PatchedPartTests {
         _ = try codec.read(patched, after: tree, into: &root)
         #expect(root.table.count == 1)
     }
+
+    struct Ordered: Sendable { var value = JSONValue.null; var list: [Int] = [] }
+
+    @Test("a part that is replaced as a whole keeps the order of its members")
+    func order() throws {
+        let codec = SliceCodec<Ordered>(members: [
+            SliceMember("value", \.value, ValueCodec()), SliceMember("list", \.list, ValueCodec()),
+        ])
+        var (leader, follower) = (Ordered(), Ordered())
+        var trees = (try codec.tree(of: leader), try codec.tree(of: follower))
+        for text in [#"{"z":1,"a":2}"#, #"{"a":2,"z":1}"#, #"{"a":2,"z":1,"10":3,"9":{"y":1,"b":2}}"#, "[1]"] {
+            leader.value = try JSONValue(parsing: Array(text.utf8))
+            leader.list.append(1)
+            var patch = JSONPatch()
+            let tree = try codec.tree(of: leader, after: trees.0, JSONEncodingSession())
+            try JSONTree.compare(trees.0, tree, into: &patch)
+            let patched = try trees.1.applying(patch: try JSONValue(parsing: patch.text))
+            trees = (tree, try codec.read(patched, after: trees.1, into: &follower))
+            #expect(try trees.1.encoded() == trees.0.encoded(), "\(String(decoding: patch.text, as: UTF8.self))")
+        }
+    }
+
+    @Test("operations behind a replacement of the whole change what it has put there")
+    func whole() throws {
+        var root = Root()
+        let tree = try codec.tree(of: root)
+        let patch = #"""
+            [{"op":"replace","path":"","value":{"entities":{"1":{"name":"one"}},"ids":[1],"list":[]}},
+            {"op":"add","path":"/list/-","value":7},{"op":"replace","path":"/entities/1/name","value":"two"}]
+            """#
+        let read = try codec.read(
+            try tree.applying(patch: JSONValue(parsing: Array(patch.utf8))), after: tree, into: &root)
+        #expect(root.list == [7] && root.table[1]?.name == "two")
+        #expect(try read.encoded() == codec.tree(of: root).encoded())
+    }
 }
