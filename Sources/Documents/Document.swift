@@ -143,6 +143,7 @@ package struct Document: Domain {
         static let type = "document/add"
         var path: String
         var value: JSONTree
+        /// Seconds, with a fraction.
         var ttl: Double?
 
         func validate() throws(Rejection) { try Place(path).check(ttl) }
@@ -161,6 +162,7 @@ package struct Document: Domain {
         var path: String
         /// 1 where it is missing; it may be negative, and have a fraction.
         var by: JSONValue?
+        /// Seconds, with a fraction.
         var ttl: Double?
 
         func validate() throws(Rejection) {

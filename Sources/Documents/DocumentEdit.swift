@@ -115,6 +115,7 @@ struct DocumentEdit {
         }
     }
 
+    /// Counts the work of an operation before it is done.
     private func count(at place: Place, places: Int = DocumentEdit.operationPlaces, bytes: Int = 0) throws(Rejection) {
         guard let work, !work.spend(places: places, bytes: bytes) else { return }
         throw Rejection(
@@ -125,6 +126,7 @@ struct DocumentEdit {
 }
 
 extension DocumentEdit {
+    /// Lets a place expire after so many seconds, or not for nil.
     mutating func expire(_ place: Place, after ttl: Double?) throws(Rejection) {
         guard let ttl, let due = DueTime(seconds: ttl) else { return }
         guard !isInArray(place) else {
@@ -165,7 +167,9 @@ extension DocumentEdit {
 }
 
 extension JSONValue {
-    /// Whole numbers, also `1.0`, are added exactly within 64 bits, and others as doubles; nil if the sum does not fit.
+    /// The sum of two numbers; nil if one is not a number, or the sum does not fit.
+    ///
+    /// Whole numbers, also `1.0`, are added exactly within 64 bits, and others as doubles.
     fileprivate func sum(with other: JSONValue) -> JSONValue? {
         if let left = whole, let right = other.whole {
             let sum = left + right

@@ -1,6 +1,8 @@
 internal import CCurl
 
-/// Requests on a handle of libcurl, one after the other, with what has come of their responses; one thread at a time uses it.
+/// Requests on a handle of libcurl, one after the other, with what has come of their responses.
+///
+/// One thread at a time uses it.
 final class Transfer {
     private let curl: Curl
     let easy: UnsafeMutableRawPointer
@@ -113,6 +115,7 @@ final class Transfer {
         max(1, Int(min(time, .milliseconds(Int32.max)) / .milliseconds(1)))
     }
 
+    /// Makes the handle ready for another request; its connection stays open.
     func reset() {
         curl.easy_reset(easy)
         curl.slist_free_all(lines)

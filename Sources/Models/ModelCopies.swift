@@ -162,6 +162,7 @@ final class ModelCopies: Sendable {
         count(&copy)
     }
 
+    /// Counts the memory of a copy, and takes another engine where this one holds on to what it does not need.
     private func count(_ copy: inout Copy) {
         copy.counted = .now
         if copy.engine.bytesCount > bytesMax / 2 { copy.engine.collect() }

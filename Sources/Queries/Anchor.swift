@@ -14,7 +14,7 @@ struct Anchor: Sendable {
     /// The longest text; a page whose last member is sorted by longer values has no `next`.
     private static let textMax = 4000
 
-    /// Nil for a text of another query, or of nobody.
+    /// Nil for a text of another query, whose filter and order have another hash than `query`, or of nobody.
     init?(text: String, query: String, count: Int) {
         guard let bytes = Base64URL.bytes(text), case .array(let parts)? = try? JSONValue(parsing: bytes),
             parts.count == 3 + count, parts[0] == .string(query), case .string(let name) = parts[1],

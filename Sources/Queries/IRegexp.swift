@@ -14,8 +14,11 @@ struct IRegexp: Hashable, Sendable {
         case tooLarge
     }
 
-    /// The most instructions of RE2 that the patterns of a filter have: some milliseconds to compile, and about 16 bytes each.
+    /// The most instructions of RE2 in the patterns of a filter: some milliseconds to compile, and about 16 bytes each.
+    ///
+    /// A class such as `\p{L}` has a thousand, and `\p{L}{20}` has it twenty times.
     static let sizeMax = 20_000
+    /// The memory in which a pattern of this size and its matches have room.
     private static let memoryMax = 512 << 10
 
     init?(_ text: String, isWhole: Bool) {

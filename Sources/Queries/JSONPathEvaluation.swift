@@ -8,6 +8,7 @@ internal import StateStore
 struct JSONPathEvaluation {
     let root: JSONValue
     private(set) var stepsLeft: Int
+    /// How many bytes the caller holds for the evaluation.
     var heldBytes = 0
     private let patterns: [Pattern?]
     private let isQuick, compiles: Bool
@@ -25,6 +26,7 @@ struct JSONPathEvaluation {
 
     /// The most values in a list: some tens of megabytes.
     private static let valuesMax = 1_000_000
+    /// The most processor time of an evaluation.
     static let timeMax = Duration.seconds(2)
     private static let stepsPerQuestion = 1000
 

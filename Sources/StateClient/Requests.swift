@@ -81,7 +81,10 @@ struct Patience {
 
     init(limit: Duration?) { self.limit = limit }
 
-    /// The time that the server asks for, and at random up to ten seconds more: the clients do not come back at once.
+    /// The time to wait after an attempt, or nil if the request is not to be sent again.
+    ///
+    /// It is the time that the server asks for, and at random up to ten seconds more: the clients of a server do not
+    /// come back at once.
     mutating func pause(after problem: StateClient.Problem, _ passed: Duration, random: Double) -> Duration? {
         guard problem.isPassing else { return nil }
         let backoff = min(10, 0.5 * pow(1.5, Double(failures)))

@@ -70,6 +70,7 @@ package final class ClusterDocument: Sendable {
         }
     }
 
+    /// Begins to be followed, or takes what the watch may have missed.
     func follow() throws(ClusterFault) { note(try read()) }
 
     func note(_ content: Content) {

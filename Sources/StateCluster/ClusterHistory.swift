@@ -18,6 +18,7 @@ package final class ClusterHistory: RecordedHistory {
     let revision: UInt64
     let saved: ClusterSnapshots
 
+    /// For how long a read is tried again while etcd elects a leader.
     private static let patience = Duration.seconds(10)
 
     /// Opens the history at an address, and changes nothing there.

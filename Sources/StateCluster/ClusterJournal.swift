@@ -12,6 +12,7 @@ internal import Synchronization
 ///
 /// Any thread may call any method.
 package final class ClusterJournal: Journal {
+    /// Appends, and reads what an append needs.
     let client: EtcdClient
     /// Reads the past and saves snapshots, so that no append waits for a large answer or for an etcd that hangs.
     let reader: EtcdClient
@@ -43,11 +44,13 @@ package final class ClusterJournal: Journal {
         var failure: String?
         var isOpen = false
         var broken: String?
+        /// Whether this server has tried to give the history in etcd another epoch, because it is older.
         var hasRenewedEpoch = false
         var followers: [@Sendable () -> Void] = []
         var isSaving = false
         var writer = ClusterWriter.nobody
         var newest: Version = 0
+        /// Whether the looks at etcd have failed for longer than ``ClusterJournal/ageMax``.
         var isStale = false
         var staleWatcher: (@Sendable () -> Void)?
         var isFit: @Sendable () -> Bool = { true }
@@ -64,6 +67,7 @@ package final class ClusterJournal: Journal {
 
     /// How long an append is tried before its outcome counts as unknown.
     private static let appendTime = Duration.seconds(5)
+    /// How long one endpoint has in the first attempt.
     private static let firstTime = Duration.milliseconds(250)
     /// How old the newest proof may be that this server follows a majority of the etcds.
     static let ageMax = Duration.seconds(2)
@@ -182,6 +186,7 @@ package final class ClusterJournal: Journal {
         return .landed
     }
 
+    /// Finds out whether a version is the newest, for what was refused by its state.
     private func confirm(_ version: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken }) { return fail(reason, isOpen: false) }
         do {
@@ -195,7 +200,10 @@ package final class ClusterJournal: Journal {
         }
     }
 
-    /// The transaction is sent again where no answer comes, which leaves open whether the segments are there.
+    /// Appends the segments of one transaction.
+    ///
+    /// An answer that does not come leaves open whether they are there. The same transaction settles it: it finds
+    /// either our segment, or another's, or none, and then it puts ours.
     private func append(_ segments: [ClusterTurns.Segment], behind key: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken ?? $0.fullReason }) { return fail(reason, isOpen: false) }
         let transaction = ClusterTurns.transaction(segments, behind: key, keys, meta: metaRevision)

@@ -27,7 +27,9 @@ struct ClusterOpening {
         var recovery: ClusterJournal.Recovery
         var metaRevision: UInt64
         var secret: String?
+        /// The revision of etcd up to which everything is read.
         var revision: UInt64
+        /// Whether the history has a new epoch, because it is older than what this server has seen of it.
         var isRenewed = false
     }
 
@@ -144,6 +146,7 @@ struct ClusterOpening {
 
     // MARK: Snapshots
 
+    /// Saves a snapshot, unless the beginning of the history has changed since a revision of etcd.
     func save(
         _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
         meta revision: UInt64

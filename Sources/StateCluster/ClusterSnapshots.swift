@@ -27,10 +27,14 @@ struct SnapshotManifest: Codable {
 /// Each snapshot that is kept has all turns behind it, and two are kept, so that a start can do with the second-newest.
 struct KeptHistory {
     let snapshot: Version
+    /// The version in the key of the oldest turn.
     let turn: Version
     let secondNewest: Version
 
-    /// Nil where there are no two snapshots, so that all is kept; they come oldest first.
+    /// Nil where there are no two snapshots, so that all is kept.
+    ///
+    /// The snapshots come oldest first, each with the version in the key of the turn that ends with it; `first` is the
+    /// version in the key of the oldest turn that has to be kept, whatever the snapshots are.
     init?(_ snapshots: [(version: Version, key: Version)], snapshotsMax: Int, from first: Version) {
         guard snapshots.count > 1 else { return nil }
         let second = snapshots[snapshots.count - 2]
@@ -44,6 +48,7 @@ struct KeptHistory {
 struct ClusterSnapshots {
     let client: EtcdClient
     let keys: ClusterKeys
+    /// The revision of etcd that they are read at; nil for the newest.
     var revision: UInt64?
     var cache: SnapshotCache?
 

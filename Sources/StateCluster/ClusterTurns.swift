@@ -43,7 +43,9 @@ struct ClusterTurns {
         return groups
     }
 
-    /// The answer of a refused one has what the first key has, and whether the turn before is there.
+    /// Appends segments where none of them is there, the turn before is, and the history is the same.
+    ///
+    /// Where it is refused, its answer has what the first key has, and whether the turn before is there.
     static func transaction(
         _ segments: [Segment], behind key: Version, _ keys: ClusterKeys, meta revision: UInt64
     ) -> Etcd.Transaction {

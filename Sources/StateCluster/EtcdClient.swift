@@ -35,6 +35,7 @@ final class EtcdClient: Sendable {
     /// The endpoint that has answered last.
     private nonisolated(unsafe) var current: Int  // unsafe: only code on `queue` uses it.
 
+    /// How long one endpoint has for an answer.
     private let timeout: Duration
     private static let answerBytesMax = 256 << 20
 
@@ -47,6 +48,7 @@ final class EtcdClient: Sendable {
         current = Int.random(in: endpoints.indices)
     }
 
+    /// Ends the request that runs, and refuses every later one.
     func cancel() { connection.cancel() }
 
     func call<Answer: Decodable & Sendable>(
@@ -177,6 +179,7 @@ final class EtcdLogin: Sendable {
 
     init(_ user: ClusterAddress.User?) { self.user = user }
 
+    /// The fields of a request to an endpoint; the first one of a user asks for a token.
     func fields(at endpoint: String, by connection: HTTPConnection) throws(EtcdFailure) -> [String] {
         let type = "Content-Type: application/json"
         guard let user else { return [type] }

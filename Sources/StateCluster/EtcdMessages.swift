@@ -35,6 +35,7 @@ enum Etcd {
 
         init(_ key: String) { self.key = Data(key.utf8) }
 
+        /// The keys from one up to another, without that one.
         init(_ key: String, upTo end: String, limit: Int? = nil, revision: UInt64? = nil) {
             self.init(key)
             range_end = Data(end.utf8)
@@ -116,6 +117,7 @@ enum Etcd {
             Compare(key: Data(key.utf8), target: "VALUE", result: "EQUAL", value: value)
         }
 
+        /// That no key exists that begins with a prefix, which ends with a slash.
         static func absent(below prefix: String) -> Compare {
             Compare(
                 key: Data(prefix.utf8), range_end: Data(ClusterKeys.end(of: prefix).utf8), target: "CREATE",
@@ -179,7 +181,10 @@ enum Etcd {
             var compact_revision: String?
             var events: [Event]?
 
-            /// The header has the newest revision of etcd, and while the watch catches up, events of older ones are yet to come.
+            /// The revision to go on from when the watch ends behind this message; nil for a message without events.
+            ///
+            /// The header has the newest revision of etcd, and while the watch catches up, events of older ones are
+            /// yet to come.
             var nextRevision: UInt64? {
                 guard let last = events?.last, let revision = UInt64(last.kv.mod_revision) else { return nil }
                 let (next, isTooLarge) = revision.addingReportingOverflow(1)

@@ -10,6 +10,7 @@ struct KnownIDs: Sendable {
         /// All IDs of commits behind this version are known, up to the next generation's.
         let since: Version
         private var newest: [UInt64: Version] = [:]
+        /// Names whose hash a newer commit has, too.
         private var others: [(hash: UInt64, version: Version)] = []
 
         init(since: Version) { self.since = since }

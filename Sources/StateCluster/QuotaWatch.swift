@@ -13,6 +13,7 @@ final class QuotaWatch: Sendable {
         var endpoint: String
         var bytes: Int
         var bytesMax: Int
+        /// Whether etcd has found that a database is full, and takes nothing until an operator says otherwise.
         var isAlarmed = false
 
         var share: Double { Double(bytes) / Double(bytesMax) }
@@ -61,6 +62,7 @@ final class QuotaWatch: Sendable {
         client.cancel()
     }
 
+    /// Whether etcd has the alarm; false where it does not say so.
     private var hasAlarm: Bool {
         let answer: Etcd.AlarmResponse? = try? client.call("/v3/maintenance/alarm", Etcd.Alarm(action: "GET"))
         return answer?.alarms?.contains { $0.alarm == "NOSPACE" } ?? false

@@ -29,6 +29,7 @@ struct SeenTurn: Codable, Equatable {
         self = seen
     }
 
+    /// Notes the turn in a directory; where that fails, a later start notices less.
     func note(in directory: String) {
         try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         try? Data(JSON.encode(self)).write(to: URL(fileURLWithPath: "\(directory)/\(Self.name)"), options: .atomic)

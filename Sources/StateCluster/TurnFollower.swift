@@ -11,6 +11,7 @@ final class TurnFollower: Sendable {
         case turn(Version, [UInt8])
         /// There may be turns that the watch has not sent.
         case missed
+        /// A turn is deleted, because a snapshot replaces it or behind the servers' backs.
         case deleted(Version)
         case document(key: [UInt8], ClusterDocument.Content)
         case replaced(String)

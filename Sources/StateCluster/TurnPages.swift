@@ -9,6 +9,7 @@ internal import StateStore
 struct TurnPages {
     private let client: EtcdClient
     private let keys: ClusterKeys
+    /// The revision of etcd that is read; nil for the newest.
     private let revision: UInt64?
     private let patience: Duration
 

@@ -62,6 +62,7 @@ final class WriterLease: Sendable {
 
     var writer: ClusterWriter { state.withLock { $0.writer } }
 
+    /// How long ago it was last sure that this server could know the newest turn.
     var age: Duration { state.withLock { $0.confirmed }.duration(to: .now) }
 
     func start(
@@ -78,6 +79,7 @@ final class WriterLease: Sendable {
         }
     }
 
+    /// Ends, and gives the part up, so that another server takes it at once.
     func stop() {
         isStopped.store(true, ordering: .relaxed)
         queue.sync {}

@@ -137,6 +137,7 @@ final class DispatchOptions: Sendable {
     let style: Style
     let returning: Preferences.Return?
     let wait: Wait?
+    /// Whether the request has an `Origin`, as each POST of a browser has.
     let isOfBrowser: Bool
     /// The parameter `path`, which says what If-Match or If-None-Match guards.
     let path: String?

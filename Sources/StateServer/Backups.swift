@@ -66,7 +66,9 @@ final class Backups: Sendable {
 
     var figures: DirectoryFigures { DirectoryFigures(directory) }
 
-    /// The handler of the exchange replies `deferred`; `failed` takes the reason if there is no copy.
+    /// Copies the journal for an exchange, whose handler replies `deferred`.
+    ///
+    /// Where there is no copy, `failed` takes the reason; otherwise the exchange is resumed.
     func begin(
         for exchange: Exchange, _ access: Access, failed: @escaping @Sendable (JournalError) -> Void
     ) -> Refusal? {

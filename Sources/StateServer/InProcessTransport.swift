@@ -35,6 +35,7 @@ package final class InProcessTransport: AnswerSink {
         var clients: [UInt64: @Sendable (Event) -> Void] = [:]
         var lastNumber: UInt64
         var deferred: [UInt64: Request] = [:]
+        /// The exchanges that were resumed before the handlers had replied.
         var resumed: Set<UInt64> = []
     }
 

@@ -22,6 +22,7 @@ struct FailureLines {
         return count
     }
 
+    /// The number of failures since the last line, or nil if no line has told of one.
     mutating func succeed() -> Int? {
         guard isTold else { return nil }
         defer { (count, isTold) = (0, false) }

@@ -3,6 +3,9 @@ internal import StateJournal
 internal import StateStore
 
 /// Works on a journal without a server, with the state and a few megabytes of commits in memory at a time.
+///
+/// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run meanwhile. ``load(_:)``, ``replay(_:_:)``
+/// and ``copy(to:under:)`` make a whole new journal, or none, in a place without one.
 struct JournalTool: Sendable {
     enum CopyEpoch: Sendable {
         /// That of the journal: the copy goes on where the journal has ended.

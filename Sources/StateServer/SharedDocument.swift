@@ -11,6 +11,7 @@ protocol SharedDocument: Sendable {
 
     var path: String { get }
 
+    /// The identity of a version of the document, or nil without a document.
     var stamp: [Int]? { get }
 
     /// The content is nil without a document; a fault that hides whether there is one is thrown.
@@ -239,6 +240,7 @@ final class WatchedFile<Content: Sendable>: Sendable {
 
     var fault: String? { state.withLock { $0.unreadableReason ?? $0.fault } }
 
+    /// Whether it could not be read for so long that what was read before does not count.
     var isShut: Bool { state.withLock { $0.isShut } }
 
     func content() throws(SettingsFault) -> Content { try decode(try file.bytes()) }

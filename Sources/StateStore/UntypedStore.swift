@@ -142,6 +142,7 @@ package final class UntypedStore: Sendable {
 
     var isInOwnTurn: Bool { TurnMark.current?.queue === queue }
 
+    /// Runs a function on the queue as part of a turn, and returns after it.
     func onQueue(_ body: () -> Void) {
         queuedCount.add(1, ordering: .relaxed)
         queue.sync { runAsTurn(body) }

@@ -46,9 +46,11 @@ struct LoopInstant: Comparable, Sendable {
 struct Alarms {
     enum Subject: Equatable {
         case exchange(UInt64)
+        /// The heartbeat of the stream with this number.
         case silence(UInt64)
         /// The idle timeout of a parked connection whose client does not read its answer or sends no request.
         case parked(UInt64)
+        /// The time of a connection over capacity to send a request.
         case overCapacity(UInt64)
         case idleConnections
         case receiving
@@ -82,6 +84,7 @@ struct Alarms {
         return due
     }
 
+    /// Whether there are so many alarms that it is worth a look how many subjects there are.
     var mayBeOver: Bool { heap.count > Self.sweepCount }
 
     /// Removes the alarms whose subject has ended; O(n), after at least n / 2 insertions: constant per alarm.

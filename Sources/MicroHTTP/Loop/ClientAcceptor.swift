@@ -21,8 +21,10 @@ final class ClientAcceptor {
     private static let addedCountMax = 8
     @exclusivity(unchecked) private(set) var isListening = false
     private let refuse: (ClientConnection) -> Void
+    /// Whether the system has refused a client, and the time to try again has not come.
     @exclusivity(unchecked) private var awaitsRetry = false
     @exclusivity(unchecked) private var overCapacity: [UInt64: ClientConnection] = [:]
+    /// How long a connection over capacity has to send a request.
     private static let overCapacityTime = Duration.seconds(2)
     private static let retryTime = Duration.milliseconds(100)
 

@@ -54,6 +54,7 @@ struct Daemon {
         ]
     }
 
+    /// Processes all connections that are ready; never blocks.
     func run() {
         let result = MHD_run(handle)
         precondition(result == .YES, "MHD_run fails only for a daemon with a thread of its own or after its stop")

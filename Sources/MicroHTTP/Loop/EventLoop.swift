@@ -50,6 +50,7 @@ final class EventLoop {
             postponed: postponed, idle: idle)
     }
 
+    /// Starts libmicrohttpd, before the loop thread starts.
     func start() throws(ServerError) {
         let daemon = try Daemon(configuration: context.configuration, receiver: receiver, log: log)
         do {

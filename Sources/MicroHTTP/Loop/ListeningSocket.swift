@@ -136,6 +136,7 @@ struct ListeningSocket {
         return address
     }
 
+    /// The addresses of a host in numbers; none where it is unknown.
     static func numericHosts(of host: String) -> [String] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

@@ -10,6 +10,7 @@ final class LoopContext {
     let memory: MemoryBudget
     let answers: AnswerCounts
     @exclusivity(unchecked) var clients = ClientCounts()
+    /// How many requests have heads that were accepted and no complete answers.
     @exclusivity(unchecked) var inFlightCount = 0
     @exclusivity(unchecked) var statistics = Statistics()
     @exclusivity(unchecked) var stage = Stage.serving

@@ -22,6 +22,7 @@ final class LoopMailbox: Sendable, AnswerSink {
         var isLoopWaiting = false
         var isClosed = false
 
+        /// Moves all items into an empty array, whose storage takes the next ones.
         mutating func take(into items: inout [Item]) {
             isLoopWaiting = false
             guard !self.items.isEmpty else { return }
@@ -39,6 +40,7 @@ final class LoopMailbox: Sendable, AnswerSink {
     /// The eventfd that wakes the loop, which never reads it: the poller watches it edge-triggered, so that each write
     /// is an event.
     let wakeUp: Int32
+    /// The thread of the loop; 0 until it runs.
     private let thread = Atomic<UInt>(0)
 
     init() throws(ServerError) {

@@ -110,6 +110,7 @@ package final class MemoryBudget: Sendable {
 
         deinit { if bytes > 0 { budget.release(bytes, for: client) } }
 
+        /// The fault where there is no room for so many bytes in all: then none are counted.
         func grow(to bytes: Int) -> TransportFault? {
             if let fault = budget.reserve(bytes - self.bytes, for: client) { return fault }
             count.store(bytes, ordering: .relaxed)

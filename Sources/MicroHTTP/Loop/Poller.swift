@@ -32,6 +32,7 @@ struct Poller: ~Copyable {
         close(descriptor)
     }
 
+    /// Watches the epoll descriptor of libmicrohttpd, level-triggered.
     func watchDaemon(_ daemonDescriptor: Int32) throws(ServerError) {
         guard control(EPOLL_CTL_ADD, daemonDescriptor, EPOLLIN.rawValue, Self.iteration) else {
             throw .unavailable(reason: "epoll_ctl: \(ServerError.words(for: errno))")
@@ -60,7 +61,9 @@ struct Poller: ~Copyable {
         control(EPOLL_CTL_ADD, socket, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue, number)
     }
 
-    /// Watches a socket for room to send, too; the next `wait` also reports room that the socket already has.
+    /// Watches a socket for room to send, too.
+    ///
+    /// The change of the registration makes the next `wait` report room that the socket already has.
     func watchRoom(_ socket: Int32, number: UInt64) {
         let events = EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
         let isChanged = control(EPOLL_CTL_MOD, socket, events, number)

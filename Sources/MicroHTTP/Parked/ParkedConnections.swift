@@ -164,6 +164,9 @@ final class ParkedConnections {
         connection.phase = .answering(outgoing, isLast: isLast)
     }
 
+    /// Sends bytes until the socket is full or the connection has had its share of the iteration.
+    ///
+    /// An event reports room in a full socket; the loop itself continues with a paused connection.
     private func push(_ outgoing: inout Outgoing, to connection: ParkedConnection) -> Outgoing.Progress {
         let before = outgoing.sentCount
         let isLong = outgoing.unsentCount > Self.shortBytesMax

@@ -4,8 +4,9 @@ import HTTPMessages
 
 /// A client's connection while libmicrohttpd has it, and the state of its current request.
 ///
-/// The loop takes a connection whose request waits from libmicrohttpd: see ``ParkedConnection``. Only the loop thread
-/// uses it.
+/// It exists from libmicrohttpd's notification that the connection has started until the notification that it has
+/// closed. The loop takes a connection whose request waits from libmicrohttpd: see ``ParkedConnection``. Only the loop
+/// thread uses it.
 final class ClientConnection {
     // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
 
@@ -36,6 +37,7 @@ final class ClientConnection {
 
     let handle: OpaquePointer
     let descriptor: Int32
+    /// The peer's address, or its user.
     let client: String
     let isLocal: Bool
     let isProxy: Bool
@@ -47,9 +49,11 @@ final class ClientConnection {
     @exclusivity(unchecked) var heldUntil: LoopInstant?
     /// Whether the head of a request has been accepted that is not complete or not answered.
     @exclusivity(unchecked) var isInFlight = false
+    /// The head of the current request; nil before it is complete and after the answer.
     @exclusivity(unchecked) var head: ParsedHead?
     @exclusivity(unchecked) var own: OwnFields?
     @exclusivity(unchecked) var framing = BodyFraming.none
+    /// The figures of the current request; nil before it is complete, and after its answer.
     @exclusivity(unchecked) var counted: CountedRequest?
     @exclusivity(unchecked) var deferred: Request?
     @exclusivity(unchecked) var body: [UInt8] = []
@@ -59,6 +63,7 @@ final class ClientConnection {
     @exclusivity(unchecked) var leavesCount = 0
     /// The bytes of the memory budget that the body has; nil for a short one.
     @exclusivity(unchecked) var reservation: MemoryBudget.Reservation?
+    /// The options of the current request if it waits and the loop could not park its connection yet.
     @exclusivity(unchecked) var parkingOptions: ResponseOptions?
     /// Whether no request follows the current one: bytes behind it are never read as a head (RFC 9112, section 9.6).
     @exclusivity(unchecked) var isLastRequest = false

@@ -81,6 +81,7 @@ struct HeadCache {
         return entry.head
     }
 
+    /// Takes a head, if it has come before.
     mutating func insert(_ head: ParsedHead, for key: Key) {
         let slot = slot(of: key)
         guard seen[slot] == key.hash else {

@@ -68,6 +68,8 @@ final class OpenConnections {
     // MARK: Refusals
 
     /// Answers a request that has not been received whole, and ends its connection.
+    ///
+    /// The answer goes to the socket directly. libmicrohttpd then reads the end of the input.
     func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
         guard !connection.isRefused else { return }
         connection.isRefused = true

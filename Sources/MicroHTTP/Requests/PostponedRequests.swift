@@ -13,6 +13,7 @@ final class PostponedRequests {
     private let open: OpenConnections
     @exclusivity(unchecked) private var shares = IterationShares()
     @exclusivity(unchecked) private var waiting = ClientTurns<Int32>()
+    /// How many connections have their turn; `servedCount` is how many had it in the last iteration and were served.
     @exclusivity(unchecked) private var turnsCount = 0
     @exclusivity(unchecked) private var servedCount = 0
     /// Whether a connection waits for the next iteration.

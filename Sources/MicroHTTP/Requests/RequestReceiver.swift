@@ -122,6 +122,7 @@ final class RequestReceiver {
         }
     }
 
+    /// Handles the end of a request, however it ended.
     func requestCompleted(_ connection: ClientConnection) {
         context.hasProgressed = true
         connection.receivingSince = nil

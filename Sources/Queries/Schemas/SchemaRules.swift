@@ -43,6 +43,7 @@ struct SchemaRules {
         case members(Positions, patterns: Positions, rest: Number)
         case memberNames(Number)
         case required(Positions)
+        /// `dependencies`: what has to be beside the member with a name.
         case namesBeside(name: Positions, Positions)
         case schemaBeside(name: Positions, Number)
         case all(Positions)

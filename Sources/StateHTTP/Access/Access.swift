@@ -160,6 +160,9 @@ package final class Access: Sendable {
     /// Whether the client may make forks: one shows all of the history.
     package var forks: Bool { mayFork && seesEverything }
 
+    /// Whether the client may make an earlier state the present one.
+    ///
+    /// The grant has everything, or it names that action by its whole type, and sees everything.
     var restores: Bool { grant.isEverything || seesEverything && dispatchedTypes.names(Commit.restoreType) }
 
     /// Whether the client may dispatch actions of a type.

@@ -128,6 +128,7 @@ struct TypeSet: Sendable {
         isEverything || names.contains(ExactText(type)) || hasPrefix(of: type)
     }
 
+    /// Whether the set has a type by its whole name.
     func names(_ type: String) -> Bool { names.contains(ExactText(type)) }
 
     private func hasPrefix(of text: String) -> Bool {

@@ -70,6 +70,8 @@ package struct VisibleStore: Sendable {
     func selection(_ pointer: JSONPointer) -> Selection { access.sees(pointer) ? .pointer(pointer) : .hidden(pointer) }
 
     /// The filter sees what the client sees: it passes no commit because of something that is hidden from the client.
+    ///
+    /// The `path` is a pointer into the whole state; nil, and no `types`, stand for all.
     func filter(path: JSONPointer?, types: [String], by subject: String?) -> ChangesFilter {
         var filter = ChangesFilter(types: types)
         filter.paths = path.map { access.filter($0) }

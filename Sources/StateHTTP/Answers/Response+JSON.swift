@@ -14,7 +14,9 @@ extension Response {
     ])
     private static let browserTemplate = ResponseTemplate(fieldsOfJSON.map { .fixed($0) } + [.varying(.stateCursor)])
 
-    /// Only a browser gets the fields for browsers; no cache stores an answer to a POST without them (RFC 9110, section 9.3.3).
+    /// Only a browser gets the fields for browsers.
+    ///
+    /// No cache stores an answer to a POST without them either (RFC 9110, section 9.3.3).
     static func receipt(
         _ body: consuming [UInt8], style: Style = .compact, cursor: ShortText, isForBrowser: Bool
     ) -> Response {

@@ -52,6 +52,7 @@ final class SchemaNote {
         return note
     }
 
+    /// Notes that the type has not asked for everything: it refuses what the probe has given to it.
     func setIncomplete() {
         takesOthers = true
         for field in fields { field.field.note.setIncomplete() }

@@ -8,9 +8,10 @@ struct Parameters {
 
     private var values: [ExactText: String?] = [:]
 
-    /// Refuses an unknown name, because a mistyped `since` that the server ignores would lose data, and a name that occurs twice.
+    /// Refuses an unknown name, and a known one that occurs twice.
     ///
-    /// The Durable Streams protocol asks servers to ignore other names.
+    /// A mistyped `since` that the server ignores would lose data. The Durable Streams protocol asks servers to ignore
+    /// other names.
     init(_ target: RequestTarget, known: Set<ExactText>, others: Others = .refused) throws(Problem) {
         for parameter in target.parameters {
             // `settle` is the former name of `debounce`.
@@ -50,7 +51,9 @@ struct Parameters {
         }
     }
 
-    /// Reads a whole number as JSON spells it, so that 1e2 is 100; one that the type does not hold is the greatest that it does.
+    /// Reads a whole number without a sign as JSON spells it, so that 1e2 is 100; nil for anything else.
+    ///
+    /// A number that the type does not hold is the greatest one that it does: it is above every limit.
     static func wholeNumber<Number: FixedWidthInteger>(_ text: String) -> Number? {
         guard let number = Self.number(text), number.isFinite, number == number.rounded() else { return nil }
         // A Double does not have every whole number of 64 bits.

@@ -36,6 +36,7 @@ package final class JSONEncodingSession {
         let id: Int
         let isObject: Bool
         var count = 0
+        /// The offsets at which the members of a dictionary begin, to be sorted when it closes; nil for anything else.
         var memberStarts: [Int]?
     }
 
@@ -110,6 +111,7 @@ package final class JSONEncodingSession {
         }
     }
 
+    /// Opens a container for the next value, or returns the one that the value has already opened at this depth.
     func container(atDepth depth: Int, isObject: Bool, isSorted: Bool) -> Int {
         if open.count > depth {
             close(to: depth + 1)
@@ -122,6 +124,7 @@ package final class JSONEncodingSession {
         return nextID
     }
 
+    /// Begins the next member or element of a container, after closing the containers inside it.
     func beginElement(_ id: Int, depth: Int, key: String? = nil) -> JSONValueEncoder {
         close(to: depth + 1)
         guard open.count == depth + 1, open[depth].id == id else {

@@ -3,9 +3,10 @@ struct DecimalDigits: Equatable {
     private let isNegative: Bool
     /// ASCII digits without zeros at either end; empty for zero.
     private let digits: [UInt8]
+    /// The power of ten by which the digits, as a whole number, are multiplied.
     private let exponent: Int
 
-    /// Nil for other text, and for an exponent beyond 9999.
+    /// Reads a number as JSON or Swift spells it; nil for other text, and for an exponent beyond 9999.
     init?(_ text: some Collection<UInt8>) {
         var rest = text[...]
         isNegative = rest.first == UInt8(ascii: "-")

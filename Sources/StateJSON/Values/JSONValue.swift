@@ -31,6 +31,7 @@ public struct JSONObject: Sendable {
         return slots.indices.lazy.filter { !removed.contains($0) }.map { slots[$0] }
     }
 
+    /// The members, and the slots of those that are removed.
     private var slots: [(key: String, value: JSONValue)] = []
     /// One index, or none below nine members, where a scan is faster; as an array it makes no JSON value larger.
     private var index: [Index] = []

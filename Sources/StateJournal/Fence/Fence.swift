@@ -24,6 +24,7 @@ final class Fence: Sendable {
         var file: (descriptor: Int32, record: FenceRecord)?
         var unwritten: ChainLink?
         var isSyncDue = false
+        /// Whether another writer has taken the journal over, after which this one writes no record.
         var isGivenUp = false
     }
 
@@ -113,7 +114,9 @@ final class Fence: Sendable {
         fchmod(descriptor, old.st_mode & 0o777)
     }
 
-    /// Notes the end of the newest segment on the disk by one `pwrite` of 96 bytes; after a failure, the next call tries again.
+    /// Notes the end of the newest segment on the disk by one `pwrite` of 96 bytes, about a microsecond.
+    ///
+    /// After a failure, the next call tries again.
     func raise(to link: ChainLink) throws(JournalError) {
         let result = state.withLock { state -> Result<Bool, JournalError> in
             guard !state.isGivenUp else { return .success(false) }

@@ -89,7 +89,10 @@ struct DamageRecovery {
         }
     }
 
-    /// The reading is that of the search for the run: another end can lead to damaged pages that the search has not met.
+    /// Hands out the commits of a run as far as they can be read a second time; returns the last one's version.
+    ///
+    /// It reads as the search for the run does: a query with another end can look at damaged pages that the search has
+    /// not met.
     private func copy(
         _ rows: SegmentRows, _ db: Database, _ run: Run, _ take: (Commit) throws -> Void
     ) throws -> Version {

@@ -10,6 +10,7 @@ struct Inspection {
     var isNew = true
     var term: UInt64 = 0
     var wasClosed = false
+    /// Whether one of the two records of the fence is damaged.
     var isFencePartial = false
     var report: StartCheck.Report?
     /// The end of the chain, and the clients' IDs that the index does not have; nil for a new journal.

@@ -52,7 +52,8 @@ final class DirectoryLock: Sendable {
         if let descriptor = descriptor.withLock({ $0.take() }) { Glibc.close(descriptor) }
     }
 
-    /// Releases the lock where its directory was made for it, and removes what was made, as far as nothing else has come into it.
+    /// Releases the lock where its directory was made for it, and removes what was made, as far as nothing else has
+    /// come into it.
     func undo() {
         guard !madeDirectories.isEmpty else { return }
         release()

@@ -9,6 +9,8 @@ enum IDTable {
     /// How many transactions write the entries, so that appends do not wait for long.
     private static let partsCount = 64
 
+    /// Writes entries and deletes those of pruned commits, in the order of the hashes, in several transactions.
+    ///
     /// The table has all IDs up to `through` afterwards, and no rows up to `pruned`.
     static func write(
         _ entries: [RecentIDs.Entry], through version: Version, pruned: Version, to database: some DatabaseWriter

@@ -63,7 +63,9 @@ enum JournalSchema {
         try db.execute(sql: "INSERT INTO meta VALUES ('domain_schema', 1)")
     }
 
-    /// An imported journal gets the table at its first start; it also has the bytes where the snapshots are gone.
+    /// Makes the table of the bytes of segments from one snapshot to the next, also where the snapshots are gone.
+    ///
+    /// An imported journal gets it at the first start.
     static func addSizes(_ db: Database) throws {
         try db.execute(
             sql: "CREATE TABLE IF NOT EXISTS sizes (version INTEGER PRIMARY KEY, bytes INTEGER NOT NULL)")

@@ -28,6 +28,7 @@ struct RecentIDs {
     /// Entries whose hash a newer commit has, too: a client has used an ID again, or two IDs have one hash.
     private var older: [Entry] = []
     private var isWriting = false
+    /// The newest version when the table could not be written.
     private var failed: Version?
 
     init(indexed: Version) {
@@ -75,6 +76,7 @@ struct RecentIDs {
         return [version] + older.filter { $0.hash == hash }.map(\.version).sorted(by: >)
     }
 
+    /// Takes the right to write all entries to the table if that is due; they stay here meanwhile.
     mutating func claim() -> (entries: [Entry], through: Version)? {
         guard isDue else { return nil }
         (isDue, isWriting) = (false, true)

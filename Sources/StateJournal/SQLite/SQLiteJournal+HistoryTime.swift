@@ -14,6 +14,7 @@ struct NotedHistoryTime: Sendable {
 
     var unwritten: Timestamp? { latest == written ? nil : latest }
 
+    /// Takes a time, and returns whether the file should have it.
     mutating func take(_ time: Timestamp) -> Bool {
         latest = time
         guard let written, time < written.advanced(by: .seconds(3600)) else { return true }

@@ -100,6 +100,7 @@ package final class SQLiteJournal: Journal {
         }
     }
 
+    /// Whether the start has had no room to take the journal over.
     private var mustTakeOver: Bool { termBefore.withLock { $0 != nil } }
 
     /// The start may have no room for this: what is there can be read then, and each append and probe tries again.
@@ -164,6 +165,7 @@ package final class SQLiteJournal: Journal {
 
     private struct AppendFailure: Error {
         var cause: JournalError
+        /// Whether the commits may be in the journal, or come into it by a recovery of SQLite.
         var isOpen: Bool
     }
 

@@ -12,7 +12,9 @@ final class SegmentWriter: @unchecked Sendable {
     }
 
     struct Failure: Error {
+        /// A `DatabaseError`, or a ``JournalError`` when another process has written, of which nothing is deleted.
         var cause: any Error
+        /// Whether the record that commits the transaction was written, or may have been.
         var mayHaveLanded: Bool
     }
 
@@ -224,7 +226,9 @@ final class SegmentWriter: @unchecked Sendable {
         }
     }
 
-    /// A segment with another hash was written by another process and stays; no client has received an answer for the others.
+    /// Deletes a segment of a failed append; no client has received an answer for its commits.
+    ///
+    /// A segment with another hash was written by another process and stays.
     private func takeBack(_ remains: Remains, _ statements: Statements) throws {
         statements.delete.bind(1, Int64(remains.first))
         let count = try remains.hash.withBytes { hash in

@@ -73,6 +73,7 @@ extension RawSpan {
         return count
     }
 
+    /// How many bytes at the end are equal, at most `limit`, which is at most the size of either.
     fileprivate func commonSuffix(_ other: RawSpan, upTo limit: Int) -> Int {
         var count = 0
         while count + 8 <= limit {

@@ -29,6 +29,7 @@ package enum SegmentBody {
         static let model = Members(rawValue: 1 << 0)
         /// One client ID, which is the commit's ID.
         static let clientID = Members(rawValue: 1 << 1)
+        /// Any other client IDs.
         static let clientIDs = Members(rawValue: 1 << 2)
         static let cause = Members(rawValue: 1 << 3)
         static let root = Members(rawValue: 1 << 4)
@@ -46,6 +47,7 @@ package enum SegmentBody {
         static let client = KeyMembers(rawValue: 1 << 1)
         /// An ID that is not that of the commit.
         static let id = KeyMembers(rawValue: 1 << 2)
+        /// A version that is not that of the commit.
         static let version = KeyMembers(rawValue: 1 << 3)
         static let all = KeyMembers(rawValue: (1 << 4) - 1)
     }

@@ -46,9 +46,12 @@ final class Authenticator: Sendable {
     static let unreadableMax = Duration.seconds(10)
     /// How near the end of a token is when its answers are not reused any more: longer than between two looks at the files.
     static let reuseMargin = Duration.seconds(2)
+    /// The shortest time between two looks at the files because of unknown tokens.
     static let lookPause = Duration.milliseconds(100)
 
     /// Without a file (`tokens` is nil) and without `signed`, every client may do everything until there is a file.
+    ///
+    /// This holds for requests that came by a proxy only if it `takesProxied`.
     init(
         _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: WatchedFile<[TokenFile.Entry]?>? = nil,
         signed: SignedTokens? = nil, takesProxied: Bool = false, now: @escaping @Sendable () -> Instant,
@@ -85,6 +88,7 @@ final class Authenticator: Sendable {
             .sorted { ($0.created, $0.id) < ($1.created, $1.id) }
     }
 
+    /// Whether tokens can be judged: not while their file could not be read for so long that none is taken.
     var canJudge: Bool { file?.isShut != true && signed?.isShut != true }
 
     /// The subjects that have a token of the file; nil while that is not known, and where clients need none.
@@ -98,6 +102,7 @@ final class Authenticator: Sendable {
         }
     }
 
+    /// Whether a client that has scheduled with such a credential needs a token of the file to have it dispatched.
     func needsToken(_ credential: CredentialKind?) -> Bool { signed == nil || credential == .file }
 
     /// A JSON Web Token says only when it is shown what it allows; `credential` is nil for what an older program kept.

@@ -22,6 +22,7 @@ struct RememberedTokens: Sendable {
 
     init(heldMax: Int = 10_000) { self.heldMax = heldMax }
 
+    /// The number of known accesses, with the ones that only streams and connections hold.
     var count: Int { entries.count }
 
     func access(_ digest: [UInt8], at now: Timestamp) -> Access? {

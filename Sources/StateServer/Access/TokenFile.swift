@@ -111,6 +111,7 @@ extension TokenFile.Entry {
         if whole.isEverything { grant = whole }
     }
 
+    /// When it ends; nil for never.
     var end: Timestamp? { expires.flatMap { RFC3339.milliseconds($0) }.map { Timestamp(milliseconds: $0) } }
 
     init(_ token: Token, subject: String, _ grant: Grant, expires: String? = nil) {

@@ -29,6 +29,7 @@ final class Cluster: Sendable {
     private let unreachable = Mutex<(address: String, since: ContinuousClock.Instant)?>(nil)
 
     private static let requestsMax = 64
+    /// How long a connection to the server that writes may take, and its answer behind what its client allows.
     private static let connectTime = Duration.seconds(1)
     private static let answerTime = Duration.seconds(10)
     private static let answerBytesMax = 1 << 30
@@ -38,6 +39,7 @@ final class Cluster: Sendable {
         "storekeeper-forwarded", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
+    /// The codes of a server that takes no action, whatever it is.
     private static let refusing: Set<String> = ["domain-mismatch", "draining", "model-version"]
 
     init(_ journal: ClusterJournal) throws {
@@ -69,6 +71,7 @@ final class Cluster: Sendable {
         return address
     }
 
+    /// The client from whom another server of the history has sent a request on; nil for any other request.
     func origin(of request: Request) -> String? {
         guard let secret = journal.secret, let value = request[.storekeeperForwarded] else { return nil }
         let parts = value.split(separator: " ", maxSplits: 1)

@@ -5,6 +5,8 @@ internal import StateStore
 internal import Synchronization
 
 /// The forks of a server: stores in memory that end by themselves; any thread may call any method.
+///
+/// Their memory counts in the server's budget, of which they have at most half.
 final class Forks: Sendable {
     static let runTimeMax = Duration.seconds(30)
 

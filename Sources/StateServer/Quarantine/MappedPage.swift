@@ -2,7 +2,9 @@ internal import Glibc
 internal import StateJSON
 internal import StateStore
 
-/// The file `reducing` beside the journal, in memory that the kernel keeps when the process ends.
+/// The file `reducing` beside the journal, mapped into memory.
+///
+/// The kernel keeps what is stored there when the process ends, without a call at each store.
 final class MappedPage: Sendable {
     // unsafe: it only keeps the mapping, whose address never changes.
     nonisolated(unsafe) private let address: UnsafeMutableRawPointer

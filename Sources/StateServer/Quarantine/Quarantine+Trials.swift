@@ -11,7 +11,9 @@ extension Quarantine {
     enum Verdict: Equatable, Sendable {
         case passes
         case refused(String)
+        /// Another server tries it, or this one does.
         case isTried
+        /// The list cannot be changed.
         case unknown
     }
 

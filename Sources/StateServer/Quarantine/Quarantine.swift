@@ -4,7 +4,8 @@ internal import Synchronization
 
 /// The actions and the views that are set aside because the process has ended twice while it computed them.
 ///
-/// The first end makes one suspected only, because a kill or a lack of memory can meet anything.
+/// The first time one is only suspected, because a kill or a lack of memory can meet anything; what is later computed
+/// without harm is suspected no longer. The second time it is written to the file, and refused.
 final class Quarantine: Sendable {
     private struct State {
         var entries: [QuarantineFile.Entry]

@@ -19,12 +19,15 @@ struct QuarantineFile: Sendable {
         var type: String
         /// The kind of its identity: `key`, `id`, `content` or `view`.
         var by: String
+        /// The idempotency key or the ID, or nil if the content identifies it.
         var name: String?
         var subject: String?
         /// The line of the bulk load whose key it is; nil for anything else.
         var line: Int?
         var crashes: Int
+        /// When it was set aside, in RFC 3339.
         var since: String
+        /// The hash of what identifies it, 32 hexadecimal digits.
         var hash: String
         /// The version of the state with which a view is refused; nil for an action.
         var version: Version?

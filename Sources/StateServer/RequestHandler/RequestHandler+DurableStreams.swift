@@ -42,13 +42,16 @@ extension RequestHandler {
         return contract.response(to: request, read, page, at: pollTime) { contract.messages(of: request, page) }
     }
 
-    /// Whether a thread that serves others should not make the messages: of a long page, or without entities before it.
+    /// Whether the messages take so long that a thread that serves others should not make them.
+    ///
+    /// The page is long, or the entities before it have to be made first.
     func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
         guard let key = key(of: page, since: since, request) else { return page.weight > Self.quickBytesMax }
         if statePages.messages(of: key) != nil { return false }
         return page.weight > Self.quickBytesMax || statePages.entities(at: since, of: request.filter) == nil
     }
 
+    /// The key of the messages of a page, or nil for a stream of commits, whose messages need no state.
     private func key(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StatePages.Page? {
         guard case .state(let hasOldValues)? = request.durable?.content else { return nil }
         return StatePages.Page(
@@ -63,7 +66,9 @@ extension RequestHandler {
         statePages.keep(EntityChanges(of: contract.parts, in: request.scopes, at: latest), of: request.filter)
     }
 
-    /// The messages of a page, which becomes what they hold of it: a small patch of a large entity is a large message.
+    /// The messages of a page of commits, as an array; the page becomes what they hold of it.
+    ///
+    /// A small patch of a large entity is a large message, so the messages may end before the page does.
     func messages(
         of page: inout ChangesPage, since: Version, _ request: ChangesRequest
     ) throws -> [UInt8] {
@@ -120,7 +125,10 @@ extension RequestHandler {
 
     // MARK: Streams of events
 
-    /// The reason why a stream cannot go on, for the status: one that only ends would come back with the same offset.
+    /// The reason for which a stream cannot go on inside a snapshot, or nil.
+    ///
+    /// A client that learns it from the status begins again; one whose stream only ends would come back with the same
+    /// offset.
     func refusal(of request: StreamRequest, _ bounds: HistoryBounds) -> Problem? {
         guard let snapshot = request.snapshot, let cursor = snapshot.cursor else { return nil }
         let isKept =
@@ -245,6 +253,7 @@ extension RequestHandler {
         }
     }
 
+    /// Some entities of a version, with its cursor; a `cursor` of nil is the latest.
     private func page(
         of request: EntitiesRequest, at cursor: Cursor?, from position: Int, _ exchange: Exchange
     ) throws -> (EntityPage, Cursor) {

@@ -16,6 +16,7 @@ protocol PartCodec<Part>: Sendable {
     func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree
 }
 
+/// Makes the tree of a part of an earlier one, and adds the operations to a patch that lead there.
 typealias TreeStep<Part> = @Sendable (Part, JSONTree, JSONEncodingSession, inout JSONPatch) throws -> JSONTree
 
 extension PartCodec {
@@ -111,6 +112,7 @@ struct SliceCodec<Part: Sendable>: PartCodec {
         }
     }
 
+    /// The members are read in the order of the declaration, because the order of a table needs its entities.
     func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree {
         guard case .record(let found) = tree.shape else { return try readAll(tree, into: &part) }
         var tree = tree
@@ -156,6 +158,7 @@ final class SliceMember<Root: Sendable>: Sendable {
         readChanges = { tree, earlier, root in try codec.read(tree, after: earlier, into: &root[keyPath: path]) }
     }
 
+    /// Whether they are the two members of a table.
     func sharesPart(with other: SliceMember) -> Bool { self !== other && path == other.path }
 }
 
@@ -229,7 +232,10 @@ extension JSONTree {
         return JSONTree(record: members, names)
     }
 
-    /// The cost is that of the differences, and of equal values that are not the same object.
+    /// Adds the operations that turn an old value at the patch's current pointer into a new one.
+    ///
+    /// The cost is that of the differences, and of equal values that are not the same object. An object or an array of
+    /// a document with many differences is replaced as a whole.
     static func compare(_ old: JSONTree, _ new: JSONTree, into patch: inout JSONPatch) throws {
         guard old !== new else { return }
         switch (old.shape, new.shape) {

@@ -46,6 +46,7 @@ struct OrderCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
         table.reorder(ids)
     }
 
+    /// The entities come first, so that those of all IDs are there.
     func read(_ tree: JSONTree, after _: JSONTree, into table: inout Table) throws -> JSONTree {
         guard case .order(let order) = tree.shape else { return try readAll(tree, into: &table) }
         guard table.take(order.map) else {

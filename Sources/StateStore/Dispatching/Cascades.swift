@@ -163,5 +163,6 @@ struct Cascades: Sendable {
         running[root]?.watchers.removeAll { $0.id == id }
     }
 
+    /// The report so far, or nil if the cascade is complete or the commit has caused nothing.
     func currentReport(of root: Version) -> CascadeReport? { running[root]?.report }
 }

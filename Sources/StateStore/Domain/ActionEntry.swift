@@ -26,8 +26,10 @@ package final class ActionEntry: Sendable {
         let view: Int
         let pointers: [JSONPointer]
 
+        /// Whether the view reads all that the reducers can change, so that each of their changes concerns it.
         var isOfAll = false
 
+        /// Where the action `isAlone`, nothing else has changed something.
         func overlap(_ changed: [JSONPointer], isAlone: Bool = false) -> Bool {
             if isOfAll, isAlone { return !changed.isEmpty }
             return pointers.contains { pointer in changed.contains { pointer.overlaps($0) } }

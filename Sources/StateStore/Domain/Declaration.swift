@@ -29,6 +29,7 @@ public struct Declaration<State: Sendable>: Sendable {
     var failure: @Sendable () -> DomainFailure? = { nil }
     /// The reason for which the domain cannot go on from a state that another program has recorded meanwhile, or nil.
     var declines: (@Sendable (State) -> DomainFailure?)?
+    /// Whether any JSON is a state of the domain, also what another domain has recorded.
     var takesAnyState = false
     var offsets: Set<Int> = []
     var faults: [String] = []

@@ -12,7 +12,9 @@ internal import Synchronization
 public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// An entry is an object, so that a comparison of two tables skips the entries that they share.
     final class Entry: Sendable {
-        /// The bytes lie next to the count of the references: a reader that no cache knows the entry to waits once.
+        /// The entity's JSON after the first call of ``bytes()``, which each commit makes; nil before it.
+        ///
+        /// It comes first, next to the count of the references: a reader that no cache knows the entry to waits once.
         private let known: Mutex<[UInt8]?>
         let rank: Rank
         let entity: Entity

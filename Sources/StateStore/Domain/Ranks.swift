@@ -17,7 +17,9 @@ extension PersistentMap where Key == Ranks.Rank {
         }
     }
 
-    /// A position outside the order means its nearest end; nil, which means no free rank, after 64 insertions at one.
+    /// A free rank between the neighbours of a position; a position outside the order means its nearest end.
+    ///
+    /// It is nil if no rank is free, which is so after 64 insertions at one position.
     func freeRank(before position: Int) -> Ranks.Rank? {
         guard let last, let first else { return Ranks.first }
         if position >= count { return last.key + Ranks.step }

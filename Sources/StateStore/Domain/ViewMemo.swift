@@ -86,6 +86,7 @@ final class ViewMemo: Sendable {
     private struct Memo {
         var known: Known?
         var underWay: UnderWay?
+        /// How many of the last evaluations, one after the other, have each taken less than ``quickTime``.
         var quickCount = 0
     }
 
@@ -111,6 +112,8 @@ final class ViewMemo: Sendable {
         self.arguments = arguments
     }
 
+    /// The view's value; that of a past state is not cached.
+    ///
     /// A fork has versions of its own and shares the cache, so that the epoch tells the values apart.
     func value(in snapshot: Snapshot, marking mark: ReductionMark?) -> ViewValue {
         while true {

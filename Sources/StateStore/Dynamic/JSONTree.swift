@@ -452,6 +452,7 @@ extension JSONTree {
             depths.replace(old?.depth ?? 0, by: new?.depth ?? 0)
         }
 
+        /// The bytes that the allocator takes for an object.
         static func allocation(_ bytes: Int) -> Int { (bytes + 23) & ~15 }
 
         private static func sizes(of key: EntityKey) -> (name: Int, node: Int) {

@@ -396,6 +396,7 @@ struct VersionIndex: Sendable {
         if versions.count > 1024, versions.count > 2 * watches.count { versions = Heap(watches.keys) }
     }
 
+    /// The number of versions in the heap, with those of former watches.
     var versionsCount: Int { versions.count }
 
     func isReached(_ version: Version) -> Bool { versions.min.map { $0 <= version } ?? false }

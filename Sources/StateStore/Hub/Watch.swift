@@ -108,6 +108,7 @@ package struct Watch: Sendable {
     /// The outcome of a waiting POST's transaction; nil before its turn.
     package internal(set) var outcome: Outcome?
 
+    /// How long a client may take for a chunk before it counts as slow.
     static let patience = Duration.seconds(5)
 
     /// Makes a watch that is answered once.

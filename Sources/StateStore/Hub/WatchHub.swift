@@ -169,9 +169,10 @@ package final class WatchHub: Sendable {
 
     // MARK: Publishing
 
-    /// Publishes a turn's commits, whose writers see first what they have changed; the result may take long to end.
+    /// Publishes a turn's commits, whose writers see first what they have changed.
     ///
     /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
+    /// The result is what the hub keeps no more, whose end may take long.
     @discardableResult
     func publish(
         _ snapshot: Snapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String> = []

@@ -54,6 +54,7 @@ package struct ActionSchedule: Sendable {
         try shared.content.order.visit { (_, action) throws(Failure) in try body(action) }
     }
 
+    /// Whether an action is there, as the commit of this version has scheduled it.
     func has(_ action: ScheduledAction) -> Bool { shared.content.entries[action.name.key]?.order == action.order }
 
     func places(atOrBelow pointer: String) -> [ScheduledAction] {

@@ -50,6 +50,7 @@ extension UntypedStore {
         armTimer()
     }
 
+    /// Has the schedule looked at when its first action is due, or a second later where that is earlier.
     func armTimer(after pause: Duration = .zero) {
         guard let first = latest.schedule.first else { return }
         let wait = firing.withLock { firing -> Duration? in

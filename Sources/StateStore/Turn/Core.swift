@@ -33,6 +33,7 @@ final class Core {
     @exclusivity(unchecked) private(set) var onlyValidates = true
     let limits: StoreLimits
     private let mark: ReductionMark?
+    /// Whether the bytes of a state are known at any time.
     private let knowsSize: Bool
     @exclusivity(unchecked) private(set) var latest: Snapshot
     /// The patch that made ``latest``; its memory is that of each turn.

@@ -19,6 +19,7 @@ struct IdempotencyLedger: Sendable {
     }
 
     var count: Int { records.count }
+    /// The number of expiries, with those of keys that are there no more.
     var orderCount: Int { order.count }
 
     func count(of client: String) -> Int { countByClient[ExactText(client)] ?? 0 }

@@ -102,7 +102,10 @@ struct Mailbox: Sendable {
 
     mutating func endScheduledTurn() { rule.endScheduledTurn() }
 
-    /// The caller puts back what ``TakenTransactions/removeRest()`` returns; of a closed mailbox it is nothing.
+    /// Removes the waiting transactions, of which the turn may have some only, in turn from each client.
+    ///
+    /// The caller puts back what ``TakenTransactions/removeRest()`` returns; of a closed mailbox it is nothing. Where
+    /// `isMeasured` is set, it notes the processor time of the turn.
     mutating func takeTurn() -> TakenTransactions {
         let hasSlow = isSlow
         (isTurnDue, isSlow) = (false, false)
@@ -244,10 +247,12 @@ struct TurnRule: Sendable {
             }
     }
 
+    /// Notes a turn that took long by the clock.
     mutating func suspect(_ transactions: [PendingTransaction]) {
         for type in Self.typesToLearn(of: transactions) where habits[type] == nil { habits[type] = Habit() }
     }
 
+    /// Notes the processor time of a turn.
     mutating func adapt(to duration: Duration, of transactions: [PendingTransaction]) {
         let isLong = duration > Self.longTime
         let slowCount = transactions.count { isSlow($0.transaction) }

@@ -66,6 +66,7 @@ extension UntypedStore {
         }
     }
 
+    /// Publishes turns whose commits are durable, notifies the subscribers, queues the follow-ups, and answers.
     private func land(_ turns: [ComputedTurn]) {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
         var dropped = Dropped()
@@ -110,6 +111,7 @@ extension UntypedStore {
         }
     }
 
+    /// Makes the published state the newest computed one again, where an append has failed.
     private func takeBack(_ turns: [ComputedTurn]) -> [ComputedTurn] {
         let all = turns + inFlight.withLock { $0.takeBack() }
         goBack(to: latest, without: all.flatMap(\.commits))

@@ -82,6 +82,7 @@ struct TurnsInFlight: Sendable {
         return isEmpty
     }
 
+    /// Whether commits of another writer were left because turns were in flight, and none is any more.
     mutating func takeMissedForeignCommits() -> Bool {
         guard isEmpty, hasMissedForeignCommits else { return false }
         hasMissedForeignCommits = false

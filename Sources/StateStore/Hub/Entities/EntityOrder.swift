@@ -27,7 +27,8 @@ struct EntityOrder: Sendable {
 
     /// Applies an operation, whose `tokens` are what is left of its pointer behind the pointer to the order.
     ///
-    /// The cost is that of one array operation; O(n) in the length where the operation replaces the order.
+    /// The cost is that of one array operation; O(n) in the length where the operation replaces the order. `note` takes
+    /// each ID with another link; a link is nil for an ID that is not there.
     mutating func apply(
         _ operation: String, _ tokens: ArraySlice<String>, _ value: JSONValue?,
         note: (_ key: String, _ before: JSONValue?, _ after: JSONValue?) -> Void

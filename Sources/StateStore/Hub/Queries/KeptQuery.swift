@@ -21,6 +21,7 @@ final class KeptQuery: Sendable {
 
     private enum Result {
         case same
+        /// The answer, or nil if nothing is at the place.
         case made(Encoded?)
     }
 
@@ -66,6 +67,7 @@ final class KeptQuery: Sendable {
 
     func dropAnswer() { _ = answer.withLock { exchange(&$0.encoded, with: nil) } }
 
+    /// Whether a read that keeps the members would find that it cannot.
     var keepsNothing: Bool { work.withLockIfAvailable(\.keepsNothing) ?? false }
 
     func reading(_ epoch: Epoch) -> Reading? {
