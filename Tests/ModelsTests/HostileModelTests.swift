@@ -94,6 +94,37 @@ struct HostileModelTests {
         #expect(most < 20 << 20)
     }
 
+    @Test("names come in one order to reducers and views, whether the state was loaded or has grown, also long numbers")
+    func order() throws {
+        let text = """
+            const kept = createSlice({ name: 'kept', initialState: { of: {}, log: [] }, reducers: {
+              set: (state, { payload }) => { state.of[payload.name] = { z: 1, a: 2 } },
+              save: (state) => { state.log = Object.keys(state.of) },
+            } });
+            view('whole', (state) => state.kept.of);
+            view('names', (state) => Object.keys(state.kept.of));
+            """
+        let names = [
+            "b", "1764465600002", "4294967295", "7", "1764465600001", "10", "a", "4294967294", "\u{FF5E}", "\u{1F600}",
+        ]
+        let grown = try model(text)
+        for name in names { _ = try grown.reduce("kept/set", ["name": .string(name)]) }
+        var object = JSONObject()
+        for name in names { object[name] = ["z": 1, "a": 2] }
+        let state = JSONTree(["kept": ["of": .object(object), "log": []]])
+        let loaded = try model(text)
+        try loaded.load(state.text)
+        for model in [grown, loaded] {
+            let expected: JSONValue = [
+                "7", "10", "4294967294", "1764465600001", "1764465600002", "4294967295", "a", "b", "\u{1F600}",
+                "\u{FF5E}",
+            ]
+            #expect(try model.view("names") == expected)
+        }
+        #expect(try grown.view("whole").text == loaded.view("whole").text)
+        #expect(String(decoding: try grown.view("whole").text, as: UTF8.self).contains(#"{"a":2,"z":1}"#))
+    }
+
     @Test("an engine that has failed is not used again, and the next state is loaded into another one")
     func spent() throws {
         let model = try model()

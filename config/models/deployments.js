@@ -1,7 +1,7 @@
 // A board of deployments: what runs where, and who holds the lock of an environment.
 //
 //     $ storekeeper model test deployments.js deployments.tests.jsonl
-//     7 passed, 0 failed
+//     8 passed, 0 failed
 import { createSlice } from '@reduxjs/toolkit';
 import { reject, view } from 'storekeeper';
 
@@ -9,7 +9,8 @@ const HISTORY_MAX = 20;
 const text = { type: 'string', minLength: 1, maxLength: 200 };
 const texts = (...names) => ({ type: 'object', required: names, properties: Object.fromEntries(names.map((name) => [name, text])) });
 
-const environmentOf = (state, name) => (state[name] ??= { lock: null, services: {}, history: [] });
+// Without a prototype, so that a service may be named toString.
+const environmentOf = (state, name) => (state[name] ??= { lock: null, services: Object.create(null), history: [] });
 
 function demandLock(name, { lock }, owner) {
   if (lock !== null && lock.owner !== owner) reject('board.locked', `${lock.owner} holds the lock of ${name}: ${lock.reason}`, '/owner');

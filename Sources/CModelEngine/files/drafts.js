@@ -41,7 +41,8 @@ function put(object, key, value) {
   else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
-const isIndex = (key) => /^(0|[1-9][0-9]*)$/.test(key);
+/** The engine sorts names up to this one by their number, and no others (ECMA-262, section 6.1.7: an array index). */
+const isIndex = (key) => /^(0|[1-9][0-9]{0,9})$/.test(key) && Number(key) < 0xFFFFFFFF;
 
 /** The object behind a draft; any other value as it is. */
 const unwrap = (value) => (isObject(value) ? run.byProxy.get(value)?.raw ?? value : value);

@@ -301,7 +301,8 @@ const viewOf = (name, text) => guarded(() => {
   const given = view.subject ? [context.parameters, { subject: context.subject }] : [context.parameters];
   const selected = (takesMore ? view.select(part, ...given) : view.select(part)) ?? null;
   room = answerMax;
-  const value = draftOf(selected)?.raw ?? adopt(selected, '');   // a part of the state is JSON already
+  // A part of the state is JSON already; its names come in one order, however it came about.
+  const value = draftOf(selected) === undefined ? adopt(selected, '') : plainCopy(selected);
   run = null;
   phase[0] = 0;
   return { value };
