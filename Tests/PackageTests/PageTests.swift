@@ -68,6 +68,13 @@ struct PageTests {
         #expect(try Page(path).prose.filter { $0.count > 200 && !$0.hasPrefix("|") } == [])
     }
 
+    @Test("the README starts the program that CI builds, by the command of CI")
+    func start() throws {
+        let build = "swift build -c release --static-swift-stdlib --product storekeeper"
+        #expect(try Tree.text(".ci/package").contains(build))
+        #expect(try Tree.text("README.md").contains("\(build) && .build/release/storekeeper\n"))
+    }
+
     @Test("links lead from the README to every page")
     func reachable() throws {
         var reached: Set = ["README.md"]
