@@ -93,7 +93,7 @@ final class ModelCopies: Sendable {
         // The one that was used longest ago is the least likely to be that of the turns.
         if var other = take({ $0.indices.first }) {
             var patch = JSONPatch()
-            // What is twice as large has at least as much to change as to load.
+            // A state that is twice as large has at least as much to change as to load.
             let isLoad = tree.bytesCount > 4096 && other.tree.bytesCount < tree.bytesCount / 2
             if !isLoad { JSONTree.compareDocuments(other.tree, tree, into: &patch) }
             let text = patch.text
@@ -109,7 +109,7 @@ final class ModelCopies: Sendable {
                     other.usesCount += 1
                     return other
                 } catch {
-                    // What the engine has is not known then; it is dropped, and another one takes its place.
+                    // The engine has an unknown state then; it is dropped, and another one takes its place.
                     drop()
                 }
             } else {

@@ -16,7 +16,7 @@ final class CompiledPatterns: Sendable {
         guard !isQuick else { throw .elsewhere }
         let compiled = expression.compiled()
         known.withLock { known in
-            // Those that are in use come again.
+            // Patterns in use come again.
             if known.count >= Self.countMax { known = [:] }
             known[expression] = compiled
         }

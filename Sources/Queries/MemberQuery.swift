@@ -109,7 +109,7 @@ package struct MemberQuery: Sendable {
         guard case .array(let elements)? = try? JSONValue(parsing: Array(text.utf8), depthMax: 1) else {
             throw Fault(parameter: parameter, offset: 0, detail: #"expected a JSON array of pointers, ["/a,b","/c"]"#)
         }
-        // What is not a text is not a pointer either.
+        // A value that is no text is no pointer either.
         return elements.map { if case .string(let text) = $0 { (text[...], 0) } else { ("?", 0) } }
     }
 

@@ -23,7 +23,7 @@ extension ClusterJournal {
         if condition.withLock({ exchange(&$0.writer, with: writer) }) != writer { report(.writer(writer)) }
         switch finding {
         case .current(let newest):
-            // What was the newest turn half a second ago has come by now, or the watch does not tell.
+            // The newest turn of half a second ago has come by now, or the watch does not tell.
             if condition.withLock({ exchange(&$0.newest, with: newest) }) > known.withLock({ $0.tip.version }) {
                 catchUp()
                 follower.renew()

@@ -123,7 +123,7 @@ struct ClusterSnapshots {
             var range = Etcd.Range(keys.chunk(manifest.version, index))
             range.revision = revision.map { "\($0)" }
             let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
-            // What is missing or too much shows by the hash.
+            // The hash shows parts that are missing or too many.
             guard let part = answer.kvs?.first?.value, bytes.count < manifest.bytesCount ?? 0 else { break }
             bytes += part
         }

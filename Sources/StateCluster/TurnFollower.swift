@@ -119,7 +119,7 @@ final class TurnFollower: Sendable {
         }
         if state.withLock({ exchange(&$0.failures, with: 0) }) >= endpoints.count { take(.failing(nil)) }
         if result.canceled == true {
-            // What was compacted cannot be sent any more; the turns behind the tip are read.
+            // Compacted turns cannot be sent any more; the turns behind the tip are read.
             if let compacted = result.compact_revision.flatMap({ UInt64($0) }), compacted > 0 {
                 state.withLock { $0.revision = compacted }
                 take(.missed)

@@ -181,7 +181,7 @@ public struct StateServer: Service, Sendable {
     public func run() async throws {
         await catchUp()
         let bound = try ServerFault.translating { try server.start() }
-        // What was acknowledged elsewhere while this server began to listen is there, too, before it says that it is ready.
+        // The commits of others while this server began to listen are there, too, before it says that it is ready.
         await catchUp()
         let address = bound.first { $0.path == nil }
         var metadata: Logger.Metadata = [

@@ -108,8 +108,8 @@ struct StreamTests {
         }
     }
 
-    @Test("a long chunk to a fast reader arrives whole, and the loop serves other clients meanwhile")
-    func long() async throws {
+    /// How many requests of another client the loop has served when a long chunk is sent.
+    private func requestsBesideLongChunk() async throws -> Int {
         let chunk = (0..<16 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 12) }
         let state = Mutex((stream: Exchange?.none, requestsCount: 0, requestsCountWhenWritable: [Int]()))
         let handlers = Handlers(
@@ -140,10 +140,16 @@ struct StreamTests {
             #expect(reader.chunk() == chunk)
             for _ in 0..<40 { #expect(other.response()?.body == "plain") }
             #expect(try await eventually { state.withLock { $0.requestsCountWhenWritable.count == 2 } })
-            // A loop that sends the chunk at once serves the first request only before it. How many more there are, the shares of
-            // time of the two clients decide, and with them the other work of the machine.
-            #expect(state.withLock { $0.requestsCountWhenWritable.last ?? 0 } >= 4)
         }
+        return state.withLock { $0.requestsCountWhenWritable.last ?? 0 }
+    }
+
+    @Test("a long chunk to a fast reader arrives whole, and the loop serves other clients meanwhile")
+    func long() async throws {
+        // The other work of the machine can take the loop's time from the requests of one chunk, and hardly of five in a row.
+        var most = 0
+        for _ in 0..<5 where most < 20 { most = max(most, try await requestsBesideLongChunk()) }
+        #expect(most >= 20)
     }
 
     @Test("a heartbeat is due on a silent stream, a client that leaves expires, and a stop ends the other streams")

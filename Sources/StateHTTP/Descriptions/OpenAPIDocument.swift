@@ -1,5 +1,5 @@
 internal import CDocuments
-package import StateJSON
+internal import StateJSON
 internal import StateStore
 
 /// The OpenAPI 3.1 document of a store: `openapi.json` of CDocuments with the schemas of what the client may see.
@@ -214,14 +214,6 @@ struct OpenAPIDocument {
 
 /// Access to the parts of a document whose form is known: a missing part is null, empty, or an empty text.
 extension JSONValue {
-    package static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
-
-    package static func of(_ members: [(String, JSONValue)]) -> JSONValue {
-        var object = JSONObject()
-        for (key, value) in members { object[key] = value }
-        return .object(object)
-    }
-
     var members: JSONObject {
         get { if case .object(let object) = self { object } else { JSONObject() } }
         set { self = .object(newValue) }

@@ -129,7 +129,7 @@ final class SchemaProbe {
     /// Opens the notes if the type takes or writes values that it has not asked for.
     private func lookFurther<Value: Decodable>(_ run: SchemaRun, _ value: Value?) {
         for attempt in 0..<Self.attemptsCount where attempt != run.attempt {
-            // What a type asks for can depend on the values that it gets.
+            // The questions of a type can depend on the values that it gets.
             let other = SchemaRun(self, attempt: attempt)
             if (try? Value(from: SchemaDecoder(other))) != nil { run.root.merge(other.root) }
         }

@@ -81,7 +81,7 @@ extension Contract {
         // A tag names what lies between two offsets; at the end, the answer to `now` is another one each time.
         if read.start != "now" { fields[.eTag] = "\"\(tag)\"" }
         if read.start != "now", read.known?.contains(tag) ?? false {
-            // What the client has says which answer this one stands for, and spares the making of the messages.
+            // The client's state says which answer this one stands for, and spares the making of the messages.
             let forms = read.knownCompressed.filter { ContentCoding.plainTag($0) == tag }
             let wanted = coding.map { tag + $0.tagSuffix }
             if let form = forms.first(where: { $0 == wanted }) ?? forms.min() {

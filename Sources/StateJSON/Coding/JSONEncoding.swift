@@ -54,7 +54,7 @@ package final class JSONEncodingSession {
     ///
     /// - Throws: what ``JSON/encode(_:)`` throws.
     package func text(of value: some Encodable, unlike earlier: [UInt8]) throws -> [UInt8]? {
-        // What a long value leaves, also one that has not changed or cannot be encoded, serves no short one.
+        // The buffer of a long value, also of one that has not changed or cannot be encoded, serves no short one.
         defer { if writer.bytes.capacity > 64 << 10 { writer.bytes = [] } }
         if writer.bytes.isEmpty {
             writer.bytes.reserveCapacity(earlier.count + 16)

@@ -273,3 +273,15 @@ extension JSONValue {
         }
     }
 }
+
+extension JSONValue {
+    /// An object of members in their order; the last of two with one key counts.
+    package static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
+
+    /// An object of members in their order; the last of two with one key counts.
+    package static func of(_ members: [(String, JSONValue)]) -> JSONValue {
+        var object = JSONObject()
+        for (key, value) in members { object[key] = value }
+        return .object(object)
+    }
+}

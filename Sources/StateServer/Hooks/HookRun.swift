@@ -94,7 +94,7 @@ struct HookRun: Sendable {
 
     private mutating func move(to cursor: Cursor) {
         progress.cursor = cursor.description
-        // What failed here is behind it.
+        // A delivery that failed here is behind it.
         if let failed = progress.failing.flatMap({ Cursor(text: $0.cursor) }),
             failed.epoch != cursor.epoch || failed.version <= cursor.version
         {

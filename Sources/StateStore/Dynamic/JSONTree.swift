@@ -363,7 +363,7 @@ extension JSONTree {
             if let new, new.bytesCount > Self.textBytesMax {
                 return opened?.applying(operation, at: tokens, new)
             }
-            // What stands in a short text makes way for another value without a look at the rest.
+            // A value in a short text makes way for another one without a look at the rest.
             if operation == "replace", let new, let place = JSONText.place(of: tokens, in: text),
                 text.count - place.count + new.bytesCount <= Self.textBytesMax
             {

@@ -155,7 +155,7 @@ struct SelectionIndex: Sendable {
         let bytes =
             answerBytes
             + (entry.isIdle ? (selection.kept?.membersBytesCount ?? 0) + selection.selection.queryBytesCount : 0)
-        // What is kept for whoever asks next is in nobody's share.
+        // A value that is kept for whoever asks next is in nobody's share.
         if entry.isIdle {
             entry.encoded?.uncount()
             selection.kept?.uncount()

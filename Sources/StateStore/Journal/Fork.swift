@@ -174,7 +174,7 @@ private struct ForkMaking {
             // A recorded action is not refused for its work.
             commit = try replay.take(recorded, version == nil ? WorkMeter() : nil) {
                 [epoch = source.cursor.epoch] schedule in
-                // What has no name of its own keeps the recorded one, by which later commits name it.
+                // A commit without a name of its own keeps the recorded one, by which later commits name it.
                 ScheduleStep(
                     schedule, version.map { Cursor(epoch, $0) } ?? cursor, version: cursor.version, at: recorded.time,
                     root: root, chain: (recorded.schedule?.ended?.name).flatMap { schedule[$0]?.chain.next },

@@ -207,7 +207,7 @@ package struct DomainClaim: Sendable {
         let schema = hasSchema ? true : nil
         guard let recorded else { return HistoryDomain(name: name, since: 0, isHeldToSchema: schema) }
         if recorded.name.utf8.elementsEqual(name.utf8) {
-            // What was held to a schema once stays so, unless the operator says that it is to be another one.
+            // A history that was held to a schema once stays so, unless the operator says that it is to be another one.
             guard hasSchema != (recorded.isHeldToSchema ?? false), hasSchema || takesOthers else { return nil }
             return HistoryDomain(name: name, since: recorded.since, isHeldToSchema: schema)
         }
