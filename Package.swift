@@ -195,21 +195,6 @@ for suite in [
 // Checks the source tree: the import table, the reasons beside unchecked statements, the paths in the Dockerfile.
 package.targets.append(.testTarget(name: "PackageTests"))
 
-// The micro-benchmarks call package-internal functions, so they are part of this package. Their dependency is fetched only
-// with this variable: STOREKEEPER_MICRO_BENCHMARKS=1 swift package --scratch-path .build-micro benchmark
-if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
-    package.dependencies.append(.package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []))
-    package.targets.append(
-        .executableTarget(
-            name: "MicroBenchmarks",
-            dependencies: [
-                "StateJSON", "StateStore",
-                .product(name: "Benchmark", package: "benchmark"),
-            ],
-            path: "Tests/Benchmarks/MicroBenchmarks",
-            plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]))
-}
-
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
     && !["CDocuments", "CJemalloc", "CModelEngine", "CPage", "CSignatures", "CSimdjson"].contains(target.name)

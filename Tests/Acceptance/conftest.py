@@ -28,6 +28,7 @@ import pytest
 from harness import missing
 from harness.etcd import Etcds
 from harness.expectations import Failure
+from harness.forms import of_a_night
 from harness.tools import takes_chunks
 from harness.workspace import Workspace
 
@@ -77,7 +78,11 @@ def pytest_collection_modifyitems(session, config, items):
 
 
 def has_long_form(item):
-    return any(item.get_closest_marker(name) for name in ("rounds", "seconds", "long_form"))
+    """Whether the long form does more than the one of .ci/run."""
+    rounds = item.get_closest_marker("rounds")
+    if rounds:
+        return of_a_night(rounds.kwargs["long"]) > rounds.args[0]
+    return any(item.get_closest_marker(name) for name in ("seconds", "long_form"))
 
 
 def pytest_runtest_setup(item):
@@ -126,9 +131,9 @@ def workspace(request, pytestconfig):
 
 @pytest.fixture
 def rounds(request):
-    """How many rounds a test makes: its mark `rounds` says so, for a run in CI and for one with --long."""
+    """How many rounds a test makes: its mark `rounds` says so, for a run in CI and for a night."""
     mark = request.node.get_closest_marker("rounds")
-    return mark.kwargs["long"] if request.config.getoption("--long") else mark.args[0]
+    return of_a_night(mark.kwargs["long"]) if request.config.getoption("--long") else mark.args[0]
 
 
 @pytest.fixture

@@ -150,9 +150,9 @@ def is_nothing_tried(etcds):
     return all(entry.get("tried") is None for entry in listed(etcds))
 
 
-@pytest.mark.long_form
+@pytest.mark.rounds(5, long=20)
 @pytest.mark.parametrize("has_directory", [False, True], ids=["without a directory", "with directories"])
-def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, has_directory, pytestconfig, figures):
+def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, has_directory, rounds, figures):
     etcds = Etcds(workspace, 1)
     servers = led(workspace, etcds, has_directory)
     with servers[0].client() as client:
@@ -161,8 +161,7 @@ def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, h
     clients = [Retrying(f"c{number}", [server.port for server in servers], until) for number in range(6)]
     for client in clients:
         client.start()
-    kills = 20 if pytestconfig.getoption("--long") else 5
-    for _ in range(kills):
+    for _ in range(rounds):
         time.sleep(0.5)
         wait_until(lambda: writer_of(servers) is not None, "one writes", seconds=20)
         wait_until(lambda: is_nothing_tried(etcds), "no action is tried", seconds=20)
@@ -177,7 +176,7 @@ def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, h
     taken = sum(client.taken for client in clients)
     with servers[0].client() as client:
         expect_equal(client.get("/v1/state/good/n?at-least=" + client.get("/v1").json["cursor"]).json, before + taken, "the sum")
-    figures(f"{taken} actions through {kills} kills of the writer")
+    figures(f"{taken} actions through {rounds} kills of the writer")
     # An action that its client has sent again before the server came back stays suspected for an hour, and harms nobody.
     expect_equal([entry for entry in listed(etcds) if entry["state"] != "suspected"], [], "what is set aside")
     wait_until(lambda: is_nothing_tried(etcds), "no action is tried", seconds=20)

@@ -7,6 +7,7 @@ import pytest
 
 from harness.etcd import Etcds
 from harness.expectations import expect_equal, wait_until
+from harness.forms import of_a_night
 from harness.many_schedules import change_through_kills, judge_many, lateness
 from harness.programs import free_port
 from harness.schedules import DOCUMENT, changes, judge, later
@@ -65,7 +66,7 @@ def test_each_scheduled_action_is_committed_once_through_kills_of_the_writer(wor
 def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer(workspace, figures, pytestconfig):
     """Half of them are replaced or taken back."""
     is_long = pytestconfig.getoption("--long")
-    count, kills, lead, window, ahead = (100_000, 10, 75, 60, 10) if is_long else (600, 3, 3, 4, 2)
+    count, kills, lead, window, ahead = (of_a_night(100_000), 10, max(15, of_a_night(75)), 60, 10) if is_long else (600, 3, 3, 4, 2)
     servers = led(workspace, Etcds(workspace, 1))
 
     def kill(down):

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from harness.expectations import expect, expect_equal
+from harness.forms import of_a_night
 from harness.tools import find, need, run
 
 pytestmark = pytest.mark.long_form(only=True)
@@ -66,7 +67,7 @@ def test_requests_at_random_find_nothing(workspace, server, figures):
     # Many of the requests wait for what never comes.
     server = workspace.server(data="none", wait_seconds_default=1, wait_seconds_max=1)
     environment = os.environ | {"SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE)}
-    arguments = ["run", f"http://127.0.0.1:{server.port}/v1/openapi.json", "--max-examples", "300", "--checks", "all"]
+    arguments = ["run", f"http://127.0.0.1:{server.port}/v1/openapi.json", "--max-examples", str(of_a_night(300)), "--checks", "all"]
     arguments += ["--seed", str(workspace.seed), "--no-color"]
     command = [find("schemathesis"), "--config-file", str(HERE / "schemathesis.toml"), *arguments]
     # The first phase parses Python, which in Python 3.11 several threads cannot do at once (AST constructor recursion).

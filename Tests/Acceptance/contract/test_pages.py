@@ -46,8 +46,7 @@ NOT_RUN = {
     "TOKEN=$(sudo -u storekeeper": "needs a service of systemd; deployment/test_proxies.py has a server with a token",
     "curl -i https://storekeeper.example.com": "needs a name of its own; deployment/test_proxies.py asks by proxies",
     "storekeeper journal quarantine list --data data\n": "needs a reducer with a bug; Tests/Adopter/poison.py runs it",
-    "apt-get install wrk": "takes twenty minutes; the step benchmarks of .ci/long is its short form",
-    "STOREKEEPER_MICRO_BENCHMARKS=1": "takes a build of its own",
+    "bash .ci/benchmarks": "takes twenty minutes; the step benchmarks of .ci/long is its short form",
     "curl -s localhost:8080/metrics   ": "writes to /etc; metrics/test_rules.py judges the files that it copies",
 }
 # Options of commands that a page names and that has to be there; a block that is not run is read for them.

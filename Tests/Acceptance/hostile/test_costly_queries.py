@@ -166,7 +166,7 @@ def test_streams_of_many_queries_on_a_large_state_stay_within_the_memory(workspa
     figures(
         judge_siege(
             siege(
-                workspace, server, attack, 30 if is_long else 12, lines, memory_bytes_max=160 * MEBIBYTE,
+                workspace, server, attack, 20 if is_long else 12, lines, memory_bytes_max=160 * MEBIBYTE,
                 seconds_bound=SECONDS_BOUND if is_long else SECONDS_BOUND_SHORT,
             )
         )
@@ -193,7 +193,7 @@ def test_streams_of_many_large_views_stay_within_the_memory(workspace, figures, 
     figures(
         judge_siege(
             siege(
-                workspace, server, attack, 30 if is_long else 12, lines, memory_bytes_max=160 * MEBIBYTE,
+                workspace, server, attack, 20 if is_long else 12, lines, memory_bytes_max=160 * MEBIBYTE,
                 seconds_bound=SECONDS_BOUND if is_long else SECONDS_BOUND_SHORT,
             )
         )

@@ -141,8 +141,8 @@ def attacks(port, seconds):
 
 @pytest.mark.rounds(8, long=600)
 def test_a_mixed_load_loses_nothing_and_the_server_ends_as_it_should(workspace, figures, rounds):
-    """So many seconds; MIXED_SECONDS says another number."""
-    seconds = int(os.environ.get("MIXED_SECONDS") or rounds)
+    """So many seconds."""
+    seconds = rounds
     server = workspace.server(memory_bytes_max=128 << 20, journal_commits_max=20_000)
     with server.client() as client:
         client.commit(batch(*[action("tasks/add", {"id": number, "title": f"{number}"}) for number in range(100)]))

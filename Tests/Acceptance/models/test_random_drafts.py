@@ -15,7 +15,6 @@ const document = createSlice({ name: 'document', initialState: {}, reducers: {
   run: (state, action) => runProgram(state, action.payload),
 } });
 """
-CASES, CASES_LONG = 4000, 100_000
 
 
 def random_value(choice, depth=0):
@@ -29,16 +28,16 @@ def random_value(choice, depth=0):
     return {choice.choice(names): random_value(choice, depth + 1) for _ in range(size)}
 
 
+@pytest.mark.rounds(4000, long=100_000)
 @pytest.mark.seconds(long=1500)
-def test_the_patch_of_a_random_program_leads_from_the_old_state_to_that_of_a_plain_copy(pytestconfig, load):
+def test_the_patch_of_a_random_program_leads_from_the_old_state_to_that_of_a_plain_copy(pytestconfig, load, rounds):
     choice = random.Random(pytestconfig.seed)
     model = load((HERE / "random_program.js").read_text() + MODEL)
     reference = Lines("node", str(HERE / "reference.js"))
-    cases = CASES_LONG if pytestconfig.getoption("--long") else CASES
     seen = {"state": 0, "fails": 0}
 
     state = {}
-    for number in range(cases):
+    for number in range(rounds):
         if number % 5 == 0 or not isinstance(state, (dict, list)):
             state = {"a": random_value(choice), "b": random_value(choice), "list": [random_value(choice) for _ in range(6)]}
             model.load({"document": state})
@@ -61,4 +60,4 @@ def test_the_patch_of_a_random_program_leads_from_the_old_state_to_that_of_a_pla
             expect_equal(model.state, {"document": state}, case)
 
     reference.close()
-    expect(min(seen.values()) > cases / 50, "the programs fail, or hold, too seldom:", seen)
+    expect(min(seen.values()) > rounds / 50, "the programs fail, or hold, too seldom:", seen)

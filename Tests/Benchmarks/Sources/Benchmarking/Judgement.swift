@@ -1,7 +1,7 @@
 /// A comparison of a figure with its aim.
-package struct Judgement: Codable, Equatable, Sendable {
+package struct Judgement: Equatable, Sendable {
     /// The side of the aim on which a figure meets it.
-    package enum Bound: String, Codable, Sendable {
+    package enum Bound: String, Sendable {
         case atLeast = "at least"
         case atMost = "at most"
     }

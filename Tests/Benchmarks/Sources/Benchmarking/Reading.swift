@@ -1,5 +1,5 @@
 /// The figures of one run of one server; a figure that the scenario does not measure is nil.
-package struct Reading: Codable, Equatable, Sendable {
+package struct Reading: Equatable, Sendable {
     /// CPU time of the server for one request, user and system, in microseconds.
     package var cpuMicroseconds: Double?
     /// Requests answered in a second.
@@ -32,7 +32,7 @@ package struct Reading: Codable, Equatable, Sendable {
 }
 
 /// The runs of one server in one scenario.
-package struct Series: Codable, Equatable, Sendable {
+package struct Series: Equatable, Sendable {
     /// The name of the server, such as `storekeeper` or `C`.
     package var who: String
     /// The runs in order.

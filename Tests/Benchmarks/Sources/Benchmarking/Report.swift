@@ -1,5 +1,5 @@
 /// The result of a scenario.
-package struct Finding: Codable, Equatable, Sendable {
+package struct Finding: Equatable, Sendable {
     /// The name of the scenario, as on the command line.
     package var scenario: String
     /// What the scenario measures, in a sentence.
@@ -8,8 +8,6 @@ package struct Finding: Codable, Equatable, Sendable {
     package var series: [Series] = []
     /// The aims and whether they are met.
     package var judgements: [Judgement] = []
-    /// The charts of figures by size.
-    package var charts: [Chart] = []
     /// Remarks, such as which server could not run.
     package var remarks: [String] = []
 
@@ -24,11 +22,10 @@ package struct Finding: Codable, Equatable, Sendable {
         series.first { $0.who == who }
     }
 
-    /// The series, judgements, charts and remarks as plain text.
+    /// The series, judgements and remarks as plain text.
     package var text: String {
         var parts = ["\(scenario): \(summary)"]
         if !series.isEmpty { parts.append(seriesTable.text) }
-        for chart in charts { parts.append("\(chart.title)\n\(chart.table.text)") }
         if !judgements.isEmpty { parts.append(judgementTable.text) }
         parts += remarks.map { "note: \($0)" }
         return parts.joined(separator: "\n") + "\n"
@@ -50,9 +47,9 @@ package struct Finding: Codable, Equatable, Sendable {
 }
 
 /// The results of one call of the benchmarks, with facts about the machine.
-package struct Report: Codable, Equatable, Sendable {
+package struct Report: Equatable, Sendable {
     /// Facts such as `CPU` and `kernel`, in the order in which they are printed.
-    package struct Fact: Codable, Equatable, Sendable {
+    package struct Fact: Equatable, Sendable {
         /// The name of the fact.
         package var name: String
         /// The value of the fact.

@@ -47,7 +47,7 @@ struct Scenario: Sendable {
     static var all: [Scenario] {
         Throughput.scenarios + [NamedPosts.scenario] + ModelPosts.scenarios + Wakes.scenarios + [
             WakeOneOfMany.scenario, WakeStreams.scenario, WatchedPosts.scenario,
-            MoveObject.scenario, GetObject.scenario, Start.scenario, Scaling.scenario, Soak.scenario,
+            MoveObject.scenario, GetObject.scenario, Start.scenario, Soak.scenario,
         ]
     }
 }

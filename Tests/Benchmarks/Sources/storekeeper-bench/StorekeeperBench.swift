@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Benchmarking
-internal import Foundation
 internal import Glibc
 
 /// The command `storekeeper-bench`: it measures the server and its peers, and prints a report.
@@ -25,18 +24,6 @@ struct StorekeeperBench: ParsableCommand {
     @Option(help: "How many seconds of actions the soak scenario lasts.")
     var soakSeconds = 60
 
-    @Option(help: "Write the report to this file as JSON.")
-    var json: String?
-
-    @Option(help: "Write the medians and the aims to this file as Markdown.")
-    var markdown: String?
-
-    @Option(help: "Measure nothing: print, write and draw what was written to this file with --json.")
-    var from: String?
-
-    @Option(help: "Draw the curves into this directory.")
-    var svg: String?
-
     @Flag(help: "One run of a second, with few connections and small states: to see that it works.")
     var quick = false
 
@@ -52,12 +39,6 @@ struct StorekeeperBench: ParsableCommand {
     }
 
     func run() throws {
-        if let from {
-            let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(fileURLWithPath: from)))
-            for finding in report.findings { print(finding.text) }
-            print(report.aims)
-            return try keep(report)
-        }
         let effort =
             quick
             ? Effort(runs: 1, seconds: 1, soakSeconds: 4, isQuick: true, hasPeers: !noPeers)
@@ -81,31 +62,9 @@ struct StorekeeperBench: ParsableCommand {
             // Without a flush, a pipe or a file would get the text only at the end.
             fflush(nil)
             report.findings.append(result.finding)
-            // The report is written after each scenario, so that a later failure does not lose it.
-            try keep(report)
         }
+        print(report.markdown)
         print(report.aims)
         return isComplete
-    }
-
-    private func keep(_ report: Report) throws {
-        if let json { try Self.encode(report).write(to: URL(fileURLWithPath: json), options: .atomic) }
-        if let markdown {
-            try Data(report.markdown.utf8).write(to: URL(fileURLWithPath: markdown), options: .atomic)
-        }
-        if let svg { try Self.draw(report.findings.flatMap(\.charts), into: URL(fileURLWithPath: svg)) }
-    }
-
-    private static func encode(_ report: Report) throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return try encoder.encode(report)
-    }
-
-    private static func draw(_ charts: [Chart], into directory: URL) throws {
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        for chart in charts {
-            try Data(chart.svg.utf8).write(to: directory.appending(path: chart.name + ".svg"), options: .atomic)
-        }
     }
 }

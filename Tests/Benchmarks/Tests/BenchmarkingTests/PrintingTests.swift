@@ -1,7 +1,7 @@
 import Benchmarking
 import Testing
 
-@Suite("Tables and charts")
+@Suite("Tables")
 struct PrintingTests {
     @Test("columns are as wide as they need to be, and those without values are left out")
     func table() {
@@ -74,29 +74,6 @@ struct PrintingTests {
                 | get | CPU of C / of storekeeper | 0.800 | at least 0.950 | missed by 16 % |
 
                 """)
-    }
-
-    @Test("a decade is as wide as the next, and a curve has a dot for each point")
-    func drawing() {
-        let chart = Chart(
-            name: "x", title: "Cost < limit", sizes: "objects", figures: "us",
-            curves: [.init("a commit", points: [.init(100, 10), .init(1000, 20), .init(10_000, 100)])])
-
-        let svg = chart.svg
-
-        #expect(svg.contains("Cost &lt; limit"))
-        // 76 to 676 for 100 to 10,000; 344 to 76 for 10 to 100.
-        #expect(svg.contains("points=\"76.0,344.0 376.0,263.3 676.0,76.0\""))
-        #expect(svg.split(separator: "<circle").count - 1 == 3 + 1)
-        #expect(svg.contains(">10,000</text>"))
-    }
-
-    @Test("a chart without points is an empty one")
-    func empty() {
-        let chart = Chart(name: "x", title: "Nothing", sizes: "objects", figures: "us", curves: [.init("none")])
-
-        #expect(chart.svg.contains("points=\"\""))
-        #expect(!chart.svg.contains("nan"))
     }
 
     @Test("facts are read from the files of /proc and /etc")
