@@ -63,34 +63,35 @@ struct OpenedJournal {
         }
     }
 
+    /// A document beside the turns in etcd, which the journal follows from now on; nil for a journal in a directory.
+    private func followed(_ key: String, name: String, _ settings: Settings) throws -> ClusterFile? {
+        guard let cluster, let address = try settings.etcdAddress() else { return nil }
+        let document = try ServerFault.translating { try cluster.document(key) }
+        return ClusterFile(document, name: name, at: address, key)
+    }
+
     func tokenFile(_ settings: Settings) throws -> TokenFile? {
-        guard settings.tokens == "data", let cluster, let address = try settings.etcdAddress() else { return nil }
-        let document = try ServerFault.translating { try cluster.document("tokens") }
-        return TokenFile(ClusterFile(document, name: TokenFile.name, at: address, "tokens"))
+        guard settings.tokens == "data" else { return nil }
+        return try followed("tokens", name: TokenFile.name, settings).map { TokenFile($0) }
     }
 
     func quarantine(_ settings: Settings, _ logger: Logger) throws -> Quarantine {
-        guard let cluster, let address = try settings.etcdAddress() else {
-            return try Quarantine(
-                directory: settings.data, QuarantineFile(directory: settings.data), isShared: false, logger: logger)
+        guard let file = try followed("quarantine", name: QuarantineFile.name, settings) else {
+            return try Quarantine(directory: settings.data, QuarantineFile(directory: settings.data), logger: logger)
         }
-        let document = try ServerFault.translating { try cluster.document("quarantine") }
-        let file = ClusterFile(document, name: QuarantineFile.name, at: address, "quarantine")
-        let directory = settings.clusterDirectory
+        let (directory, address) = (settings.clusterDirectory, settings.clusterAddress)
         return try Quarantine(
-            directory: directory == "none" ? nil : directory, QuarantineFile(file), isShared: true,
-            server: settings.clusterAddress == "none" ? nil : settings.clusterAddress, logger: logger)
+            directory: directory == "none" ? nil : directory, QuarantineFile(file),
+            server: address == "none" ? nil : address, logger: logger)
     }
 
     func hooks(
         _ settings: Settings, schedule: Schedule, metrics: ServerMetrics, _ logger: Logger
     ) throws -> Hooks? {
         guard let place = try JournalPlace(settings.data, settings) else { return nil }
-        var file = try place.document(HookFile.key, name: HookFile.name)
-        if let cluster, let address = try settings.etcdAddress() {
-            let document = try ServerFault.translating { try cluster.document(HookFile.key) }
-            file = ClusterFile(document, name: HookFile.name, at: address, HookFile.key)
-        }
+        let file =
+            try followed(HookFile.key, name: HookFile.name, settings)
+            ?? place.document(HookFile.key, name: HookFile.name)
         let progress = try place.document(HookProgressFile.key, name: HookProgressFile.name)
         return try Hooks(file, progress: progress, settings, schedule: schedule, metrics: metrics, logger: logger)
     }

@@ -28,8 +28,7 @@ struct QuarantineTests {
     }
 
     func start() throws -> Quarantine {
-        try Quarantine(
-            directory: scratch.path, QuarantineFile(directory: scratch.path), isShared: false, logger: logger)
+        try Quarantine(directory: scratch.path, QuarantineFile(directory: scratch.path), logger: logger)
     }
 
     var file: QuarantineFile { QuarantineFile(directory: scratch.path) }
@@ -52,8 +51,6 @@ struct QuarantineTests {
         #expect(listed.first?.crashes == 2)
         #expect(listed.first?.type == "boom")
         #expect(try start().names == names)
-        let mapped = try MappedPage(directory: scratch.path)
-        #expect(withExtendedLifetime(mapped) { mapped.page.suspected.isEmpty })
     }
 
     @Test("crashes by two actions set neither aside")
@@ -101,8 +98,7 @@ struct QuarantineTests {
             if crashes { try crash(key) }
         }
 
-        let quarantine = try Quarantine(
-            directory: scratch.path, file, isShared: true, server: "http://h:1", logger: logger)
+        let quarantine = try Quarantine(directory: scratch.path, file, server: "http://h:1", logger: logger)
         // The change comes behind the one that the start has made.
         await withCheckedContinuation { done in quarantine.changes.change({ _ in }) { _ in done.resume() } }
 
@@ -115,7 +111,7 @@ struct QuarantineTests {
     func unreachableList() async throws {
         let list = UnreachableDocument(SharedFile(path: scratch.path + "/quarantine.json", name: QuarantineFile.name))
         let quarantine = try Quarantine(
-            directory: scratch.path, QuarantineFile(list), isShared: true, server: "http://h:1", logger: logger)
+            directory: scratch.path, QuarantineFile(list), server: "http://h:1", logger: logger)
         let record = MarkPage.Record(
             identity: TransactionIdentity(.key, ContentHash(Array("a".utf8))), type: "boom", name: "a")
         try file.change { $0.recordLoss(of: "http://h:2", during: record) }

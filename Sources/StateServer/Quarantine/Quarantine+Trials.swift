@@ -1,4 +1,4 @@
-internal import DequeModule
+internal import Dispatch
 internal import StateHTTP
 internal import StateStore
 internal import Synchronization
@@ -11,47 +11,23 @@ extension Quarantine {
     enum Verdict: Equatable, Sendable {
         case passes
         case refused(String)
-        /// Another server tries it, or this one does.
+        /// Another server tries it.
         case isTried
         /// The list cannot be changed.
         case unknown
+    }
+
+    struct Trials {
+        /// The action that this server tries, and a group that its end leaves.
+        fileprivate(set) var current: (identity: TransactionIdentity, end: DispatchGroup)?
+        /// When the list could last not be changed.
+        fileprivate var failed: ContinuousClock.Instant?
     }
 
     /// The list has the loss, or cannot be changed, when `done` is called.
     func recordLoss(of server: String, during dispatch: DispatchRequest, then done: @escaping @Sendable () -> Void) {
         guard let record = MarkPage.Record(dispatch) else { return done() }
         changes.change({ $0.recordLoss(of: server, during: record) }, then: { _ in done() })
-    }
-
-    /// The suspected actions of this server, which tries one after the other: the next ones would wait behind one that ends
-    /// the server, and be set aside with it.
-    struct Trials {
-        fileprivate struct Trial: Sendable {
-            let record: MarkPage.Record
-            let done: @Sendable (Verdict) -> Void
-        }
-
-        fileprivate(set) var current: (identity: TransactionIdentity, since: ContinuousClock.Instant)?
-        fileprivate var waiting: Deque<Trial> = []
-
-        init() {}
-
-        fileprivate func has(_ identity: TransactionIdentity) -> Bool {
-            current?.identity == identity || waiting.contains { $0.record.identity == identity }
-        }
-
-        fileprivate mutating func next() -> Trial? {
-            if let current, current.since.duration(to: .now) < trialTime { return nil }
-            let next = waiting.popFirst()
-            current = next.map { ($0.record.identity, .now) }
-            return next
-        }
-
-        fileprivate mutating func end(_ identity: TransactionIdentity) -> Bool {
-            guard current?.identity == identity else { return false }
-            current = nil
-            return true
-        }
     }
 
     /// Notes a suspected action in the list before this server carries it out; nil means that `done` takes the verdict.
@@ -61,71 +37,71 @@ extension Quarantine {
         _ dispatch: DispatchRequest, isSuspected: Bool, orLater done: @escaping @Sendable (Verdict) -> Void
     ) -> Verdict? {
         guard isSuspected || hasEntries, let record = MarkPage.Record(dispatch) else { return .passes }
-        let entry = entry(of: record.identity).entry
+        let entry = entry(of: record.identity)?.entry
         if let entry, entry.state == .quarantined { return .refused(entry.id) }
         guard isSuspected || entry?.state == .suspected else { return .passes }
-        let isNew = trials.withLock { trials in
-            guard !trials.has(record.identity) else { return false }
-            trials.waiting.append(.init(record: record, done: done))
-            return true
-        }
-        guard isNew else { return .isTried }
-        beginTrial()
+        let asked = ContinuousClock.now
+        trialsQueue.async { self.carryOut(record, since: asked, done) }
         return nil
     }
 
-    private func beginTrial() {
-        guard let next = trials.withLock({ $0.next() }) else { return }
-        let record = next.record
-        let found = Mutex((verdict: Verdict.unknown, entries: [QuarantineFile.Entry]()))
-        let (entry, since) = entry(of: record.identity)
-        let isOver = since.map { $0.duration(to: .now) > trialTime } ?? false
+    /// One suspected action after the other: the next ones would wait behind one that ends the server, and be set aside
+    /// with it.
+    private func carryOut(
+        _ record: MarkPage.Record, since asked: ContinuousClock.Instant, _ done: (Verdict) -> Void
+    ) {
+        // Where the list cannot be changed, the others need not wait for it either.
+        guard trials.withLock({ $0.failed.map { $0 < asked } ?? true }) else { return done(.unknown) }
+        let verdict = begin(record)
+        guard verdict == .passes else { return done(verdict) }
+        let end = DispatchGroup()
+        end.enter()
+        trials.withLock { $0.current = (record.identity, end) }
+        done(.passes)
+        guard end.wait(timeout: .now() + trialSeconds) == .timedOut else { return }
+        // The next one need not wait for it any longer, and a group must be left.
+        trials.withLock { $0.current.take() }?.end.leave()
+    }
+
+    private func begin(_ record: MarkPage.Record) -> Verdict {
+        let known = entry(of: record.identity)
         // Of a load the page names a line, which the list does not know.
         let trial = QuarantineFile.Trial(
             server: server, process: process, isOnPage: hasPage && record.identity.kind != .content)
-        changes.change { entries in
-            if isOver { entries.setAside(record.identity, triedIn: entry?.tried) }
-            let verdict = entries.begin(trial, of: record)
-            found.withLock { $0 = (verdict, entries) }
-        } then: { [self] isWritten in
-            let (latest, entries) = found.withLock(\.self)
-            let verdict = isWritten ? latest : .unknown
-            // The turn refuses it: a server that has been killed may have committed it, and then its retry has an answer.
-            if case .refused = verdict { take(entries) }
-            // The list may have the trial all the same.
-            if !isWritten {
-                changes.change { $0.endTrial(of: record.identity, by: trial.server, process: trial.process) }
+        var (verdict, latest) = (Verdict.unknown, [QuarantineFile.Entry]())
+        let isWritten = changes.make { entries in
+            if let known, known.triedSince.duration(to: .now) > .seconds(trialSeconds) {
+                entries.setAside(record.identity, triedIn: known.entry.tried)
             }
-            next.done(verdict)
-            guard verdict != .passes else { return }
-            // Where the list cannot be changed, the others need not wait for it either.
-            let others = trials.withLock { trials in
-                _ = trials.end(record.identity)
-                return isWritten ? [] : exchange(&trials.waiting, with: [])
-            }
-            for other in others { other.done(.unknown) }
-            beginTrial()
+            verdict = entries.begin(trial, of: record)
+            latest = entries
         }
+        guard isWritten else {
+            trials.withLock { $0.failed = .now }
+            // The list may have the trial all the same.
+            changes.change { $0.endTrial(of: record.identity, by: trial.server, process: trial.process) }
+            return .unknown
+        }
+        // The turn refuses it: a server that has been killed may have committed it, and then its retry has an answer.
+        if case .refused = verdict { take(latest) }
+        return verdict
     }
 
     /// Drops from the list what this server has tried and carried out without harm, and what is set aside but committed.
     func endTrial(of dispatch: DispatchRequest, isReduced: Bool) {
         guard mayTry, let identity = MarkPage.Record(dispatch)?.identity else { return }
-        guard trials.withLock({ $0.end(identity) }) else {
-            if isReduced, entry(of: identity).entry?.state == .quarantined { changes.release(identity) }
-            return
-        }
-        if isReduced {
+        let end = trials.withLock { $0.current?.identity == identity ? $0.current.take()?.end : nil }
+        if isReduced, end != nil || entry(of: identity)?.entry.state == .quarantined {
             changes.release(identity)
-        } else {
+        } else if end != nil {
             changes.change { [server, process] in $0.endTrial(of: identity, by: server, process: process) }
         }
-        beginTrial()
+        end?.leave()
     }
 }
 
 /// How long a trial may take before it counts as the end of the server that has begun it.
-private let trialTime = Duration.seconds(10)
+private let trialSeconds = 10.0
 
 extension MarkPage.Record {
     /// The identity of a request, or nil if the turn alone knows its actions.

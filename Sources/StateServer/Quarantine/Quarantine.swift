@@ -1,3 +1,5 @@
+internal import Dispatch
+internal import FoundationEssentials
 internal import Logging
 internal import StateStore
 internal import Synchronization
@@ -5,24 +7,13 @@ internal import Synchronization
 /// The actions and the views that are set aside because the process has ended twice while it computed them.
 ///
 /// The first time one is only suspected, because a kill or a lack of memory can meet anything; what is later computed
-/// without harm is suspected no longer. The second time it is written to the file, and refused.
+/// without harm is suspected no longer. The second time it is refused.
 final class Quarantine: Sendable {
     private struct State {
-        var entries: [QuarantineFile.Entry]
-        var byIdentity: [TransactionIdentity: QuarantineFile.Entry] = [:]
-        /// When this server has seen first that another one tries an action.
-        var trialsSince: [TransactionIdentity: ContinuousClock.Instant] = [:]
-
-        init(_ entries: [QuarantineFile.Entry], after earlier: State? = nil) {
-            self.entries = entries
-            for entry in entries {
-                guard let identity = entry.identity else { continue }
-                byIdentity[identity] = entry
-                guard let trial = entry.tried else { continue }
-                let isSame = earlier?.byIdentity[identity]?.tried == trial
-                trialsSince[identity] = isSame ? earlier?.trialsSince[identity] ?? .now : .now
-            }
-        }
+        /// The names of what is set aside, oldest first.
+        var names: [String] = []
+        /// The entries, and since when this server has seen that the same server tries it.
+        var known: [TransactionIdentity: (entry: QuarantineFile.Entry, triedSince: ContinuousClock.Instant)] = [:]
     }
 
     let mark: ReductionMark
@@ -32,85 +23,66 @@ final class Quarantine: Sendable {
     /// Whether the next process of this server can see what this one was computing when it ended.
     let hasPage: Bool
     let trials = Mutex(Trials())
+    let trialsQueue = DispatchQueue(label: "storekeeper.quarantine.trials")
     private let file: WatchedFile<[QuarantineFile.Entry]>
     private let logger: Logger
-    private let state: Mutex<State>
+    private let state = Mutex(State())
 
-    /// If other servers read the list, the first crash is in it, too, so that the second may be another server's.
-    init(
-        directory: String?, _ file: QuarantineFile, isShared: Bool, server: String? = nil, logger: Logger
-    ) throws(SettingsFault) {
+    init(directory: String?, _ file: QuarantineFile, server: String? = nil, logger: Logger) throws(SettingsFault) {
         self.logger = logger
         hasPage = directory != nil
-        self.server = server ?? directory.map { "\(MappedPage.host):\($0)" } ?? "process \(process)"
+        let server = server ?? directory.map { "\(ProcessInfo.processInfo.hostName):\($0)" } ?? "process \(process)"
+        let changes = QuarantineChanges(file, logger)
+        (self.server, self.changes) = (server, changes)
         let mapped = try MappedPage(directory: directory)
         let page = mapped.page
         page.prepare(boot: MappedPage.boot)
-        var entries = try file.read()
-        var identities: Set<TransactionIdentity> = []
-        for slot in 0..<MarkPage.slotsMax {
-            guard let record = page.interrupted(in: slot) else { continue }
-            defer { page.end(slot) }
+        var ended: [MarkPage.Record] = []
+        for record in (0..<MarkPage.slotsMax).compactMap(page.interrupted) {
             // A crash counts once.
-            guard identities.insert(record.identity).inserted else { continue }
-            let place = page.suspected.first { $0.record.identity == record.identity }?.place
-            var isSetAside = false
-            if isShared || place != nil || entries.contains(where: { $0.identity == record.identity }) {
-                do {
-                    // A command or another server may have changed the file since.
-                    try file.change { latest in
-                        isSetAside = latest.recordEnd(during: record, of: server, isSuspected: place != nil)
-                        entries = latest
-                    }
-                } catch {
-                    isSetAside = entries.recordEnd(during: record, of: server, isSuspected: place != nil)
-                    logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
-                }
-            } else {
-                page.addSuspected(record)
-            }
-            if isSetAside {
-                // Only now: a start that is killed before finds the same again.
-                if let place { page.removeSuspected(at: place) }
-                let name = record.identity.kind == .view ? "view quarantined" : "action quarantined"
-                logger.error("\(name)", metadata: Self.metadata(record, entries.last?.id))
-            } else {
-                let what = record.identity.kind == .view ? "computed a view" : "reduced an action"
-                logger.warning("the process ended while it \(what)", metadata: Self.metadata(record, nil))
-            }
+            if !ended.contains(where: { $0.identity == record.identity }) { ended.append(record) }
         }
+        var entries = try file.read()
+        let isWritten =
+            ended.isEmpty
+            || changes.make { latest in
+                // A command or another server may have changed the file since.
+                for record in ended { latest.recordEnd(during: record, of: server) }
+                entries = latest
+            }
+        if !isWritten { for record in ended { entries.recordEnd(during: record, of: server) } }
+        // Only now: a start that is killed before finds the same again.
+        for slot in 0..<MarkPage.slotsMax { page.end(slot) }
         self.file = WatchedFile(file.file, decode: file.entries)
-        changes = QuarantineChanges(file, logger)
-        if hasPage {
-            // Where the page names another action or nothing, the end before was no fault of what this server tried then.
-            for entry in entries where entry.tried?.server == self.server {
-                guard let identity = entry.identity, !identities.contains(identity) else { continue }
-                changes.change { [server = self.server] in $0.endTrial(of: identity, by: server, process: nil) }
+        mark = ReductionMark(page, owner: mapped, released: changes.release)
+        for entry in entries {
+            guard let identity = entry.identity else { continue }
+            if ended.contains(where: { $0.identity == identity }) {
+                log(entry)
+            } else if hasPage, entry.tried?.server == server {
+                // The page names another action or nothing: the end was no fault of what this server tried then.
+                changes.change { $0.endTrial(of: identity, by: server, process: nil) }
             }
         }
-        state = Mutex(State(entries))
-        mark = ReductionMark(page, owner: mapped, released: changes.release)
-        watch(entries)
-        let refused = entries.filter { $0.state == .quarantined }
-        guard !refused.isEmpty else { return }
+        take(entries)
+        guard !names.isEmpty else { return }
         logger.warning(
             "actions are quarantined",
             metadata: [
-                "count": .stringConvertible(refused.count),
-                "ids": .string(refused.suffix(10).map(\.id).joined(separator: ", ")),
+                "count": .stringConvertible(names.count), "ids": .string(names.suffix(10).joined(separator: ", ")),
             ])
     }
 
-    var names: [String] { state.withLock(\.entries).filter { $0.state == .quarantined }.map(\.id) }
+    var names: [String] { state.withLock(\.names) }
 
     var mayTry: Bool { hasEntries || trials.withLock { $0.current != nil } }
 
-    var hasEntries: Bool { state.withLock { !$0.entries.isEmpty } }
+    var hasEntries: Bool { state.withLock { !$0.known.isEmpty } }
 
     func entry(
         of identity: TransactionIdentity
-    ) -> (entry: QuarantineFile.Entry?, triedSince: ContinuousClock.Instant?) {
-        state.withLock { ($0.byIdentity[identity], $0.trialsSince[identity]) }
+    ) -> (entry: QuarantineFile.Entry, triedSince: ContinuousClock.Instant)? {
+        state.withLock { $0.known[identity] }
     }
 
     func reload() {
@@ -124,31 +96,36 @@ final class Quarantine: Sendable {
     }
 
     func take(_ entries: [QuarantineFile.Entry]) {
-        // The turns first: they refuse what the list is asked about next.
-        watch(entries)
-        state.withLock { $0 = State(entries, after: $0) }
-    }
-
-    private func watch(_ entries: [QuarantineFile.Entry]) {
-        var refused: [TransactionIdentity: ReductionMark.Refused] = [:]
-        var suspected: Set<TransactionIdentity> = []
-        for entry in entries {
+        var listed: [TransactionIdentity: ReductionMark.Refused?] = [:]
+        for entry in entries where entry.state != .retry {
             guard let identity = entry.identity else { continue }
-            switch entry.state {
-            case .quarantined: refused[identity] = .init(name: entry.id, version: entry.version ?? 0)
-            case .suspected: suspected.insert(identity)
-            case .retry: break
-            }
+            let isRefused = entry.state == .quarantined
+            listed.updateValue(
+                isRefused ? .init(name: entry.id, version: entry.version ?? 0) : nil, forKey: identity)
         }
-        mark.watch(refused, suspected: suspected)
+        // The turns first: they refuse what the list is asked about next.
+        mark.watch(listed)
+        state.withLock { state in
+            let earlier = exchange(&state.known, with: [:])
+            for entry in entries {
+                guard let identity = entry.identity else { continue }
+                let before = earlier[identity].flatMap { $0.entry.tried == entry.tried ? $0.triedSince : nil }
+                state.known[identity] = (entry, before ?? .now)
+            }
+            state.names = entries.filter { $0.state == .quarantined }.map(\.id)
+        }
     }
 
-    private static func metadata(_ record: MarkPage.Record, _ id: String?) -> Logger.Metadata {
-        let entry = QuarantineFile.Entry(record)
-        var metadata: Logger.Metadata = [
-            "action.type": .string(record.type), "by": .string(entry.by), "quarantine": .string(id ?? "no, suspected"),
-        ]
+    private func log(_ entry: QuarantineFile.Entry) {
+        var metadata: Logger.Metadata = ["action.type": .string(entry.type), "by": .string(entry.by)]
         if let name = entry.name { metadata["name"] = .string(name) }
-        return metadata
+        let isView = entry.version != nil
+        guard entry.state == .quarantined else {
+            metadata["quarantine"] = "no, suspected"
+            let what = isView ? "computed a view" : "reduced an action"
+            return logger.warning("the process ended while it \(what)", metadata: metadata)
+        }
+        metadata["quarantine"] = .string(entry.id)
+        logger.error(isView ? "view quarantined" : "action quarantined", metadata: metadata)
     }
 }

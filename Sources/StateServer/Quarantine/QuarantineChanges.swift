@@ -3,50 +3,56 @@ internal import Logging
 internal import StateStore
 internal import Synchronization
 
-/// Changes of the list while the server runs, in their order; the next one writes all that have come during it.
+/// Changes of the list while the server runs, in their order; one write has all that have come during the one before.
 final class QuarantineChanges: Sendable {
-    private struct Change {
-        let body: @Sendable (inout [QuarantineFile.Entry]) -> Void
-        let done: (@Sendable (Bool) -> Void)?
-    }
+    typealias Change = @Sendable (inout [QuarantineFile.Entry]) -> Void
 
     private let file: QuarantineFile
     private let logger: Logger
-    private let waiting = Mutex<[Change]>([])
+    private let unwritten = Mutex<[Change]>([])
     private let queue = DispatchQueue(label: "storekeeper.quarantine")
 
     init(_ file: QuarantineFile, _ logger: Logger) { (self.file, self.logger) = (file, logger) }
 
-    /// Without `done` a change is tried until it is made, lest what is harmless be set aside; `body` may run again.
-    func change(
-        _ body: @escaping @Sendable (inout [QuarantineFile.Entry]) -> Void,
-        then done: (@Sendable (Bool) -> Void)? = nil
-    ) {
-        let isFirst = waiting.withLock { waiting in
-            waiting.append(Change(body: body, done: done))
-            return waiting.count == 1
+    /// Makes a change as often as it takes, lest what is harmless be set aside; `body` may run again.
+    func change(_ body: @escaping Change) {
+        let isFirst = unwritten.withLock { unwritten in
+            unwritten.append(body)
+            return unwritten.count == 1
         }
-        if isFirst { queue.async { self.write() } }
+        if isFirst { queue.async { self.writeAll() } }
     }
+
+    /// Tries to make a change once, behind those before; `done` takes whether the list has it.
+    func change(_ body: @escaping Change, then done: @escaping @Sendable (Bool) -> Void) {
+        queue.async { done(self.write(body)) }
+    }
+
+    /// Tries to make a change once, behind those before, and waits; false where the list may not have it.
+    func make(_ body: (inout [QuarantineFile.Entry]) -> Void) -> Bool { queue.sync { write(body) } }
 
     func release(_ identity: TransactionIdentity) { change { $0.removeAll { $0.identity == identity } } }
 
-    private func write() {
-        let changes = waiting.withLock { exchange(&$0, with: []) }
-        guard !changes.isEmpty else { return }
-        do throws(SettingsFault) {
-            try file.change { entries in for change in changes { change.body(&entries) } }
-            for change in changes { change.done?(true) }
-        } catch {
-            logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
-            retry(changes.filter { $0.done == nil })
-            for change in changes { change.done?(false) }
+    private func writeAll() {
+        while unwritten.withLock({ !$0.isEmpty }) {
+            guard write({ _ in }) else {
+                return queue.asyncAfter(deadline: .now() + .milliseconds(500)) { self.writeAll() }
+            }
         }
     }
 
-    private func retry(_ changes: [Change]) {
-        guard !changes.isEmpty else { return }
-        waiting.withLock { $0 = changes + $0 }
-        queue.asyncAfter(deadline: .now() + .milliseconds(500)) { self.write() }
+    private func write(_ body: (inout [QuarantineFile.Entry]) -> Void) -> Bool {
+        let changes = unwritten.withLock(\.self)
+        do throws(SettingsFault) {
+            try file.change { entries in
+                for change in changes { change(&entries) }
+                body(&entries)
+            }
+        } catch {
+            logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
+            return false
+        }
+        unwritten.withLock { $0.removeFirst(changes.count) }
+        return true
     }
 }

@@ -112,7 +112,8 @@ extension QuarantineFile.Entry {
             + (line.map { " line \($0)" } ?? "") + (subject.map { " of \($0)" } ?? "")
     }
 
-    init(_ record: MarkPage.Record) {
+    /// A suspected one.
+    init(_ record: MarkPage.Record, server: String?, tried: QuarantineFile.Trial?) {
         let hash = record.identity.hash
         let digits = [hash.high, hash.low].map { half in
             let text = String(half, radix: 16)
@@ -120,12 +121,12 @@ extension QuarantineFile.Entry {
         }.joined()
         let key = record.identity.kind == .key ? IdempotencyKey(recorded: record.name) : nil
         self.init(
-            id: "q\(record.identity.kind.rawValue)" + digits.prefix(10), state: .quarantined, type: record.type,
+            id: "q\(record.identity.kind.rawValue)" + digits.prefix(10), state: .suspected, type: record.type,
             by: Self.kinds[Int(record.identity.kind.rawValue) - 1],
             name: key?.key.text ?? (record.name.isEmpty ? nil : record.name), subject: key?.subject?.text,
-            line: key?.line.map { $0 + 1 }, crashes: 2,
+            line: key?.line.map { $0 + 1 }, crashes: 1,
             since: Date().formatted(.iso8601), hash: digits,
-            version: record.identity.kind == .view ? record.version : nil)
+            version: record.identity.kind == .view ? record.version : nil, server: server, tried: tried)
     }
 
     private static let kinds = ["key", "id", "content", "view"]

@@ -13,12 +13,11 @@ extension [QuarantineFile.Entry] {
 
     private func index(of record: MarkPage.Record) -> Int? { firstIndex { $0.identity == record.identity } }
 
-    private mutating func add(_ record: MarkPage.Record, _ change: (inout QuarantineFile.Entry) -> Void) {
+    /// Adds a suspected one.
+    private mutating func add(_ record: MarkPage.Record, server: String? = nil, tried: QuarantineFile.Trial? = nil) {
         removeAll { $0.state == .suspected && $0.age > Self.suspicionTime }
         if count >= Self.countMax { remove(at: firstIndex { $0.state == .suspected } ?? 0) }
-        var entry = QuarantineFile.Entry(record)
-        change(&entry)
-        append(entry)
+        append(QuarantineFile.Entry(record, server: server, tried: tried))
     }
 
     private mutating func setAside(_ index: Int, version: Version? = nil) {
@@ -28,19 +27,15 @@ extension [QuarantineFile.Entry] {
         append(entry)
     }
 
-    /// Records that a server has ended while it computed something, as its page says; true if that is set aside now.
-    mutating func recordEnd(during record: MarkPage.Record, of server: String?, isSuspected: Bool) -> Bool {
-        guard let index = index(of: record) else {
-            add(record) { entry in
-                if !isSuspected { (entry.state, entry.crashes, entry.server) = (.suspected, 1, server) }
-            }
-            return isSuspected
-        }
+    /// Records that a server has ended while it computed something, as its page says.
+    mutating func recordEnd(during record: MarkPage.Record, of server: String?) {
+        guard let index = index(of: record) else { return add(record) }
         let entry = self[index]
-        // Another server has told of this end already.
-        let isKnown = entry.state == .suspected && entry.tried == nil && server != nil && entry.server == server
-        if !isKnown { setAside(index, version: QuarantineFile.Entry(record).version) }
-        return !isKnown
+        guard entry.state == .suspected, entry.tried == nil, server != nil, entry.server == server else {
+            return setAside(index, version: record.identity.kind == .view ? record.version : nil)
+        }
+        // Another server has told of this end already, and will not of the next one.
+        self[index].server = nil
     }
 
     /// Records that a server was lost while it carried out an action that another server had sent to it.
@@ -48,9 +43,7 @@ extension [QuarantineFile.Entry] {
     /// Many actions are under way at such a moment, and at most a few of them are the reason: one that is suspected is set
     /// aside only where the lost server had said that it tries it, and has no page that tells more.
     mutating func recordLoss(of server: String, during record: MarkPage.Record) {
-        guard let index = index(of: record) else {
-            return add(record) { ($0.state, $0.crashes, $0.server) = (.suspected, 1, server) }
-        }
+        guard let index = index(of: record) else { return add(record, server: server) }
         let trial = self[index].tried
         if self[index].state == .retry || trial?.server == server && trial?.isOnPage == false { setAside(index) }
     }
@@ -61,7 +54,7 @@ extension [QuarantineFile.Entry] {
     /// earlier process of the same server has ended that process, unless its page has been read since.
     mutating func begin(_ trial: QuarantineFile.Trial, of record: MarkPage.Record) -> Quarantine.Verdict {
         guard let index = index(of: record) else {
-            add(record) { ($0.state, $0.crashes, $0.tried) = (.suspected, 1, trial) }
+            add(record, tried: trial)
             return .passes
         }
         switch self[index].state {

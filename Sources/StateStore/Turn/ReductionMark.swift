@@ -18,33 +18,23 @@ package final class ReductionMark: @unchecked Sendable {
         package init(name: String, version: Version = 0) { (self.name, self.version) = (name, version) }
     }
 
-    private struct Watched {
-        var refused: [TransactionIdentity: Refused] = [:]
-        var suspected: [TransactionIdentity: Int] = [:]
-        /// The suspects of other servers.
-        var shared: Set<TransactionIdentity> = []
-
-        var isEmpty: Bool { refused.isEmpty && suspected.isEmpty && shared.isEmpty }
-    }
+    /// The actions and views that are set aside, and with nil those that are suspected.
+    private typealias Watched = [TransactionIdentity: Refused?]
 
     private final class Watch: Sendable {
-        let watched: Mutex<Watched>
-        let isNeeded: Atomic<Bool>
+        let watched = Mutex<Watched>([:])
+        let isNeeded = Atomic(false)
         /// A bit for each slot of the page that is in use.
         let slots = Atomic<UInt64>(0)
         /// Takes an identity of the list that was computed without harm.
         let released: @Sendable (TransactionIdentity) -> Void
 
-        init(_ watched: Watched, released: @escaping @Sendable (TransactionIdentity) -> Void) {
-            isNeeded = Atomic(!watched.isEmpty)
-            self.watched = Mutex(watched)
-            self.released = released
-        }
+        init(released: @escaping @Sendable (TransactionIdentity) -> Void) { self.released = released }
 
-        func change(_ body: (inout Watched) -> Void) {
+        func change<Value: Sendable>(_ body: (inout Watched) -> Value) -> Value {
             watched.withLock { watched in
-                body(&watched)
-                isNeeded.store(!watched.isEmpty, ordering: .relaxed)
+                defer { isNeeded.store(!watched.isEmpty, ordering: .relaxed) }
+                return body(&watched)
             }
         }
 
@@ -80,20 +70,15 @@ package final class ReductionMark: @unchecked Sendable {
     ) {
         self.page = page
         self.owner = owner
-        let suspected = Dictionary(page.suspected.map { ($0.record.identity, $0.place) }) { $1 }
-        watch = Watch(Watched(suspected: suspected), released: released)
+        watch = Watch(released: released)
     }
 
     private init(beside mark: ReductionMark) { (page, owner, watch) = (mark.page, mark.owner, mark.watch) }
 
     func another() -> ReductionMark { ReductionMark(beside: self) }
 
-    /// Replaces what the list says.
-    ///
-    /// - Parameter suspected: what several servers suspect.
-    package func watch(_ refused: [TransactionIdentity: Refused], suspected: Set<TransactionIdentity> = []) {
-        watch.change { ($0.refused, $0.shared) = (refused, suspected) }
-    }
+    /// Replaces what the list says: the actions and views that are refused, and with nil those that are suspected.
+    package func watch(_ listed: [TransactionIdentity: Refused?]) { watch.change { $0 = listed } }
 
     /// The reason why the record is set aside, or nil; `changed` is nil for a past state, and for a transaction.
     func begin(_ record: MarkPage.Record, changed: Version? = nil) -> Refused? {
@@ -138,23 +123,16 @@ package final class ReductionMark: @unchecked Sendable {
 
     private func refusal(_ identity: TransactionIdentity, changed: Version?) -> Refused? {
         watch.watched.withLock { watched in
-            let refused = watched.refused[identity]
-            if let refused, changed.map({ $0 <= refused.version }) ?? true { return refused }
-            let isTried = refused != nil || watched.suspected[identity] != nil || watched.shared.contains(identity)
-            tried = isTried ? identity : nil
+            guard let listed = watched[identity] else { return nil }
+            if let refused = listed, changed.map({ $0 <= refused.version }) ?? true { return refused }
+            tried = identity
             return nil
         }
     }
 
     private func releaseTried() {
         guard let identity = tried.take() else { return }
-        var isInList = false
-        watch.change { watched in
-            if let place = watched.suspected.removeValue(forKey: identity) { page.removeSuspected(at: place) }
-            let wasRefused = watched.refused.removeValue(forKey: identity) != nil
-            isInList = watched.shared.remove(identity) != nil || wasRefused
-        }
-        if isInList { watch.released(identity) }
+        if watch.change({ $0.removeValue(forKey: identity) != nil }) { watch.released(identity) }
     }
 }
 

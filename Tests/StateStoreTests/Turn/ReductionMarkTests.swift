@@ -22,7 +22,9 @@ struct ReductionMarkTests {
     let memory = Memory()
 
     /// A core whose middleware notes what the page says while an action is reduced.
-    func core(_ seen: @escaping @Sendable (MarkPage.Record?) -> Void = { _ in }) throws -> Core {
+    func core(
+        _ mark: ReductionMark? = nil, _ seen: @escaping @Sendable (MarkPage.Record?) -> Void = { _ in }
+    ) throws -> Core {
         let domain = try CompiledDomain(Sample())
         // unchecked: the turn calls the middleware on this thread.
         nonisolated(unsafe) let page = memory.page
@@ -34,7 +36,7 @@ struct ReductionMarkTests {
                     try next(action)
                 }
             ], limits: StoreLimits(), state: domain.initial, version: 0, keys: [],
-            mark: ReductionMark(page, owner: memory))
+            mark: mark ?? ReductionMark(page, owner: memory))
     }
 
     func transaction(_ amount: Int = 1, id: String? = nil, key: String? = nil, body: String? = nil) -> Transaction {
@@ -103,36 +105,33 @@ struct ReductionMarkTests {
 
     @Test("a suspected action that is reduced without harm is none any more; one that a precondition refuses still is")
     func suspected() throws {
-        for (id, place) in [("a", 0), ("b", 1)] {
-            let identity = try #require(TransactionIdentity(transaction(id: id)))
-            memory.page.addSuspected(.init(identity: identity, type: "count/add", name: id))
-            #expect(memory.page.suspected.count == place + 1)
-        }
-        let core = try core()
+        let released = Collection<TransactionIdentity>()
+        let mark = ReductionMark(memory.page, owner: memory, released: { released.add($0) })
+        let (a, b) = (try record("a").identity, try record("b").identity)
+        mark.watch([a: nil, b: nil])
+        let core = try core(mark)
         let conditional = Transaction(
             [.init(Sample.Add(amount: 1), id: "a")], expectations: [.init("/count/value", .value(.string("never")))])
 
         _ = core.turn([conditional, transaction(id: "c")], at: Timestamp(milliseconds: 0))
-        #expect(memory.page.suspected.map(\.record.name) == ["a", "b"])
+        #expect(released.values.isEmpty)
 
-        _ = core.turn([transaction(id: "b")], at: Timestamp(milliseconds: 0))
-        #expect(memory.page.suspected.map(\.record.name) == ["a"])
+        for _ in 0..<2 { _ = core.turn([transaction(id: "b")], at: Timestamp(milliseconds: 0)) }
+        #expect(released.values == [b])
     }
 
-    @Test("the oldest suspected action makes way for another one, and a new boot of the machine empties the page")
-    func room() throws {
-        for number in 0..<10 {
-            let identity = try #require(TransactionIdentity(transaction(id: "\(number)")))
-            memory.page.addSuspected(
-                .init(identity: identity, type: String(repeating: "t", count: 300), name: "\(number)"))
-        }
-        #expect(memory.page.suspected.map(\.record.name) == (2..<10).map(String.init))
-        #expect(memory.page.suspected.allSatisfy { $0.record.type.utf8.count == 128 })
-
+    @Test("a long type or key has its beginning in the page, and a new boot of the machine empties the page")
+    func boot() throws {
+        let mark = ReductionMark(memory.page, owner: memory)
+        var record = try record("a")
+        (record.type, record.name) = (String(repeating: "t", count: 300), String(repeating: "n", count: 300))
+        _ = mark.begin(record)
         memory.page.prepare(boot: ContentHash(high: 1, low: 2))
-        #expect(memory.page.suspected.count == 8)
+        #expect(memory.page.interrupted(in: 0)?.type == String(repeating: "t", count: 128))
+        #expect(memory.page.interrupted(in: 0)?.name == String(repeating: "n", count: 224))
+
         memory.page.prepare(boot: ContentHash(high: 9, low: 2))
-        #expect(memory.page.suspected.isEmpty)
+        #expect(memory.page.interrupted(in: 0) == nil)
     }
 
     private func record(_ id: String) throws -> MarkPage.Record { try #require(MarkPage.Record(transaction(id: id))) }

@@ -90,14 +90,14 @@ struct ViewMarkTests {
 
     @Test("a suspected view that is computed without harm is suspected no longer")
     func suspected() throws {
-        memory.page.addSuspected(
-            .init(identity: TransactionIdentity(view: "looking"), type: "view", name: "looking", version: 3))
-        #expect(memory.page.suspected.map(\.record.version) == [3])
-        let store = try store(ReductionMark(memory.page, owner: memory))
+        let released = Collection<TransactionIdentity>()
+        let mark = ReductionMark(memory.page, owner: memory, released: { released.add($0) })
+        mark.watch([TransactionIdentity(view: "looking"): nil])
+        let store = try store(mark)
 
         #expect(try read(store) == "1")
 
-        #expect(memory.page.suspected.isEmpty)
+        #expect(released.values == [TransactionIdentity(view: "looking")])
     }
 
     @Test("a fork refuses what is set aside, names what it reduces, and its view is not the present's")
