@@ -15,10 +15,9 @@ package final class Exchange: Sendable {
     package let id: UInt64
     /// The client to whose shares the request counts: its address without the port, or what
     /// ``count(toShareOf:)`` has set.
-    package var client: String { share ?? address }
-    private let address: String
+    package var client: String { share }
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
-    @exclusivity(unchecked) nonisolated(unsafe) private var share: String?
+    @exclusivity(unchecked) nonisolated(unsafe) private var share: String
 
     /// The fields that are the request's own; nil without one.
     ///
@@ -73,7 +72,7 @@ package final class Exchange: Sendable {
 
     init(id: UInt64, client: String, sink: any AnswerSink, body: MemoryBudget.Reservation?) {
         self.id = id
-        address = client
+        share = client
         self.sink = sink
         self.body = body
     }

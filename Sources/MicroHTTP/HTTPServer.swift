@@ -53,7 +53,7 @@ package final class HTTPServer: Sendable {
                 let listeners = try listen(as: first)
                 if index == 0 {
                     first = listeners
-                    files = listeners.compactMap { $0.isInherited ? nil : $0.address.path.flatMap(SocketFile.init) }
+                    files = listeners.compactMap(\.file)
                 }
                 loops.append(try startLoop(listeners, index))
             }
@@ -85,9 +85,7 @@ package final class HTTPServer: Sendable {
             return listeners
         } catch {
             for listener in listeners {
-                if first.isEmpty, !listener.isInherited, let path = listener.address.path {
-                    SocketFile(path: path)?.remove()
-                }
+                if first.isEmpty { listener.file?.remove() }
                 listener.close()
             }
             throw error

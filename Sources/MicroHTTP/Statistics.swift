@@ -1,7 +1,7 @@
 import HTTPTypes
 import Synchronization
 
-/// The figures of a server; each number is that of the end of a recent iteration of each loop.
+/// The figures of a server.
 package struct Statistics: Sendable, Equatable {
     /// Open connections, parked ones included.
     package var connections = 0
@@ -13,14 +13,6 @@ package struct Statistics: Sendable, Equatable {
     package var requests = 0
     /// Requests that the transport has refused since the start.
     package var refused = 0
-
-    mutating func add(_ other: Statistics) {
-        connections += other.connections
-        waiting += other.waiting
-        working += other.working
-        requests += other.requests
-        refused += other.refused
-    }
 }
 
 /// The statistics of a server's loops; any thread may read them.
@@ -41,53 +33,41 @@ package final class ServerGauges: Sendable {
 
     /// The sum of the statistics of all loops.
     package var statistics: Statistics {
-        loops.reduce(into: Statistics()) { $0.add($1.statistics) }
+        Statistics(
+            connections: sum(\.connections), waiting: sum(\.waiting), working: sum(\.working),
+            requests: sum(\.requests), refused: sum(\.refused))
     }
+
+    private func sum(_ count: KeyPath<LoopGauges, Count>) -> Int { loops.reduce(0) { $0 + $1[keyPath: count].value } }
 
     /// The answers of all loops.
     package var answers: Answers { loops.reduce(into: Answers()) { $0.add($1.answers.total) } }
 }
 
-/// The statistics of one loop: the loop thread writes them, any thread reads them.
+/// A number that one loop thread counts, which takes no lock, no memory and no atomic addition; any thread reads it.
+final class Count: Sendable {
+    private let number = Atomic(0)
+
+    var value: Int { number.load(ordering: .relaxed) }
+
+    // Only the loop thread writes, so nothing comes between the two.
+    func add(_ more: Int) { number.store(value &+ more, ordering: .relaxed) }
+}
+
+/// The statistics of one loop.
 final class LoopGauges: Sendable {
-    private let connections = Atomic(0)
-    private let waiting = Atomic(0)
-    private let working = Atomic(0)
-    private let requests = Atomic(0)
-    private let refused = Atomic(0)
+    let connections = Count()
+    let waiting = Count()
+    let working = Count()
+    let requests = Count()
+    let refused = Count()
     let answers = AnswerCounts()
-
-    var statistics: Statistics {
-        Statistics(
-            connections: connections.load(ordering: .relaxed), waiting: waiting.load(ordering: .relaxed),
-            working: working.load(ordering: .relaxed), requests: requests.load(ordering: .relaxed),
-            refused: refused.load(ordering: .relaxed))
-    }
-
-    func publish(_ statistics: Statistics) {
-        connections.store(statistics.connections, ordering: .relaxed)
-        waiting.store(statistics.waiting, ordering: .relaxed)
-        working.store(statistics.working, ordering: .relaxed)
-        requests.store(statistics.requests, ordering: .relaxed)
-        refused.store(statistics.refused, ordering: .relaxed)
-    }
 }
 
 /// How a loop has answered requests: how many by method and status, and within what time.
-///
-/// The loop thread counts, which takes no lock, no memory and no atomic addition; any thread reads.
 final class AnswerCounts: Sendable {
-    private final class Number: Sendable {
-        private let value = Atomic(0)
-
-        var count: Int { value.load(ordering: .relaxed) }
-
-        // Only the loop thread writes, so nothing comes between the two.
-        func add(_ number: Int) { value.store(count &+ number, ordering: .relaxed) }
-    }
-
-    private let answers = (0..<Answers.methods.count * Answers.statuses.count).map { _ in Number() }
-    private let times = (0...Answers.boundsNanoseconds.count).map { _ in (count: Number(), nanoseconds: Number()) }
+    private let answers = (0..<Answers.methods.count * Answers.statuses.count).map { _ in Count() }
+    private let times = (0...Answers.boundsNanoseconds.count).map { _ in (count: Count(), nanoseconds: Count()) }
 
     /// Counts an answer; its time, too, where the server answers such a request as soon as it can, unlike one that
     /// waits.
@@ -104,8 +84,8 @@ final class AnswerCounts: Sendable {
 
     var total: Answers {
         var total = Answers()
-        total.counts = answers.map(\.count)
-        total.times = times.map { .init(count: $0.count.count, nanoseconds: $0.nanoseconds.count) }
+        total.counts = answers.map(\.value)
+        total.times = times.map { .init(count: $0.count.value, nanoseconds: $0.nanoseconds.value) }
         return total
     }
 }

@@ -59,7 +59,10 @@ struct TextIdentityTests {
     /// The lines that compare a subject, an ID or another name, with the reason why that compares bytes, or no text from
     /// outside.
     static let compared: [(file: String, line: String, because: String)] = [
-        ("MicroHTTP/Loop/ListeningSocket.swift", "} catch .cannotListen where host == \"::\" {", "a setting"),
+        (
+            "MicroHTTP/Loop/ListeningSocket.swift",
+            "guard host == \"::\", code != EADDRINUSE, code != EACCES else {", "a setting"
+        ),
         (
             "StateHTTP/Access/VisibleStore.swift", "if let subject, subject != own { filter.paths = .nothing }",
             "both are exact texts"

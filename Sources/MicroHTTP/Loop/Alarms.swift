@@ -45,13 +45,9 @@ struct LoopInstant: Comparable, Sendable {
 /// of ended exchanges with distant deadlines do not accumulate, `sweep` removes them once they are the majority.
 struct Alarms {
     enum Subject: Equatable {
+        /// The deadline of an exchange, the heartbeat of a stream, or the idle timeout of a parked connection, by the number of
+        /// the exchange.
         case exchange(UInt64)
-        /// The heartbeat of the stream with this number.
-        case silence(UInt64)
-        /// The idle timeout of a parked connection whose client does not read its answer or sends no request.
-        case parked(UInt64)
-        /// The time of a connection over capacity to send a request.
-        case overCapacity(UInt64)
         case idleConnections
         case receiving
         case listening

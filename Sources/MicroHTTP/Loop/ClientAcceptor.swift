@@ -2,8 +2,7 @@ import CMicroHTTPD
 import Glibc
 import Threads
 
-/// The listening sockets of a loop, the accepted clients that libmicrohttpd does not have yet, and the connections over
-/// capacity.
+/// The listening sockets of a loop, and the accepted clients that libmicrohttpd does not have yet.
 ///
 /// The loop accepts clients by itself, because libmicrohttpd does not know the parked connections, which count too.
 /// libmicrohttpd gets a bounded number of new clients in each iteration, one address after the other: thousands that
@@ -20,21 +19,16 @@ final class ClientAcceptor {
     /// expensive, and a POST that is synced to the disk needs two or three iterations.
     private static let addedCountMax = 8
     @exclusivity(unchecked) private(set) var isListening = false
-    private let refuse: (ClientConnection) -> Void
+    private let open: OpenConnections
     /// Whether the system has refused a client, and the time to try again has not come.
     @exclusivity(unchecked) private var awaitsRetry = false
-    @exclusivity(unchecked) private var overCapacity: [UInt64: ClientConnection] = [:]
-    /// How long a connection over capacity has to send a request.
-    private static let overCapacityTime = Duration.seconds(2)
     private static let retryTime = Duration.milliseconds(100)
 
-    init(_ context: LoopContext, listeners: [ListeningSocket], refuse: @escaping (ClientConnection) -> Void) {
+    init(_ context: LoopContext, listeners: [ListeningSocket], open: OpenConnections) {
         self.context = context
-        self.refuse = refuse
+        self.open = open
         self.listeners = listeners
     }
-
-    // MARK: Accepting
 
     func start() throws(ServerError) {
         var watched: [ListeningSocket] = []
@@ -53,7 +47,7 @@ final class ClientAcceptor {
     func acceptClients() {
         guard isListening else { return }
         // The connection ends in the next run of libmicrohttpd, and the poller reports the backlog again.
-        if !hasRoom, endOldestOverCapacity() { return }
+        if !hasRoom, open.endOldestOverCapacity() { return }
         for listener in listeners {
             guard acceptClients(of: listener) else {
                 pause()
@@ -61,7 +55,7 @@ final class ClientAcceptor {
             }
         }
         // A client that waits for an iteration may become one over capacity, which makes room for the next.
-        if !hasRoom, overCapacity.isEmpty, !hasWaiting { pause() }
+        if !hasRoom, open.overCapacityCount == 0, !hasWaiting { pause() }
     }
 
     /// Accepts the clients in one backlog; returns false where the system refuses one.
@@ -109,13 +103,6 @@ final class ClientAcceptor {
         addedCount = 0
     }
 
-    private func endOldestOverCapacity() -> Bool {
-        let oldest = overCapacity.filter { !$0.value.isRefused }.min { $0.key < $1.key }
-        guard let connection = oldest?.value else { return false }
-        refuse(connection)
-        return true
-    }
-
     func listenIfPossible() {
         guard !listeners.isEmpty, !isListening, !awaitsRetry, hasRoom else { return }
         do {
@@ -145,7 +132,7 @@ final class ClientAcceptor {
     }
 
     private var hasRoom: Bool {
-        context.statistics.connections + waiting.count < context.configuration.connectionsMax
+        context.gauges.connections.value + waiting.count < context.configuration.connectionsMax
             + context.configuration.overCapacityMax
     }
 
@@ -153,24 +140,5 @@ final class ClientAcceptor {
         guard isListening else { return }
         for listener in listeners { context.poller.unwatch(listener.descriptor) }
         isListening = false
-    }
-
-    // MARK: Connections over capacity
-
-    var overCapacityCount: Int { overCapacity.count }
-
-    func isOverCapacity(_ number: UInt64) -> Bool { overCapacity[number] != nil }
-
-    func register(_ connection: ClientConnection, as number: UInt64) {
-        overCapacity[number] = connection
-        context.setAlarm(.overCapacity(number), after: Self.overCapacityTime)
-    }
-
-    func unregister(_ number: UInt64) { overCapacity[number] = nil }
-
-    func endOverCapacity(_ number: UInt64) {
-        // libmicrohttpd reads the end of the input, as if the client had left. A connection that is being answered ends
-        // after its answer.
-        if let connection = overCapacity[number] { shutdown(connection.descriptor, Int32(SHUT_RD)) }
     }
 }

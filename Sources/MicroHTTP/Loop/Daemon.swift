@@ -2,7 +2,7 @@ import CMicroHTTPD
 import Glibc
 import HTTPMessages
 
-/// The daemon of libmicrohttpd, whose callbacks call the receiver of requests.
+/// The daemon of libmicrohttpd, whose callbacks call the loop.
 ///
 /// The initializer runs before the loop thread starts; all other methods and the callbacks run on the loop thread.
 struct Daemon {
@@ -12,10 +12,8 @@ struct Daemon {
     /// it, and libmicrohttpd clears all of it for each request.
     private static let memoryBytes = 16 << 10
 
-    /// Starts a daemon, which keeps unowned pointers to the receiver and the log: they have to outlive it.
-    init(
-        configuration: ServerConfiguration, receiver: RequestReceiver, log: LoopLog
-    ) throws(ServerError) {
+    /// Starts a daemon, which keeps unowned pointers to the loop and the log: they have to outlive it.
+    init(_ loop: EventLoop, _ log: UnsafeMutablePointer<MicroHTTPDLog>) throws(ServerError) {
         // The daemon has no internal thread, which deadlocks when exactly 128, 256, ... connections are ready
         // (Libmicrohttpd page, 11 and 12). In this version, MHD_USE_TURBO closes a socket without a shutdown, which
         // lets the loop keep a duplicate of the socket, and reads a new connection at once instead of after a wait in
@@ -26,10 +24,10 @@ struct Daemon {
         // MHD_USE_NO_THREAD_SAFETY, which the header of 0.9.75 does not have: a connection begins in the call that adds it.
         if LibraryVersion.current.hasSingleThreadedMode { flags |= 1 << 19 }
         var callbacks = MicroHTTPDCallbacks(
-            context: Unmanaged.passUnretained(receiver).toOpaque(), handle: handleRequest, request_line: requestLine,
+            context: Unmanaged.passUnretained(loop).toOpaque(), handle: handleRequest, request_line: requestLine,
             completed: requestCompleted, connection: connectionChanged)
-        let options = Self.options(configuration)
-        guard let handle = microhttpd_start(flags, &callbacks, log.pointer, options) else {
+        let options = Self.options(loop.context.configuration)
+        guard let handle = microhttpd_start(flags, &callbacks, log, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
         }
         epollDescriptor = microhttpd_epoll_descriptor(handle)
@@ -76,20 +74,15 @@ struct Daemon {
     }
 }
 
-private func receiver(_ context: UnsafeMutableRawPointer?) -> RequestReceiver {
-    guard let context else { preconditionFailure("libmicrohttpd passes the pointer it was started with") }
-    return Unmanaged<RequestReceiver>.fromOpaque(context).takeUnretainedValue()
-}
-
-/// Calls a function with the receiver and a connection, without counting references: the event loop has the receiver as
-/// long as the daemon runs, and the daemon has the connection until it notifies of its end.
+/// Calls a function with the loop and a connection, without counting references: the loop lives as long as the daemon runs,
+/// and the daemon has the connection until it notifies of its end.
 @inline(__always)
 private func with<Result>(
     _ context: UnsafeMutableRawPointer, _ connection: UnsafeMutableRawPointer,
-    _ body: (RequestReceiver, ClientConnection) -> Result
+    _ body: (EventLoop, ClientConnection) -> Result
 ) -> Result {
-    Unmanaged<RequestReceiver>.fromOpaque(context)._withUnsafeGuaranteedRef { receiver in
-        Unmanaged<ClientConnection>.fromOpaque(connection)._withUnsafeGuaranteedRef { body(receiver, $0) }
+    Unmanaged<EventLoop>.fromOpaque(context)._withUnsafeGuaranteedRef { loop in
+        Unmanaged<ClientConnection>.fromOpaque(connection)._withUnsafeGuaranteedRef { body(loop, $0) }
     }
 }
 
@@ -98,13 +91,14 @@ private func connectionChanged(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
     _ storage: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ change: MHD_ConnectionNotificationCode
 ) {
-    guard let handle, let storage else { return }
+    guard let context, let handle, let storage else { return }
+    let loop = Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue()
     if change == .CONNECTION_NOTIFY_STARTED {
         // Released below, at the end of the connection.
-        storage.pointee = Unmanaged.passRetained(receiver(context).connectionStarted(handle)).toOpaque()
+        storage.pointee = Unmanaged.passRetained(loop.connectionStarted(handle)).toOpaque()
     } else if let pointer = storage.pointee {
         // The release for the retain above.
-        receiver(context).connectionClosed(Unmanaged<ClientConnection>.fromOpaque(pointer).takeRetainedValue())
+        loop.connectionClosed(Unmanaged<ClientConnection>.fromOpaque(pointer).takeRetainedValue())
         storage.pointee = nil
     }
 }

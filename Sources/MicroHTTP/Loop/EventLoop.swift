@@ -10,20 +10,25 @@ import HTTPMessages
 final class EventLoop {
     // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
 
-    private let context: LoopContext
-    private let mailbox: LoopMailbox
-    private let gauges: LoopGauges
-    private let log: LoopLog
+    let context: LoopContext
+    let mailbox: LoopMailbox
     private let acceptor: ClientAcceptor
-    private let pending: PendingExchanges
-    private let parked: ParkedConnections
-    private let receiver: RequestReceiver
-    private let open: OpenConnections
-    private let postponed: PostponedRequests
-    private let idle: IdleConnections
+    let pending: PendingExchanges
+    let parked: ParkedConnections
+    let open: OpenConnections
+    let postponed: PostponedRequests
+    let idle: IdleConnections
+    /// libmicrohttpd keeps the pointer for the life of its daemon, which the loop outlives.
+    private let log = UnsafeMutablePointer<MicroHTTPDLog>.allocate(capacity: 1)
+
+    @exclusivity(unchecked) var heads: RequestHeads
+    let received = ReceivedHead()
+    let isStrict = LibraryVersion.current.isStrict
+    /// The last number that an exchange of this loop got; no other loop gives it.
+    @exclusivity(unchecked) var lastNumber: UInt64
+    let numberStride: UInt64
 
     @exclusivity(unchecked) private var items: [LoopMailbox.Item] = []
-    @exclusivity(unchecked) private var published = Statistics()
     @exclusivity(unchecked) private var iterationCount = 0
     private var whenStopped: [@Sendable () -> Void] = []
     /// How long answers that are being sent when the grace time ends may take.
@@ -34,28 +39,27 @@ final class EventLoop {
         gauges: LoopGauges, listeners: [ListeningSocket]
     ) throws(ServerError) {
         self.mailbox = mailbox
-        self.gauges = gauges
-        context = try LoopContext(
-            configuration: configuration, handlers: handlers, memory: memory, answers: gauges.answers)
-        log = LoopLog(context)
+        context = try LoopContext(configuration: configuration, handlers: handlers, memory: memory, gauges: gauges)
         idle = IdleConnections(context)
-        let open = OpenConnections(context)
-        self.open = open
+        open = OpenConnections(context)
         postponed = PostponedRequests(context, open: open)
-        acceptor = ClientAcceptor(context, listeners: listeners) { open.refuse($0, .connectionsExhausted) }
+        acceptor = ClientAcceptor(context, listeners: listeners, open: open)
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
-        receiver = RequestReceiver(
-            context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, open: open,
-            postponed: postponed, idle: idle)
+        heads = RequestHeads(configuration)
+        lastNumber = UInt64(index)
+        numberStride = UInt64(max(1, configuration.loops))
     }
+
+    deinit { log.deallocate() }
 
     /// Starts libmicrohttpd, before the loop thread starts.
     func start() throws(ServerError) {
-        let daemon = try Daemon(configuration: context.configuration, receiver: receiver, log: log)
+        log.initialize(to: MicroHTTPDLog(write: writeLine, context: Unmanaged.passUnretained(self).toOpaque()))
+        let daemon = try Daemon(self, log)
         do {
-            try context.poller.watchDaemon(daemon.epollDescriptor)
-            try context.poller.watchWakeUp(mailbox.wakeUp)
+            try context.poller.watch(daemon.epollDescriptor, isEdgeTriggered: false)
+            try context.poller.watch(mailbox.wakeUp, isEdgeTriggered: true)
             try acceptor.start()
         } catch {
             daemon.stop()
@@ -77,10 +81,6 @@ final class EventLoop {
             parked.resumePaused()
             if context.stage.isStopping { cutIfDue() }
             runDaemon()
-            if context.statistics != published {
-                published = context.statistics
-                gauges.publish(published)
-            }
             if context.alarms.mayBeOver { sweepAlarms() }
             // Streams that wait for a chunk come before those that have one and could get the next. A stream gets one chunk
             // between two reports, so the chunks end.
@@ -92,7 +92,6 @@ final class EventLoop {
         parked.closeAll()
         context.daemon.stop()
         for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
-        gauges.publish(context.statistics)
         for done in whenStopped { done() }
     }
 
@@ -103,6 +102,15 @@ final class EventLoop {
         context.daemon.run()
         if context.hasReceived { context.handlers.iterationEnded() }
         if !acceptor.isListening { acceptor.listenIfPossible() }
+    }
+
+    /// Takes a message of libmicrohttpd's own.
+    fileprivate func log(_ line: UnsafePointer<CChar>) {
+        var text = String(cString: line)
+        if text.hasSuffix("\n") { text.removeLast() }
+        // libmicrohttpd tells of a request that it refuses by itself in no other way.
+        if text.hasPrefix("Error processing request") { context.gauges.refused.add(1) }
+        context.handlers.debugLog(text)
     }
 
     // MARK: Waiting
@@ -154,24 +162,18 @@ final class EventLoop {
             switch subject {
             case .exchange(let number):
                 if let connection = pending.timed(number) { pending.expire(connection, .deadline) }
-                parked.handle(subject, of: number)
-            case .silence(let number), .parked(let number): parked.handle(subject, of: number)
+                if let connection = parked[number] { parked.handleAlarm(of: connection) }
             case .listening: acceptor.retry()
             case .idleConnections: idle.check()
             case .receiving: open.check()
-            case .overCapacity(let number): acceptor.endOverCapacity(number)
             }
         }
     }
 
     private func sweepAlarms() {
-        context.alarms.sweep(subjectsCount: pending.count + acceptor.overCapacityCount + parked.count) { subject in
-            switch subject {
-            case .exchange(let number): pending.timed(number) != nil || parked[number] != nil
-            case .parked(let number), .silence(let number): parked[number] != nil
-            case .overCapacity(let number): acceptor.isOverCapacity(number)
-            case .listening, .idleConnections, .receiving: true
-            }
+        context.alarms.sweep(subjectsCount: pending.count + parked.count) { subject in
+            guard case .exchange(let number) = subject else { return true }
+            return pending.timed(number) != nil || parked[number] != nil
         }
     }
 
@@ -199,19 +201,19 @@ final class EventLoop {
         case .single(let exchange):
             guard let response = exchange.takeWireResponse() else { return }
             if let connection = pending[exchange] {
-                pending.finish(connection, response.isLong ? context.admitted(response) : response)
+                pending.release(connection, as: .answered(response.isLong ? context.admitted(response) : response))
             } else if let connection = parked[exchange.id] {
                 parked.answer(connection, response)
             }
         case .again(let exchange):
             if let connection = pending[exchange], connection.deferred != nil {
-                pending.resume(connection, exchange)
+                pending.release(connection, as: .resumed(exchange))
             }
         case .answer(let exchanges, let response):
             let shared = WireResponse(response)
             for exchange in exchanges {
                 if let connection = pending[exchange] {
-                    pending.finish(connection, shared)
+                    pending.release(connection, as: .answered(shared))
                 } else if let connection = parked[exchange.id] {
                     parked.answer(connection, shared)
                 }
@@ -234,7 +236,7 @@ final class EventLoop {
         switch context.stage {
         case .serving:
             context.stage = .draining(until: until)
-            parked.stopAll()
+            parked.stop(withWork: false)
         case .draining(let present):
             context.stage = .draining(until: min(present, until))
         case .cutting:
@@ -248,7 +250,7 @@ final class EventLoop {
         guard case .draining(let until) = context.stage, until <= .now else { return }
         context.stage = .cutting(until: .now + Self.cuttingTime)
         pending.stopAll()
-        parked.stopWork()
+        parked.stop(withWork: true)
     }
 
     private func hasStopped() -> Bool {
@@ -263,4 +265,9 @@ final class EventLoop {
             return pending.isEmpty && (!isInFlight || until <= .now)
         }
     }
+}
+
+private func writeLine(_ context: UnsafeMutableRawPointer?, _ line: UnsafePointer<CChar>?) {
+    guard let context, let line else { return }
+    Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue().log(line)
 }

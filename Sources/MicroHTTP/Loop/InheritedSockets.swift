@@ -36,18 +36,13 @@ struct InheritedSockets {
     }
 
     private func listens(_ descriptor: Int32, on place: ListeningPlace) -> Bool {
+        guard let bound = SocketAddress.bound(to: descriptor) else { return false }
         switch place {
         case .address(let host, let port):
-            guard let bound = ListeningSocket.boundAddress(of: descriptor) else { return false }
-            return bound.port == port && ListeningSocket.numericHosts(of: host).contains(bound.host)
-        case .socket(let path, _):
-            var address = sockaddr_un()
-            var size = socklen_t(MemoryLayout<sockaddr_un>.size)
-            let isKnown = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) == 0 }
-            }
-            guard isKnown, Int32(address.sun_family) == AF_UNIX else { return false }
-            return withUnsafeBytes(of: &address.sun_path) { $0.prefix { $0 != 0 }.elementsEqual(path.utf8) }
+            let addresses = (try? SocketAddress.all(of: host, port: port)) ?? []
+            let hosts = addresses.map { $0.with { address, _ in numericAddress(address) }?.host }
+            return bound.path == nil && bound.port == port && hosts.contains(bound.host)
+        case .socket(let path, _): return bound.path.map { $0.utf8.elementsEqual(path.utf8) } ?? false
         }
     }
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// An address on which a server listens.
 package enum ListeningPlace: Sendable, Equatable {
     /// An address or name of this machine, and a TCP port; with port 0 the system chooses a free one.
@@ -7,18 +9,29 @@ package enum ListeningPlace: Sendable, Equatable {
     case address(host: String, port: UInt16)
     /// A Unix socket at a path, whose file has these permissions.
     case socket(path: String, mode: UInt32)
+
+    /// Why the system does not let the server listen here: errno(3).
+    func fault(_ code: Int32) -> ServerError {
+        switch self {
+        case .address(let host, let port):
+            switch code {
+            case EADDRINUSE: .addressInUse(host: host, port: port)
+            case EACCES: .permissionDenied(host: host, port: port)
+            default: .cannotListen(host: host, port: port, reason: ServerError.words(for: code))
+            }
+        case .socket(let path, _):
+            code == EADDRINUSE
+                ? .socketInUse(path: path) : .socketUnusable(path: path, reason: ServerError.words(for: code))
+        }
+    }
 }
 
 /// An address on which a server has begun to listen.
 package struct BoundAddress: Sendable, Equatable {
     /// The address in numbers, such as `127.0.0.1` or `::`; empty for a Unix socket.
-    package let host: String
+    package var host = ""
     /// The port, which the system has chosen where the configuration has 0; 0 for a Unix socket.
-    package let port: UInt16
+    package var port: UInt16 = 0
     /// The path of a Unix socket.
-    package let path: String?
-
-    init(host: String, port: UInt16) { (self.host, self.port, path) = (host, port, nil) }
-
-    init(path: String) { (host, port, self.path) = ("", 0, path) }
+    package var path: String?
 }

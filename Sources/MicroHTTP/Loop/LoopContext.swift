@@ -8,11 +8,10 @@ final class LoopContext {
     let handlers: Handlers
     let poller: Poller
     let memory: MemoryBudget
-    let answers: AnswerCounts
+    let gauges: LoopGauges
     @exclusivity(unchecked) var clients = ClientCounts()
     /// How many requests have heads that were accepted and no complete answers.
     @exclusivity(unchecked) var inFlightCount = 0
-    @exclusivity(unchecked) var statistics = Statistics()
     @exclusivity(unchecked) var stage = Stage.serving
     @exclusivity(unchecked) var alarms = Alarms()
     @exclusivity(unchecked) private var startedDaemon: Daemon?
@@ -23,12 +22,12 @@ final class LoopContext {
     @exclusivity(unchecked) var hasReceived = false
 
     init(
-        configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget, answers: AnswerCounts
+        configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget, gauges: LoopGauges
     ) throws(ServerError) {
         self.configuration = configuration
         self.handlers = handlers
         self.memory = memory
-        self.answers = answers
+        self.gauges = gauges
         poller = try Poller()
     }
 
@@ -40,6 +39,11 @@ final class LoopContext {
     }
 
     func use(_ daemon: Daemon) { startedDaemon = daemon }
+
+    func forget(_ client: String) {
+        gauges.connections.add(-1)
+        clients.remove(client)
+    }
 
     // MARK: The iteration
 
@@ -53,11 +57,7 @@ final class LoopContext {
 
     func forgetTime() { iterationTime = nil }
 
-    // MARK: Alarms
-
     func setAlarm(_ subject: Alarms.Subject, after duration: Duration) { alarms.set(subject, at: time() + duration) }
-
-    func setAlarm(_ subject: Alarms.Subject, at instant: LoopInstant) { alarms.set(subject, at: instant) }
 
     // MARK: Responses
 

@@ -17,23 +17,10 @@ final class LoopMailbox: Sendable, AnswerSink {
 
     private struct State {
         var items: [Item] = []
-        var chunksCount = 0
+        var hasChunks = false
         /// Whether the loop waits, or is about to, and no `put` has woken it yet.
         var isLoopWaiting = false
         var isClosed = false
-
-        /// Moves all items into an empty array, whose storage takes the next ones.
-        mutating func take(into items: inout [Item]) {
-            isLoopWaiting = false
-            guard !self.items.isEmpty else { return }
-            swap(&self.items, &items)
-            chunksCount = 0
-        }
-
-        mutating func prepareToWait() -> Bool {
-            isLoopWaiting = items.isEmpty
-            return isLoopWaiting
-        }
     }
 
     private let state = Mutex(State())
@@ -58,7 +45,7 @@ final class LoopMailbox: Sendable, AnswerSink {
         let (isTaken, mustWake) = state.withLock { state in
             guard !state.isClosed else { return (false, false) }
             state.items.append(item)
-            if item.isChunk { state.chunksCount += 1 }
+            if item.isChunk { state.hasChunks = true }
             defer { state.isLoopWaiting = false }
             return (true, state.isLoopWaiting)
         }
@@ -80,12 +67,24 @@ final class LoopMailbox: Sendable, AnswerSink {
     }
 
     /// Moves all items into the caller's empty array, whose storage takes the next items.
-    func take(into items: inout [Item]) { state.withLock { $0.take(into: &items) } }
+    func take(into items: inout [Item]) {
+        state.withLock { state in
+            state.isLoopWaiting = false
+            guard !state.items.isEmpty else { return }
+            swap(&state.items, &items)
+            state.hasChunks = false
+        }
+    }
 
-    var hasChunks: Bool { state.withLock { $0.chunksCount > 0 } }
+    var hasChunks: Bool { state.withLock { $0.hasChunks } }
 
     /// Notes that the loop is about to wait; returns false if it has items to take first.
-    func prepareToWait() -> Bool { state.withLock { $0.prepareToWait() } }
+    func prepareToWait() -> Bool {
+        state.withLock { state in
+            state.isLoopWaiting = state.items.isEmpty
+            return state.isLoopWaiting
+        }
+    }
 
     /// Closes the mailbox and returns the items that are left; every later `put` returns false.
     func close() -> [Item] {

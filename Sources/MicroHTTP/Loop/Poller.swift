@@ -32,24 +32,17 @@ struct Poller: ~Copyable {
         close(descriptor)
     }
 
-    /// Watches the epoll descriptor of libmicrohttpd, level-triggered.
-    func watchDaemon(_ daemonDescriptor: Int32) throws(ServerError) {
-        guard control(EPOLL_CTL_ADD, daemonDescriptor, EPOLLIN.rawValue, Self.iteration) else {
-            throw .unavailable(reason: "epoll_ctl: \(ServerError.words(for: errno))")
-        }
-    }
-
-    /// Watches the wake-up descriptor, edge-triggered: each write is an event, and the loop need not read the
-    /// descriptor.
-    func watchWakeUp(_ wakeUp: Int32) throws(ServerError) {
-        guard control(EPOLL_CTL_ADD, wakeUp, EPOLLIN.rawValue | EPOLLET.rawValue, Self.iteration) else {
-            throw .unavailable(reason: "epoll_ctl: \(ServerError.words(for: errno))")
-        }
+    /// Watches libmicrohttpd's epoll descriptor, level-triggered, or the wake-up descriptor, edge-triggered: each write is an
+    /// event then, and the loop need not read the descriptor.
+    func watch(_ other: Int32, isEdgeTriggered: Bool) throws(ServerError) {
+        try add(other, isEdgeTriggered ? EPOLLIN.rawValue | EPOLLET.rawValue : EPOLLIN.rawValue, Self.iteration)
     }
 
     /// Watches the listening socket, level-triggered: `wait` reports it as long as clients are in its backlog.
-    func watchListener(_ socket: Int32) throws(ServerError) {
-        guard control(EPOLL_CTL_ADD, socket, EPOLLIN.rawValue, Self.listener) else {
+    func watchListener(_ socket: Int32) throws(ServerError) { try add(socket, EPOLLIN.rawValue, Self.listener) }
+
+    private func add(_ other: Int32, _ events: UInt32, _ tag: UInt64) throws(ServerError) {
+        guard control(EPOLL_CTL_ADD, other, events, tag) else {
             throw .unavailable(reason: "epoll_ctl: \(ServerError.words(for: errno))")
         }
     }

@@ -19,11 +19,7 @@ final class ParkedConnection {
     let number: UInt64
     let descriptor: Int32
     let client: String
-    let isHead: Bool
-    let isChunked: Bool
-    let closesAfterAnswer: Bool
-    /// Whether a handler works on the request, so that a stop leaves it the grace time.
-    let isOfWork: Bool
+    let options: ResponseOptions
     let counted: CountedRequest?
     var phase: Phase
     let consumedCount: Int?
@@ -35,20 +31,14 @@ final class ParkedConnection {
     var heartbeat = Duration.zero
 
     init(
-        number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        isOfWork: Bool, counted: CountedRequest?, consumedCount: Int?, phase: Phase, now: LoopInstant
+        _ connection: ClientConnection, number: UInt64, descriptor: Int32, _ options: ResponseOptions, phase: Phase,
+        now: LoopInstant
     ) {
         self.number = number
         self.descriptor = descriptor
-        self.client = client
-        self.isHead = isHead
-        self.isChunked = isChunked
-        self.closesAfterAnswer = closesAfterAnswer
-        self.isOfWork = isOfWork
-        self.counted = counted
-        self.consumedCount = consumedCount
+        self.options = options
         self.phase = phase
+        (client, counted, consumedCount) = (connection.client, connection.counted, connection.consumedCount)
         lastSent = now
     }
-
 }

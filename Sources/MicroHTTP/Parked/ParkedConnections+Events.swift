@@ -10,7 +10,7 @@ extension ParkedConnections {
         case .waiting(let exchange):
             guard event.isHungUp else { return }
             // The client may have only finished sending, and then gets the answer.
-            if connection.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
+            if connection.options.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
         case .streaming(let exchange, _):
             // The client may have only finished sending, and gets the end of its stream.
             if event.isHungUp { return expire(connection, exchange, .hangUp) }
@@ -24,17 +24,15 @@ extension ParkedConnections {
         }
     }
 
-    func handle(_ alarm: Alarms.Subject, of number: UInt64) {
-        guard let connection = self[number] else { return }
-        switch (connection.phase, alarm) {
-        case (.waiting(let exchange), .exchange): expire(connection, exchange, .deadline)
-        case (.streaming(let exchange, let unsent), .silence):
-            heartbeatDue(connection, exchange, isSending: unsent != nil)
-        case (.answering, .parked), (.keepAliveIdle, .parked):
+    func handleAlarm(of connection: ParkedConnection) {
+        switch connection.phase {
+        case .waiting(let exchange): expire(connection, exchange, .deadline)
+        case .streaming(let exchange, let unsent): heartbeatDue(connection, exchange, isSending: unsent != nil)
+        case .answering, .keepAliveIdle:
             // The timeout counts from the last bytes that the socket has taken.
             let due = connection.lastSent + context.configuration.idleTimeout
-            if due <= .now { close(connection) } else { context.setAlarm(.parked(number), at: due) }
-        case (.waiting, _), (.streaming, _), (.answering, _), (.keepAliveIdle, _), (.closed, _): break
+            if due <= .now { close(connection) } else { context.alarms.set(.exchange(connection.number), at: due) }
+        case .closed: break
         }
     }
 
@@ -43,13 +41,13 @@ extension ParkedConnections {
         let due = connection.lastSent + connection.heartbeat
         if isSending, connection.lastSent + context.configuration.idleTimeout <= now { return fail(connection) }
         if !isSending, due <= now { noteSilent(exchange) }
-        context.setAlarm(.silence(connection.number), at: due > now ? due : now + connection.heartbeat)
+        context.alarms.set(.exchange(connection.number), at: due > now ? due : now + connection.heartbeat)
     }
 
     func fail(_ connection: ParkedConnection) {
         switch connection.phase {
         case .waiting(let exchange), .streaming(let exchange, _):
-            context.statistics.waiting -= 1
+            context.gauges.waiting.add(-1)
             close(connection)
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
         case .answering, .keepAliveIdle: close(connection)
@@ -60,7 +58,7 @@ extension ParkedConnections {
     /// Closes the connection of a stream without the end of its body.
     func cut(_ connection: ParkedConnection) {
         guard case .streaming = connection.phase else { return }
-        context.statistics.waiting -= 1
+        context.gauges.waiting.add(-1)
         close(connection)
     }
 

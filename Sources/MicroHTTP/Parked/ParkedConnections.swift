@@ -40,8 +40,8 @@ final class ParkedConnections {
 
     subscript(number: UInt64) -> ParkedConnection? { connections[number] }
 
-    /// The connection that the loop is handing back to libmicrohttpd.
-    @exclusivity(unchecked) private(set) var returning: ParkedConnection?
+    /// The connection that the loop is handing back to libmicrohttpd, until libmicrohttpd has it.
+    @exclusivity(unchecked) var returning: ParkedConnection?
 
     // MARK: Parking
 
@@ -50,11 +50,9 @@ final class ParkedConnections {
     /// libmicrohttpd closes its descriptors at the end of each iteration, so that many connections that are parked at
     /// once may need more descriptors for a moment than there are.
     func park(_ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions) -> Bool {
-        let closes = options.endsConnection || connection.hasReadMore
-        guard take(connection, exchange, options, closesAfterAnswer: closes, phase: .waiting(exchange)) != nil
-        else { return false }
-        context.statistics.waiting += 1
-        return true
+        var options = options
+        options.endsConnection = options.endsConnection || connection.hasReadMore
+        return take(connection, exchange, options, phase: .waiting(exchange)) != nil
     }
 
     /// Begins a stream; returns false if the process has no descriptor for it.
@@ -62,24 +60,21 @@ final class ParkedConnections {
         _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, _ response: Response,
         heartbeat: Duration
     ) -> Bool {
-        guard
-            let parked = take(
-                connection, exchange, options, closesAfterAnswer: true, phase: .streaming(exchange, nil))
-        else { return false }
-        context.statistics.waiting += 1
+        guard let parked = take(connection, exchange, options, phase: .streaming(exchange, nil)) else { return false }
         parked.heartbeat = heartbeat
-        if let counted = parked.counted { context.answers.count(counted, response.status.code, isTimed: false) }
+        if let counted = parked.counted {
+            context.gauges.answers.count(counted, response.status.code, isTimed: false)
+        }
         microhttpd_prepare_stream(parked.descriptor)
-        context.setAlarm(.silence(parked.number), after: heartbeat)
+        context.setAlarm(.exchange(parked.number), after: heartbeat)
         let head = WireResponse.stream(
             response, isHead: options.isHead, isChunked: options.isChunked, at: context.date.now())
-        send(Outgoing(head), on: parked, of: exchange, isLast: false)
+        send(Outgoing(head), isLast: false, of: exchange, on: parked)
         return true
     }
 
     private func take(
-        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, closesAfterAnswer: Bool,
-        phase: ParkedConnection.Phase
+        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, phase: ParkedConnection.Phase
     ) -> ParkedConnection? {
         context.hasProgressed = true
         let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
@@ -89,11 +84,9 @@ final class ParkedConnections {
             return nil
         }
         let taken = ParkedConnection(
-            number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
-            isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer, isOfWork: options.isOfWork,
-            counted: connection.counted, consumedCount: connection.consumedCount, phase: phase,
-            now: context.time())
+            connection, number: exchange.id, descriptor: descriptor, options, phase: phase, now: context.time())
         connections[exchange.id] = taken
+        context.gauges.waiting.add(1)
         return taken
     }
 
@@ -101,56 +94,46 @@ final class ParkedConnections {
 
     func answer(_ connection: ParkedConnection, _ response: WireResponse) {
         guard case .waiting = connection.phase else { return }
-        context.statistics.waiting -= 1
+        context.gauges.waiting.add(-1)
+        let options = connection.options
         if let counted = connection.counted {
-            context.answers.count(counted, response.statusCode, isTimed: connection.isOfWork)
+            context.gauges.answers.count(counted, response.statusCode, isTimed: options.isOfWork)
         }
-        let isLast = connection.closesAfterAnswer || response.endsConnection || context.stage.isStopping
-        let answer = response.outgoing(isLast ? .close : .keep, isHead: connection.isHead, at: context.date.now())
+        let isLast = options.endsConnection || response.endsConnection || context.stage.isStopping
+        let answer = response.outgoing(isClosing: isLast, isHead: options.isHead, at: context.date.now())
         send(answer, isLast: isLast, on: connection)
     }
 
     func write(_ chunk: StreamChunk, to connection: ParkedConnection, _ exchange: Exchange) {
         guard case .streaming(_, let unsent) = connection.phase else { return }
         let isLast = chunk.isLast
-        if isLast { context.statistics.waiting -= 1 }
-        guard unsent == nil else {
-            // Only the last chunk of a stream may come while another is being sent. A client that has had its share of
-            // the iteration gets the rest of its chunk and the last one; one whose socket is full is too slow for it.
-            guard isLast else { return }
-            if connection.isPaused, let unsent {
-                let last = chunk.outgoing(isChunked: connection.isChunked)
-                keepAnswering(connection, unsent.followed(by: last), isLast: true)
-            } else {
-                close(connection)
-            }
-            return
-        }
-        send(chunk.outgoing(isChunked: connection.isChunked), on: connection, of: exchange, isLast: isLast)
+        if isLast { context.gauges.waiting.add(-1) }
+        let outgoing = chunk.outgoing(isChunked: connection.options.isChunked)
+        guard let unsent else { return send(outgoing, isLast: isLast, of: exchange, on: connection) }
+        // Only the last chunk of a stream may come while another is being sent. A client that has had its share of the
+        // iteration gets the rest of its chunk and the last one; one whose socket is full is too slow for it.
+        guard isLast else { return }
+        guard connection.isPaused else { return close(connection) }
+        keepAnswering(connection, unsent.followed(by: outgoing), isLast: true)
     }
 
-    private func send(_ outgoing: Outgoing, isLast: Bool, on connection: ParkedConnection) {
+    /// Sends an answer, or a chunk of a stream, which goes on unless the chunk is its last one.
+    private func send(
+        _ outgoing: Outgoing, isLast: Bool, of stream: Exchange? = nil, on connection: ParkedConnection
+    ) {
         var outgoing = outgoing
+        let stream = isLast ? nil : stream
         switch push(&outgoing, to: connection) {
         case .done where isLast: closeGracefully(connection)
-        case .done: awaitNextRequest(connection)
-        case .full, .paused: keepAnswering(connection, outgoing, isLast: isLast)
-        case .broken: close(connection)
-        }
-    }
-
-    private func send(_ chunk: Outgoing, on connection: ParkedConnection, of exchange: Exchange, isLast: Bool) {
-        var chunk = chunk
-        switch push(&chunk, to: connection) {
-        case .done where isLast: closeGracefully(connection)
         case .done:
-            connection.phase = .streaming(exchange, nil)
-            writable.append(exchange)
-        case .full where isLast, .paused where isLast: keepAnswering(connection, chunk, isLast: true)
-        case .full, .paused: connection.phase = .streaming(exchange, chunk)
-        // The last chunk has ended the wait already.
-        case .broken where isLast: close(connection)
-        case .broken: fail(connection)
+            guard let stream else { return awaitNextRequest(connection) }
+            connection.phase = .streaming(stream, nil)
+            writable.append(stream)
+        case .full, .paused:
+            guard let stream else { return keepAnswering(connection, outgoing, isLast: isLast) }
+            connection.phase = .streaming(stream, outgoing)
+        // What is the last has ended the wait already.
+        case .broken: if stream == nil { close(connection) } else { fail(connection) }
         }
     }
 
@@ -158,7 +141,7 @@ final class ParkedConnections {
         // The alarm closes the connection if the client does not read; it is set once, when the answering begins.
         switch connection.phase {
         case .waiting, .streaming:
-            context.setAlarm(.parked(connection.number), at: .now + context.configuration.idleTimeout)
+            context.alarms.set(.exchange(connection.number), at: .now + context.configuration.idleTimeout)
         case .answering, .keepAliveIdle, .closed: break
         }
         connection.phase = .answering(outgoing, isLast: isLast)
@@ -221,7 +204,7 @@ final class ParkedConnections {
 
     func continueSending(_ connection: ParkedConnection) {
         switch connection.phase {
-        case .streaming(let exchange, let chunk?): send(chunk, on: connection, of: exchange, isLast: false)
+        case .streaming(let exchange, let chunk?): send(chunk, isLast: false, of: exchange, on: connection)
         case .answering(let outgoing, let isLast): send(outgoing, isLast: isLast, on: connection)
         case .waiting, .streaming, .keepAliveIdle, .closed: break
         }
@@ -243,22 +226,24 @@ final class ParkedConnections {
         if context.stage.isStopping { return closeGracefully(connection) }
         connection.phase = .keepAliveIdle
         if connection.hasInput || connection.hasHungUp { return handBack(connection) }
-        context.setAlarm(.parked(connection.number), after: context.configuration.idleTimeout)
+        context.setAlarm(.exchange(connection.number), after: context.configuration.idleTimeout)
     }
 
     /// Hands a connection back to libmicrohttpd, which reads the next request; closes it where no request can follow.
     func handBack(_ connection: ParkedConnection) {
         guard connection.hasInput, !context.stage.isStopping else { return close(connection) }
-        context.poller.unwatch(connection.descriptor)
-        connections[connection.number] = nil
-        connection.phase = .closed
-        context.statistics.connections -= 1
-        context.clients.remove(connection.client)
+        forget(connection)
         returning = connection
-        defer { returning = nil }
         if !context.daemon.add(connection.descriptor) {
             context.handlers.debugLog("libmicrohttpd refused a connection with a client's next request")
         }
+        if let refused = returning.take() { context.forget(refused.client) }
+    }
+
+    private func forget(_ connection: ParkedConnection) {
+        context.poller.unwatch(connection.descriptor)
+        connections[connection.number] = nil
+        connection.phase = .closed
     }
 
     private func closeGracefully(_ connection: ParkedConnection) {
@@ -269,31 +254,23 @@ final class ParkedConnections {
     }
 
     func close(_ connection: ParkedConnection) {
-        context.poller.unwatch(connection.descriptor)
+        forget(connection)
         Glibc.close(connection.descriptor)
-        connection.phase = .closed
-        connections[connection.number] = nil
-        context.statistics.connections -= 1
-        context.clients.remove(connection.client)
+        context.forget(connection.client)
     }
 
     // MARK: Stopping
 
-    /// Ends all waits and streams because the server is stopping, and closes the connections that are idle.
-    func stopAll() {
+    /// Ends all waits and streams because the server is stopping, after the grace time also those of work, and closes the
+    /// connections that are idle.
+    func stop(withWork: Bool) {
         for connection in Array(connections.values) {
             switch connection.phase {
-            case .waiting where connection.isOfWork: break
+            case .waiting where connection.options.isOfWork && !withWork: break
             case .waiting(let exchange), .streaming(let exchange, _): expire(connection, exchange, .stopping)
             case .keepAliveIdle: close(connection)
             case .answering, .closed: break
             }
-        }
-    }
-
-    func stopWork() {
-        for connection in Array(connections.values) where connection.isOfWork {
-            if case .waiting(let exchange) = connection.phase { expire(connection, exchange, .stopping) }
         }
     }
 

@@ -37,14 +37,14 @@ final class ClientConnection {
 
     let handle: OpaquePointer
     let descriptor: Int32
-    /// The peer's address, or its user.
+    /// The peer's address without the port; on a Unix socket its user, such as `uid 1000`.
     let client: String
     let isLocal: Bool
-    let isProxy: Bool
+    @exclusivity(unchecked) var isProxy = false
     /// The client that the current request's head names, if the peer is such a proxy.
     @exclusivity(unchecked) var namedClient: String?
-    /// The number of a connection over capacity; nil for any other.
-    let overCapacity: UInt64?
+    /// Since when a connection over capacity has been open; nil for any other.
+    @exclusivity(unchecked) var overCapacitySince: LoopInstant?
     @exclusivity(unchecked) var phase = Phase.idle
     @exclusivity(unchecked) var heldUntil: LoopInstant?
     /// Whether the head of a request has been accepted that is not complete or not answered.
@@ -86,34 +86,21 @@ final class ClientConnection {
     @exclusivity(unchecked) var consumedCount: Int? = 0
     @exclusivity(unchecked) var mustDiscard = false
 
-    init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?, now: LoopInstant) {
+    init(_ handle: OpaquePointer, now: LoopInstant) {
         self.handle = handle
-        client = peer.client
-        isLocal = peer.isLocal
-        self.isProxy = isProxy
-        self.overCapacity = overCapacity
         descriptor = microhttpd_connection_descriptor(handle)
-        (idleSince, askedAt) = (now, now)
-    }
-
-    var requestClient: String { namedClient ?? client }
-}
-
-struct Peer {
-    /// Its address without the port; on a Unix socket its user, such as `uid 1000`.
-    let client: String
-    let isLocal: Bool
-
-    init(of handle: OpaquePointer) {
         let address = microhttpd_client_address(handle)
         isLocal = address.map { Int32($0.pointee.sa_family) == AF_UNIX } ?? false
         if isLocal {
-            let user = microhttpd_peer_user(microhttpd_connection_descriptor(handle))
+            let user = microhttpd_peer_user(descriptor)
             client = user < 0 ? "unknown" : "uid \(user)"
         } else {
             client = address.flatMap { numericAddress($0)?.host } ?? "unknown"
         }
+        (idleSince, askedAt) = (now, now)
     }
+
+    var requestClient: String { namedClient ?? client }
 }
 
 extension ClientConnection {
@@ -125,8 +112,6 @@ extension ClientConnection {
         guard let consumedCount else { return true }
         return microhttpd_bytes_read(descriptor) != Int64(consumedCount)
     }
-
-    var isVersion10: Bool { head?.version == .http10 }
 
     /// Appends a piece of the body; `declared` is how much of the body is left with it, 0 where that is not known.
     func append(

@@ -40,22 +40,19 @@ final class IdleConnections {
                 connection.idleCheck = .none
                 return true
             }
-            if connection.idleCheck == .due {
-                guard looksLeft > 0 else { return false }
-                looksLeft -= 1
-                let hasFinished = connection.hasFinishedSending
-                // It makes an event, at which libmicrohttpd reads the end of the input.
-                if hasFinished { shutdown(connection.descriptor, Int32(SHUT_RD)) }
-                // Of fields and of the framing of chunks, the loop learns nothing.
-                guard !hasFinished, connection.receivingSince != nil else {
-                    connection.idleCheck = .none
-                    return true
-                }
-                looked.append(connection)
-                return true
+            guard connection.idleCheck == .due else {
+                connection.idleCheck = .due
+                return false
             }
-            connection.idleCheck = .due
-            return false
+            guard looksLeft > 0 else { return false }
+            looksLeft -= 1
+            let hasFinished = connection.hasFinishedSending
+            // It makes an event, at which libmicrohttpd reads the end of the input.
+            if hasFinished { shutdown(connection.descriptor, Int32(SHUT_RD)) }
+            // Of fields and of the framing of chunks, the loop learns nothing.
+            let looksAgain = !hasFinished && connection.receivingSince != nil
+            if looksAgain { looked.append(connection) } else { connection.idleCheck = .none }
+            return true
         }
         connections += looked
         if !connections.isEmpty { setAlarm() }

@@ -14,8 +14,11 @@ final class OpenConnections {
     ///
     /// unsafe: libmicrohttpd has a reference to each of them until ``remove(_:)`` has returned, so this list counts none.
     private var connections: [Unmanaged<ClientConnection>?] = []
+    private(set) var overCapacityCount = 0
     private var isCheckDue = false
     private static let checkInterval = Duration.milliseconds(500)
+    /// How long a connection over capacity has to send a request.
+    private static let overCapacityTime = Duration.seconds(2)
 
     init(_ context: LoopContext) { self.context = context }
 
@@ -23,6 +26,7 @@ final class OpenConnections {
         let index = Int(connection.descriptor)
         while connections.count <= index { connections.append(contentsOf: repeatElement(nil, count: 64)) }
         connections[index] = Unmanaged.passUnretained(connection)
+        if connection.overCapacitySince != nil { overCapacityCount += 1 }
         guard !isCheckDue else { return }
         isCheckDue = true
         context.setAlarm(.receiving, after: Self.checkInterval)
@@ -32,6 +36,7 @@ final class OpenConnections {
         let index = Int(connection.descriptor)
         let own = Unmanaged.passUnretained(connection).toOpaque()
         if connections.indices.contains(index), connections[index]?.toOpaque() == own { connections[index] = nil }
+        if connection.overCapacitySince != nil { overCapacityCount -= 1 }
     }
 
     subscript(socket: Int32) -> ClientConnection? { connections[Int(socket)]?.takeUnretainedValue() }
@@ -41,11 +46,8 @@ final class OpenConnections {
     ///
     /// The cost is O(n) in the number of descriptors; the loop calls it only at the limit of connections.
     func makeRoom(for client: String) -> Bool {
-        guard
-            let largest = context.clients.largestClient(for: client, placesCount: context.configuration.connectionsMax)
-        else {
-            return false
-        }
+        let placesCount = context.configuration.connectionsMax
+        guard let largest = context.clients.largestClient(for: client, placesCount: placesCount) else { return false }
         var receiving: ClientConnection?
         for case let listed? in connections {
             let connection = listed.takeUnretainedValue()
@@ -65,6 +67,19 @@ final class OpenConnections {
         return true
     }
 
+    /// Refuses the oldest connection over capacity; returns whether there is one.
+    func endOldestOverCapacity() -> Bool {
+        var oldest: (since: LoopInstant, connection: ClientConnection)?
+        for case let listed? in connections {
+            let connection = listed.takeUnretainedValue()
+            guard let since = connection.overCapacitySince, !connection.isRefused else { continue }
+            if oldest.map({ since < $0.since }) ?? true { oldest = (since, connection) }
+        }
+        guard let oldest else { return false }
+        refuse(oldest.connection, .connectionsExhausted)
+        return true
+    }
+
     // MARK: Refusals
 
     /// Answers a request that has not been received whole, and ends its connection.
@@ -73,11 +88,9 @@ final class OpenConnections {
     func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
         guard !connection.isRefused else { return }
         connection.isRefused = true
-        switch connection.phase {
-        case .discarding: break
-        case .idle, .receiving, .complete, .held, .suspended, .resumed, .answered, .queued, .parked:
-            send(fault, on: connection)
-        }
+        // The client whose body is discarded has its answer.
+        let hasAnswer = if case .discarding = connection.phase { true } else { false }
+        if !hasAnswer { send(fault, on: connection) }
         // To close a socket with unread input resets the connection, and the client may lose the answer.
         microhttpd_discard_input(connection.descriptor)
         shutdown(connection.descriptor, Int32(SHUT_RD))
@@ -95,10 +108,10 @@ final class OpenConnections {
     }
 
     private func send(_ fault: TransportFault, on connection: ClientConnection) {
-        context.statistics.refused += 1
+        context.gauges.refused.add(1)
         let response = context.handlers.refuse(
             fault, connection.head.map { Request($0.head, client: connection.requestClient) })
-        var answer = WireResponse(response).outgoing(.close, isHead: false, at: context.date.now())
+        var answer = WireResponse(response).outgoing(isClosing: true, isHead: false, at: context.date.now())
         // An empty socket takes a problem document at once, and a client that has left an answer unread gets none.
         _ = answer.send { Outgoing.send($0, to: connection.descriptor) }
         shutdown(connection.descriptor, Int32(SHUT_WR))
@@ -114,7 +127,13 @@ final class OpenConnections {
             guard let connection = connection?.takeUnretainedValue() else { continue }
             isUsed = true
             guard !connection.isRefused else { continue }
-            if isTooSlow(connection, now) { refuse(connection, .tooSlow) }
+            if isTooSlow(connection, now) {
+                refuse(connection, .tooSlow)
+            } else if let since = connection.overCapacitySince, since.duration(to: now) >= Self.overCapacityTime {
+                // libmicrohttpd reads the end of the input, as if the client had left. A connection that is being answered
+                // ends after its answer.
+                shutdown(connection.descriptor, Int32(SHUT_RD))
+            }
         }
         isCheckDue = isUsed
         if isUsed { context.setAlarm(.receiving, after: Self.checkInterval) }

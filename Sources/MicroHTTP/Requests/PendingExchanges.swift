@@ -40,7 +40,7 @@ final class PendingExchanges {
     func hold(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) {
         exchange.place = connections.count
         connections.append(connection)
-        context.statistics.working += 1
+        context.gauges.working.add(1)
         heldCount += 1
         connection.phase = .held(exchange)
         exchange.isHeld = true
@@ -62,37 +62,29 @@ final class PendingExchanges {
 
     func expire(_ connection: ClientConnection, _ reason: Expiry) {
         guard let exchange = connection.exchange, let response = context.handlers.end(exchange, reason) else { return }
-        finish(connection, context.admitted(WireResponse(response)))
+        release(connection, as: .answered(context.admitted(WireResponse(response))))
     }
 
     func stopAll() {
         for connection in connections { expire(connection, .stopping) }
     }
 
-    /// Gives a connection its answer, which the access handler queues, a long one perhaps in a later iteration.
-    func finish(_ connection: ClientConnection, _ response: WireResponse) {
+    /// Ends the wait of a connection: the access handler queues its answer, a long one perhaps in a later iteration, or hands
+    /// its request to the handlers again.
+    func release(_ connection: ClientConnection, as phase: ClientConnection.Phase) {
         let mustResume = remove(connection)
-        connection.phase = .answered(response)
-        if mustResume { MHD_resume_connection(connection.handle) }
-    }
-
-    func resume(_ connection: ClientConnection, _ exchange: Exchange) {
-        let mustResume = remove(connection)
-        connection.phase = .resumed(exchange)
+        connection.phase = phase
         if mustResume { MHD_resume_connection(connection.handle) }
     }
 
     /// Removes a held or suspended connection; returns whether it is suspended.
     @discardableResult
     func remove(_ connection: ClientConnection) -> Bool {
-        context.statistics.working -= 1
-        let (exchange, isSuspended): (Exchange, Bool) =
-            switch connection.phase {
-            case .held(let exchange): (exchange, false)
-            case .suspended(let exchange): (exchange, true)
-            case .idle, .receiving, .discarding, .complete, .resumed, .answered, .queued, .parked:
-                preconditionFailure("only held and suspended connections are pending")
-            }
+        guard let exchange = connection.exchange else {
+            preconditionFailure("only held and suspended connections are pending")
+        }
+        let isSuspended = !exchange.isHeld
+        context.gauges.working.add(-1)
         // Where libmicrohttpd then refuses the answer, the exchange is not removed again.
         connection.phase = .complete
         if !isSuspended { heldCount -= 1 }

@@ -15,7 +15,7 @@ struct RequestHeads {
     ) throws(TransportFault) -> ParsedHead {
         let bytes = received.lines
         // A connection over capacity serves few targets.
-        guard connection.overCapacity == nil, let key = HeadCache.Key(bytes, isLocal: connection.isLocal) else {
+        guard connection.overCapacitySince == nil, let key = HeadCache.Key(bytes, isLocal: connection.isLocal) else {
             return try parse(received, try RequestLine(bytes), of: connection)
         }
         if let known = cache[key] {
@@ -59,7 +59,7 @@ struct RequestHeads {
         (connection.head, connection.own) = (head, received.own)
         connection.isLastRequest = head.isLast
         connection.namedClient = connection.isProxy ? configuration.trustedProxies.client(by: head.head) : nil
-        guard connection.overCapacity == nil || configuration.reservedTargets.contains(head.head.target) else {
+        guard connection.overCapacitySince == nil || configuration.reservedTargets.contains(head.head.target) else {
             throw .connectionsExhausted
         }
         guard received.size <= configuration.headBytesMax, received.fieldsCount <= configuration.fieldsMax else {

@@ -3,13 +3,15 @@ import HTTPTypes
 
 /// The properties of a request that determine the form of its answer on a parked connection.
 struct ResponseOptions {
-    var isHead: Bool
+    let isHead: Bool
     var endsConnection: Bool
-    var isChunked: Bool
+    let isChunked: Bool
     /// Whether a handler works on the request, so that a stop leaves it the grace time.
-    var isOfWork = false
+    let isOfWork: Bool
 
-    init(_ request: Request, isVersion10: Bool) {
+    init(_ request: Request, on connection: ClientConnection, isOfWork: Bool = false) {
+        self.isOfWork = isOfWork
+        let isVersion10 = connection.head?.version == .http10
         isHead = request.method == .head
         endsConnection = isVersion10 || request.head.endsConnection(isVersion10: false)
         isChunked = !isVersion10

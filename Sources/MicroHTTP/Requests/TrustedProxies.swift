@@ -95,23 +95,18 @@ package struct TrustedProxies: Sendable, Equatable {
 
     /// The parts of a value between the separators outside of quotes, trimmed; nil where a quote does not end.
     private static func elements(of value: Substring, separator: Character) -> [Substring]? {
-        var (elements, start, isQuoted, isEscaped) = ([Substring](), value.startIndex, false, false)
-        for index in value.indices {
-            let character = value[index]
+        var (isQuoted, isEscaped) = (false, false)
+        let elements = value.split(omittingEmptySubsequences: false) { character in
             if isEscaped {
                 isEscaped = false
-            } else if isQuoted {
-                isEscaped = character == "\\"
-                if character == "\"" { isQuoted = false }
             } else if character == "\"" {
-                isQuoted = true
-            } else if character == separator {
-                elements.append(value[start..<index].trimmingSpaces())
-                start = value.index(after: index)
+                isQuoted.toggle()
+            } else {
+                isEscaped = isQuoted && character == "\\"
             }
+            return character == separator && !isQuoted
         }
-        guard !isQuoted else { return nil }
-        return elements + [value[start...].trimmingSpaces()]
+        return isQuoted ? nil : elements.map { $0.trimmingSpaces() }
     }
 
     private static func usualNode(_ element: Substring) -> String? {
@@ -140,17 +135,13 @@ package struct TrustedProxies: Sendable, Equatable {
 
     /// The address before the port, without brackets; IPv6 has to be in brackets.
     private static func withoutPort(_ node: Substring) -> String? {
-        let host: Substring
-        let rest: Substring
-        if node.hasPrefix("[") {
-            guard let end = node.firstIndex(of: "]") else { return nil }
-            host = node[..<end].dropFirst()
-            rest = node[node.index(after: end)...]
-            guard host.contains(":") else { return nil }
-        } else {
-            let colon = node.firstIndex(of: ":") ?? node.endIndex
-            (host, rest) = (node[..<colon], node[colon...])
+        let isBracketed = node.hasPrefix("[")
+        guard let end = isBracketed ? node.firstIndex(of: "]") : node.firstIndex(of: ":") ?? node.endIndex else {
+            return nil
         }
+        let host = isBracketed ? node[..<end].dropFirst() : node[..<end]
+        let rest = isBracketed ? node[end...].dropFirst() : node[end...]
+        guard !isBracketed || host.contains(":") else { return nil }
         guard !rest.isEmpty else { return String(host) }
         // RFC 7239, section 6, also has obfuscated ports; none of them changes the address.
         let port = rest.dropFirst()

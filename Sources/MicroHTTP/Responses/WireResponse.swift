@@ -7,11 +7,6 @@ import HTTPTypes
 ///
 /// Any thread makes it; only one loop's thread uses it then.
 final class WireResponse: Sendable {
-    enum Ending {
-        case keep
-        case close
-    }
-
     let response: Response
     /// The form that nearly all connections get, once it has been encoded.
     ///
@@ -65,9 +60,11 @@ final class WireResponse: Sendable {
         memory.hold(response.body, for: client)
     }
 
-    func outgoing(_ ending: Ending, isHead: Bool, at date: HTTPDate) -> Outgoing {
-        guard ending == .keep, !isHead else { return Form(response, ending, isHead: isHead, date).outgoing }
-        if common == nil { common = Form(response, .keep, isHead: false, date) }
+    func outgoing(isClosing: Bool, isHead: Bool, at date: HTTPDate) -> Outgoing {
+        guard !isClosing, !isHead else {
+            return Form(response, isClosing: isClosing, isHead: isHead, date).outgoing
+        }
+        if common == nil { common = Form(response, isClosing: false, isHead: false, date) }
         common?.setDate(date)
         return common?.outgoing ?? Outgoing([])
     }
@@ -75,7 +72,7 @@ final class WireResponse: Sendable {
     /// Returns the beginning of a stream: a head without a length, and the first chunk.
     static func stream(_ response: Response, isHead: Bool, isChunked: Bool, at date: HTTPDate) -> [UInt8] {
         var bytes: [UInt8] = []
-        Form.write(response, .close, date, to: &bytes)
+        Form.write(response, isClosing: true, date, to: &bytes)
         bytes += (isChunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n").utf8
         if !isHead { bytes += StreamChunk(response.body).bytes(isChunked: isChunked) }
         return bytes
@@ -88,14 +85,14 @@ final class WireResponse: Sendable {
         private let datePlace: Range<Int>
         private var second: Int
 
-        init(_ response: Response, _ ending: Ending, isHead: Bool, _ date: HTTPDate) {
+        init(_ response: Response, isClosing: Bool, isHead: Bool, _ date: HTTPDate) {
             // By RFC 9110, section 8.6, 204 has no length, and 304 would have that of the representation, which is unknown
             // here.
             let hasLength = response.status != .noContent && response.status != .notModified
             let hasBody = hasLength && !isHead
             let isCopied = hasBody && response.body.count <= WireResponse.copiedBytesMax
             head.reserveCapacity(512 + (isCopied ? response.body.count : 0))
-            datePlace = Self.write(response, ending, date, to: &head)
+            datePlace = Self.write(response, isClosing: isClosing, date, to: &head)
             second = date.second
             if hasLength { head += "Content-Length: \(response.body.count)\r\n".utf8 }
             head += "\r\n".utf8
@@ -114,20 +111,13 @@ final class WireResponse: Sendable {
         /// Writes the status line and the fields, but for the length; returns where the date is.
         @discardableResult
         static func write(
-            _ response: Response, _ ending: Ending, _ date: HTTPDate, to bytes: inout [UInt8]
+            _ response: Response, isClosing: Bool, _ date: HTTPDate, to bytes: inout [UInt8]
         ) -> Range<Int> {
-            if response.status == .ok {
-                bytes += "HTTP/1.1 200 OK\r\nDate: ".utf8
-            } else {
-                bytes += "HTTP/1.1 \(response.status.code) \(response.status.reasonPhrase)\r\nDate: ".utf8
-            }
+            bytes += "HTTP/1.1 \(response.status.code) \(response.status.reasonPhrase)\r\nDate: ".utf8
             let dateStart = bytes.count
             bytes += date.text
             bytes += "\r\n".utf8
-            switch ending {
-            case .keep: break
-            case .close: bytes += "Connection: close\r\n".utf8
-            }
+            if isClosing { bytes += "Connection: close\r\n".utf8 }
             response.visitFields { name, value in
                 bytes += UnsafeRawBufferPointer(start: name, count: strlen(name))
                 bytes += ": ".utf8

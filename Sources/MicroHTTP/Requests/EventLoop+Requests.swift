@@ -2,63 +2,29 @@ import CMicroHTTPD
 import HTTPMessages
 import HTTPTypes
 
-/// The receiver of libmicrohttpd's callbacks: it follows each connection and each request, and calls the handlers.
-///
-/// Only the loop thread uses it. libmicrohttpd has an unowned pointer to it.
-final class RequestReceiver {
-    // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
-
-    let context: LoopContext
-    private let mailbox: LoopMailbox
-    private let acceptor: ClientAcceptor
-    private let pending: PendingExchanges
-    private let parked: ParkedConnections
-    let open: OpenConnections
-    let idle: IdleConnections
-    @exclusivity(unchecked) var heads: RequestHeads
-    let received = ReceivedHead()
-    let isStrict = LibraryVersion.current.isStrict
-    let postponed: PostponedRequests
-    /// The last number that an exchange or a connection of this loop got; no other loop gives it.
-    @exclusivity(unchecked) private var lastNumber: UInt64
-    private let numberStride: UInt64
-
-    init(
-        _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
-        parked: ParkedConnections, open: OpenConnections, postponed: PostponedRequests, idle: IdleConnections
-    ) {
-        self.context = context
-        self.mailbox = mailbox
-        self.acceptor = acceptor
-        self.pending = pending
-        self.parked = parked
-        self.idle = idle
-        self.open = open
-        self.postponed = postponed
-        heads = RequestHeads(context.configuration)
-        lastNumber = UInt64(index)
-        numberStride = UInt64(max(1, context.configuration.loops))
-    }
-
+/// The callbacks of libmicrohttpd, which follow each connection and each request, and call the handlers.
+extension EventLoop {
     // MARK: Connections
 
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
         context.hasProgressed = true
-        context.statistics.connections += 1
-        let peer = Peer(of: handle)
-        context.clients.add(peer.client)
-        postponed.works(for: peer.client)
-        let proxies = context.configuration.trustedProxies
-        let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
+        let connection = ClientConnection(handle, now: context.time())
+        let returning = parked.returning.take()
+        if let returning {
+            connection.consumedCount = returning.consumedCount
+            context.clients.remove(returning.client)
+        } else {
+            context.gauges.connections.add(1)
+        }
+        context.clients.add(connection.client)
+        postponed.works(for: connection.client)
+        let configuration = context.configuration
+        let proxies = configuration.trustedProxies
+        if !proxies.isEmpty { connection.isProxy = proxies.trusts(connection.isLocal ? nil : connection.client) }
         let isOver =
-            context.statistics.connections > context.configuration.connectionsMax && parked.returning == nil
-            && !open.makeRoom(for: peer.client)
-        if isOver { lastNumber += numberStride }
-        let number = isOver ? lastNumber : nil
-        let connection = ClientConnection(
-            handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, now: context.time())
-        if let returning = parked.returning { connection.consumedCount = returning.consumedCount }
-        if let number { acceptor.register(connection, as: number) } else { idle.note(connection) }
+            context.gauges.connections.value > configuration.connectionsMax && returning == nil
+            && !open.makeRoom(for: connection.client)
+        if isOver { connection.overCapacitySince = context.time() } else { idle.note(connection) }
         open.add(connection)
         return connection
     }
@@ -72,9 +38,7 @@ final class RequestReceiver {
         postponed.forget(connection)
         // The loop still has the socket of a parked connection, which counts on.
         if case .parked = connection.phase { return }
-        context.statistics.connections -= 1
-        context.clients.remove(connection.client)
-        if let number = connection.overCapacity { acceptor.unregister(number) }
+        context.forget(connection.client)
     }
 
     // MARK: Requests
@@ -159,7 +123,8 @@ final class RequestReceiver {
     private func receive(_ connection: ClientConnection) -> Bool {
         guard let head = connection.head else { return false }
         context.hasProgressed = true
-        context.statistics.requests += 1
+        // Behind the handler, which may report the requests before this one.
+        defer { context.gauges.requests.add(1) }
         connection.counted = CountedRequest(method: head.methodIndex, since: context.time())
         let generation = context.handlers.generation()
         // While the server stops, handlers answer differently.
@@ -198,15 +163,12 @@ final class RequestReceiver {
             connection.deferred = request
             return hold(connection, exchange, atMost: nil)
         case .workingLong:
-            var options = ResponseOptions(request, isVersion10: connection.isVersion10)
-            options.isOfWork = true
-            return park(connection, exchange, options, atMost: nil)
+            return park(connection, exchange, ResponseOptions(request, on: connection, isOfWork: true), atMost: nil)
         case .waiting(let time):
-            let options = ResponseOptions(request, isVersion10: connection.isVersion10)
-            return park(connection, exchange, options, atMost: time)
+            return park(connection, exchange, ResponseOptions(request, on: connection), atMost: time)
         case .streaming(var response, let heartbeat):
             exchange.complete(&response)
-            let options = ResponseOptions(request, isVersion10: connection.isVersion10)
+            let options = ResponseOptions(request, on: connection)
             return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
         }
     }
@@ -227,11 +189,11 @@ final class RequestReceiver {
     ) -> Bool {
         let isOver = options.isOfWork ? context.stage.refusesWork : context.stage.isStopping
         if isOver, exchange.fire() { return send(context.handlers.stop(exchange), on: connection) }
-        if let time { context.setAlarm(.exchange(exchange.id), after: time) }
         guard parked.park(connection, exchange, options) else {
             connection.parkingOptions = options
-            return hold(connection, exchange, atMost: nil)
+            return hold(connection, exchange, atMost: time)
         }
+        if let time { context.setAlarm(.exchange(exchange.id), after: time) }
         connection.phase = .parked
         return false
     }
@@ -288,7 +250,7 @@ final class RequestReceiver {
             connection.holding = response.hold(in: context.memory, for: connection.client)
             postponed.rests()
         }
-        if let counted = connection.counted.take() { context.answers.count(counted, response.statusCode) }
+        if let counted = connection.counted.take() { context.gauges.answers.count(counted, response.statusCode) }
         return true
     }
 }

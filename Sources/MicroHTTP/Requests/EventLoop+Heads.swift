@@ -2,7 +2,7 @@ import CMicroHTTPD
 import Glibc
 import HTTPMessages
 
-extension RequestReceiver {
+extension EventLoop {
     /// Copies the target of a request, which libmicrohttpd decodes in place afterwards.
     func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
         postponed.works(for: connection.client)
@@ -40,7 +40,7 @@ extension RequestReceiver {
                 open.refuseBody(of: connection, error)
                 return true
             }
-            context.statistics.refused += 1
+            context.gauges.refused.add(1)
             var response = context.handlers.refuse(
                 error, connection.head.map { Request($0.head, connection.own, client: connection.requestClient) })
             response.connection = .close

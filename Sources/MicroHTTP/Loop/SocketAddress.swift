@@ -1,0 +1,100 @@
+// microhttpd.h includes the socket headers, and the compiler attributes their declarations to its module.
+import CMicroHTTPD
+import Glibc
+
+/// The address of a socket as the system has it.
+struct SocketAddress {
+    private var storage = sockaddr_storage()
+    private let size: socklen_t
+
+    private init(copying address: UnsafePointer<sockaddr>, size: socklen_t) {
+        self.size = size
+        withUnsafeMutableBytes(of: &storage) {
+            $0.copyMemory(from: UnsafeRawBufferPointer(start: address, count: Int(size)))
+        }
+    }
+
+    /// The address of a Unix socket; nil for a path that no socket can have.
+    init?(path: String) {
+        let bytes = Array(path.utf8)
+        var address = sockaddr_un()
+        let capacity = MemoryLayout.size(ofValue: address.sun_path)
+        guard !bytes.isEmpty, bytes.count < capacity, !bytes.contains(0) else { return nil }
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: address, as: sockaddr_un.self) }
+    }
+
+    /// The addresses of a host, those of IPv4 first.
+    ///
+    /// A name such as localhost has an address of each kind, and clients differ in which one they try first; all of them try
+    /// the IPv4 address at last.
+    static func all(of host: String, port: UInt16) throws(ServerError) -> [SocketAddress] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        let result = getaddrinfo(host, String(port), &hints, &list)
+        guard result == 0, let list else {
+            throw .hostUnknown(host: host, reason: String(cString: gai_strerror(result)))
+        }
+        defer { freeaddrinfo(list) }
+        let found = sequence(first: list, next: { $0.pointee.ai_next }).compactMap { info in
+            info.pointee.ai_addr.map { SocketAddress(copying: $0, size: info.pointee.ai_addrlen) }
+        }
+        return found.filter { $0.family == AF_INET } + found.filter { $0.family == AF_INET6 }
+    }
+
+    /// A descriptor, or -1 with the reason in `errno`.
+    static func socket(of family: Int32) -> Int32 {
+        Glibc.socket(family, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    }
+
+    var family: Int32 { Int32(storage.ss_family) }
+
+    func with<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        withUnsafePointer(to: storage) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, size) }
+        }
+    }
+
+    /// The address that a socket is bound to, in numbers or as its path; nil for a socket of another kind.
+    static func bound(to descriptor: Int32) -> BoundAddress? {
+        var storage = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                guard getsockname(descriptor, address, &size) == 0 else { return nil }
+                guard Int32(address.pointee.sa_family) == AF_UNIX else { return numericAddress(address) }
+                let path = UnsafeRawBufferPointer(start: address, count: MemoryLayout<sockaddr_storage>.size)
+                    .dropFirst(MemoryLayout<sa_family_t>.size).prefix { $0 != 0 }
+                return BoundAddress(path: String(decoding: path, as: UTF8.self))
+            }
+        }
+    }
+}
+
+/// Returns a socket address in numbers; the address of an IPv4 client of a dual-stack socket is in the form of IPv4.
+func numericAddress(_ address: UnsafePointer<sockaddr>) -> BoundAddress? {
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    let capacity = socklen_t(text.count)
+    let raw = UnsafeRawPointer(address)
+    let port: in_port_t
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET:
+        var inet = raw.loadUnaligned(as: sockaddr_in.self)
+        guard inet_ntop(AF_INET, &inet.sin_addr, &text, capacity) != nil else { return nil }
+        port = inet.sin_port
+    case AF_INET6:
+        var inet = raw.loadUnaligned(as: sockaddr_in6.self)
+        guard inet_ntop(AF_INET6, &inet.sin6_addr, &text, capacity) != nil else { return nil }
+        port = inet.sin6_port
+    default:
+        return nil
+    }
+    let host = text.withUnsafeBufferPointer { String(decoding: $0.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self) }
+    let mapped = "::ffff:"
+    let isMapped = host.hasPrefix(mapped) && host.contains(".")
+    return BoundAddress(host: isMapped ? String(host.dropFirst(mapped.count)) : host, port: in_port_t(bigEndian: port))
+}
