@@ -37,20 +37,20 @@ final class JournalLog: Sendable {
     init(_ logger: Logger) { self.logger = logger }
 
     private func log(_ loss: Loss) {
-        var metadata: Logger.Metadata = [
-            "reason": .string(loss.reason), "epoch": .string(loss.epoch.text),
-            "set_aside": .string(loss.aside.joined(separator: ", ")), "history_start": .stringConvertible(loss.start),
-            "unreadable_key_rows": .stringConvertible(loss.unreadableKeys),
-        ]
-        metadata["version"] = .string(loss.version.map { "\($0)" } ?? "none")
         let good = loss.version ?? 0
-        if let acknowledged = loss.acknowledged, acknowledged > good {
-            metadata["lost"] = .string(
-                "versions \(good + 1) to \(acknowledged), and what came after the last record of the fence")
-        } else {
-            metadata["lost"] = "commits that cannot be read before the history's start, or after its version"
-        }
-        logger.error("loss accepted", metadata: metadata)
+        let lost =
+            if let acknowledged = loss.acknowledged, acknowledged > good {
+                "versions \(good + 1) to \(acknowledged), and what came after the last record of the fence"
+            } else {
+                "commits that cannot be read before the history's start, or after its version"
+            }
+        logger.log(
+            .error, "loss accepted",
+            [
+                "reason": loss.reason, "epoch": loss.epoch.text, "set_aside": loss.aside.joined(separator: ", "),
+                "history_start": loss.start, "unreadable_key_rows": loss.unreadableKeys,
+                "version": loss.version.map { "\($0)" } ?? "none", "lost": lost,
+            ])
     }
 
     func log(_ event: ClusterEvent) {
@@ -58,20 +58,19 @@ final class JournalLog: Sendable {
         case .appendFailed(let reason, let isOpen): log(JournalEvent.appendFailed(reason: reason, isOpen: isOpen))
         case .appendsAgain: log(JournalEvent.appendsAgain)
         case .snapshotNotSaved(let reason): log(JournalEvent.snapshotNotSaved(reason: reason))
-        case .waiting(let reason): logger.warning("waiting for etcd", metadata: ["reason": .string(reason)])
-        case .notFollowing(let reason?): logger.warning("not following etcd", metadata: ["reason": .string(reason)])
+        case .waiting(let reason): logger.log(.warning, "waiting for etcd", ["reason": reason])
+        case .notFollowing(let reason?): logger.log(.warning, "not following etcd", ["reason": reason])
         case .notFollowing(nil): logger.notice("following etcd again")
-        case .quotaUsed(let reason?): logger.warning("etcd's quota is used", metadata: ["reason": .string(reason)])
+        case .quotaUsed(let reason?): logger.log(.warning, "etcd's quota is used", ["reason": reason])
         case .quotaUsed(nil): logger.notice("etcd has room again")
         case .olderThanSeen:
             logger.warning(
                 "the history in etcd is older than this server has seen it, as after a restore, and has a new epoch")
         case .epochRenewed(nil):
             logger.warning("the history in etcd has a new epoch; restart this server to go on with it")
-        case .epochRenewed(let reason?): logger.error("no new epoch", metadata: ["reason": .string(reason)])
+        case .epochRenewed(let reason?): logger.log(.error, "no new epoch", ["reason": reason])
         case .writer(.this): logger.notice("this server writes")
-        case .writer(.other(let address)):
-            logger.notice("another server writes", metadata: ["address": .string(address)])
+        case .writer(.other(let address)): logger.log(.notice, "another server writes", ["address": address])
         case .writer(.nobody): logger.notice("no server writes")
         }
     }
@@ -80,34 +79,25 @@ final class JournalLog: Sendable {
         switch event {
         case .appendFailed(let reason, let isOpen):
             guard let count = lines.withLock({ $0.fail(at: .now) }) else { return }
-            logger.error(
-                "journal failed",
-                metadata: [
-                    "reason": .string(reason), "outcome": isOpen ? "unknown" : "not recorded",
-                    "failures": .stringConvertible(count),
-                ])
+            let outcome = isOpen ? "unknown" : "not recorded"
+            logger.log(.error, "journal failed", ["reason": reason, "outcome": outcome, "failures": count])
         case .appendsAgain:
             guard let count = lines.withLock({ $0.succeed() }) else { return }
-            logger.notice(
-                "journal takes commits again", metadata: count == 0 ? [:] : ["failures": .stringConvertible(count)])
+            logger.log(.notice, "journal takes commits again", ["failures": count == 0 ? nil : count])
         case .checked(let check):
-            logger.info(
-                "journal checked",
-                metadata: [
-                    "commits": .stringConvertible(check.end - check.start), "after": .string(check.beginning),
-                    "bytes": .stringConvertible(check.segmentBytes), "tables": .stringConvertible(check.isFileVerified),
-                    "duration_us": .stringConvertible(check.duration / .microseconds(1)),
+            logger.log(
+                .info, "journal checked",
+                [
+                    "commits": check.end - check.start, "after": check.beginning, "bytes": check.segmentBytes,
+                    "tables": check.isFileVerified, "duration_us": check.duration / .microseconds(1),
                 ])
         case .fencePartial:
-            logger.warning(
-                "fence damaged",
-                metadata: [
-                    "reason":
-                        "one of the two records of the fence is not whole; the other one serves, and the file is written anew"
-                ])
+            let reason =
+                "one of the two records of the fence is not whole; the other one serves, and the file is written anew"
+            logger.log(.warning, "fence damaged", ["reason": reason])
         case .lossAccepted(let loss): log(loss)
-        case .snapshotNotSaved(let reason): logger.warning("snapshot not saved", metadata: ["reason": .string(reason)])
-        case .idsNotIndexed(let reason): logger.warning("ids not indexed", metadata: ["reason": .string(reason)])
+        case .snapshotNotSaved(let reason): logger.log(.warning, "snapshot not saved", ["reason": reason])
+        case .idsNotIndexed(let reason): logger.log(.warning, "ids not indexed", ["reason": reason])
         }
     }
 }

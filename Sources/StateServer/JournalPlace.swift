@@ -1,4 +1,5 @@
 internal import StateCluster
+internal import StateJSON
 internal import StateJournal
 internal import StateStore
 
@@ -11,6 +12,14 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         self = ClusterAddress.isMeant(by: text) ? .cluster(try settings.etcdAddress(text)) : .directory(text)
     }
 
+    /// The place of a journal that there has to be.
+    init(of text: String, _ settings: Settings) throws(SettingsFault) {
+        guard let place = try JournalPlace(text, settings) else {
+            throw SettingsFault("there is no journal in \(text); name a directory or an etcd:// address")
+        }
+        self = place
+    }
+
     var description: String {
         switch self {
         case .directory(let path): path
@@ -21,7 +30,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
     var directory: String {
         get throws(SettingsFault) {
             guard case .directory(let path) = self else {
-                throw SettingsFault(description: "data is \(self): this command works on a directory only")
+                throw SettingsFault("data is \(self): this command works on a directory only")
             }
             return path
         }
@@ -68,7 +77,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         case .cluster(let address):
             do {
                 return ClusterFile(try ClusterDocument(address, key), name: name, at: address, key)
-            } catch { throw SettingsFault(description: "\(error)") }
+            } catch { throw SettingsFault("\(error)") }
         }
     }
 
@@ -100,5 +109,186 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         case .directory: history()
         case .cluster(let address): "\(EtcdCount(address)); \(history())"
         }
+    }
+}
+
+extension Settings {
+    var journalPlace: JournalPlace {
+        get throws(SettingsFault) { try JournalPlace(of: self.data, self) }
+    }
+}
+
+/// Work on a journal without a server, with the state and a few megabytes of commits in memory at a time.
+///
+/// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run meanwhile. ``load(_:)``, ``replay(_:named:_:)``
+/// and ``copy(to:under:)`` make a whole new journal, or none, in a place without one.
+extension JournalPlace {
+    enum CopyEpoch: Sendable {
+        /// That of the journal: the copy goes on where the journal has ended.
+        case same
+        /// A new one: the journal may have gone on, or may still do.
+        case new
+    }
+
+    /// Makes another journal of this one, to which a server may be writing; none if this one is damaged.
+    func copy(to other: JournalPlace, under epoch: CopyEpoch) throws -> JournalSpan {
+        let history = try self.history()
+        return try history.copy(to: other.draft(epoch: epoch == .same ? history.epoch : .random()))
+    }
+
+    /// The state is by default the oldest with all commits after it; the last commit is the latest as the export begins.
+    @discardableResult
+    func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> JournalSpan {
+        let reader = try history()
+        let beginning = try since.map { try reader.beginning(at: $0) } ?? reader.beginning()
+        try write(
+            Recording.line(
+                of: .init(
+                    epoch: reader.epoch, version: beginning.version, latest: reader.latest, state: beginning.state)))
+        try reader.forEachCommit(after: beginning.version) { try write(Recording.line(of: $0)) }
+        return JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
+    }
+
+    /// How many actions a subject has scheduled itself; O(n) in the state and in the commits behind the newest snapshot.
+    func scheduledCount(by subject: String) throws -> Int {
+        let history = try self.history()
+        var count = 0
+        try SavedState(saved: history.beginning(at: history.latest).state).schedule.visit { action in
+            guard !action.name.isPlace, !action.isOfReducer, let by = action.name.by, JSONPointer.sameBytes(by, subject)
+            else { return }
+            count += 1
+        }
+        return count
+    }
+
+    /// Finds the first commit after which a test holds by O(log n) looks; nil is for the oldest and the latest.
+    func bisect(
+        _ test: ValueTest, from start: Version?, to end: Version?
+    ) throws -> (found: Result<[UInt8], Bisection.Miss>, looks: Int) {
+        let history = try self.history()
+        let low = try start ?? history.beginning().version
+        let (found, looks) = try Bisection.first(after: low, through: end ?? history.latest) { version in
+            let saved = try SavedState(saved: history.beginning(at: version).state)
+            let state = try JSONValue(parsing: saved.state, depthMax: 1000)
+            return test.holds(for: state[pointer: test.pointer])
+        }
+        struct Found: Error {
+            let line: [UInt8]
+        }
+        guard case .success(let version) = found else { return (found.map { _ in [] }, looks) }
+        do {
+            try history.forEachCommit(after: version - 1) { throw Found(line: Recording.line(of: $0)) }
+        } catch let found as Found {
+            return (.success(found.line), looks)
+        }
+        throw SettingsFault("the commit of version \(version) is no longer kept")
+    }
+
+    /// The commits get a new epoch, and no reducer runs; an ID that is a cursor becomes the cursor of the new epoch.
+    func load(_ nextLine: () throws -> [UInt8]?) throws -> JournalSpan {
+        try build(from: nextLine) { header in
+            try PatchedState(parsing: header.state, version: header.version)
+        }
+    }
+
+    /// No middleware and no effect runs, because a recording holds the actions that have reached the reducers.
+    func replay(_ domain: some Domain, named name: String? = nil, _ nextLine: () throws -> [UInt8]?) throws
+        -> JournalSpan
+    {
+        let compiled = try CompiledDomain(domain)
+        return try build(from: nextLine, of: name) { header in
+            try Replay(compiled, from: header.state, version: header.version)
+        }
+    }
+
+    private func build(
+        from nextLine: () throws -> [UInt8]?, of domain: String? = nil,
+        by begin: (Recording.Header) throws -> any HistoryFollower
+    ) throws -> JournalSpan {
+        let draft = try self.draft()
+        var reader = try RecordingReader(nextLine(), for: draft.epoch)
+        let header = reader.header
+        var follower: any HistoryFollower
+        do {
+            follower = try begin(header)
+        } catch let fault as JSONFault {
+            throw RecordingFault(line: 1, "the state does not fit the domain: at \(fault.pointer) \(fault.detail)")
+        }
+        draft.domain = domain.map { HistoryDomain(name: $0, since: header.version) }
+        try draft.begin(version: header.version, keys: [])
+        try draft.save(follower.bytes())
+        while let line = try nextLine() {
+            let recorded = try reader.take(line)
+            let commit: Commit
+            do throws(HistoryFault) {
+                commit = try follower.take(recorded)
+            } catch {
+                throw RecordingFault(line: reader.line, "\(error)")
+            }
+            try draft.append(commit)
+        }
+        try reader.end()
+        if follower.version > header.version { try draft.save(follower.bytes()) }
+        try draft.finish()
+        return JournalSpan(epoch: draft.epoch, start: header.version, end: follower.version)
+    }
+
+    /// Verifies the whole chain of commits, and reduces every kept commit again unless the domain is nil.
+    ///
+    /// Where two patches differ, the states decide. The commits up to the last migration, or the change to this
+    /// domain, are of other reducers: their patches alone are applied.
+    func verify(_ domain: (any Domain)?, _ depth: HistoryDepth = .plain) throws -> JournalSpan {
+        guard let domain else { return try verifyHistory(depth) { _, _ in nil } }
+        func verify<D: Domain>(_ domain: D) throws -> JournalSpan {
+            let compiled = try CompiledDomain(domain)
+            return try verifyHistory(depth) { state, version in
+                do {
+                    return try Verification(compiled, from: state, version: version)
+                } catch let fault as JSONFault {
+                    throw SettingsFault(
+                        "the state of version \(version) does not fit the domain: at \(fault.pointer) \(fault.detail); was it made by another domain?"
+                    )
+                }
+            }
+        }
+        return try verify(domain)
+    }
+
+    private func verifyHistory(
+        _ depth: HistoryDepth, _ begin: ([UInt8], Version) throws -> (any HistoryVerification)?
+    ) throws -> JournalSpan {
+        let reader = try history()
+        try reader.verify(depth, at: .now())
+        let beginning = try reader.beginning()
+        var migration = max(beginning.version, min(reader.domain?.since ?? 0, reader.latest))
+        try reader.forEachCommit(after: beginning.version) { commit in
+            if commit.types == [Commit.upgradeType] { migration = max(migration, commit.version) }
+        }
+        var patched = try PatchedState(parsing: beginning.state, version: beginning.version)
+        var reduced = migration == beginning.version ? try begin(beginning.state, migration) : nil
+        let oldest = try reader.oldest()
+        let saved = try reader.snapshots()
+        var snapshots = saved.drop { $0 <= beginning.version }
+        var damaged = saved.filter { (oldest..<max(oldest, beginning.version)).contains($0) }
+        try reader.forEachCommit(after: beginning.version) { commit in
+            if reduced != nil { try reduced?.verify(commit) } else { try patched.verify(commit) }
+            if snapshots.first == commit.version {
+                snapshots.removeFirst()
+                if let saved = try reader.snapshot(commit.version) {
+                    try (reduced ?? patched).compare(saved: saved, after: commit)
+                } else {
+                    damaged.append(commit.version)
+                }
+            }
+            if commit.version == migration { reduced = try begin(patched.bytes(), migration) }
+        }
+        var span = JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
+        span.reducedAfter = reduced == nil ? nil : migration
+        if !damaged.isEmpty {
+            // A running server may have dropped some of them since the list was read.
+            let kept = try reader.snapshots()
+            span.damagedSnapshots = damaged.filter(kept.contains)
+        }
+        return span
     }
 }

@@ -1,45 +1,47 @@
-internal import Logging
+package import Logging
 internal import StateStore
 
 extension Logger {
+    /// Logs an event with its facts by name; a fact that is nil is left out.
+    package func log(
+        _ level: Level, _ message: Message,
+        _ facts: KeyValuePairs<String, (any CustomStringConvertible & Sendable)?>
+    ) {
+        var metadata = Metadata()
+        for case (let name, let fact?) in facts { metadata[name] = .stringConvertible(fact) }
+        log(level: level, message, metadata: metadata)
+    }
+
     func log(_ record: LogRecord) {
-        var metadata: Logger.Metadata = [
-            "action.type": .string(record.actionType), "version": .stringConvertible(record.version),
-        ]
-        if record.isDryRun { metadata["dry_run"] = "true" }
-        if let rejection = record.rejection { metadata["rejection"] = .string(rejection.code) }
-        debug(record.rejection == nil ? "action" : "action rejected", metadata: metadata)
+        log(
+            .debug, record.rejection == nil ? "action" : "action rejected",
+            [
+                "action.type": record.actionType, "version": record.version,
+                "dry_run": record.isDryRun ? true : nil, "rejection": record.rejection?.code,
+            ])
     }
 
     func log(_ event: StoreEvent) {
         switch event {
         case .followUpRefused(let refused, let root):
-            warning(
-                "follow-up refused",
-                metadata: [
-                    "action.type": .string(refused.type), "cause": .string(refused.cause),
-                    "root": .string(root ?? "-"), "code": .string(refused.code), "reason": .string(refused.detail),
+            log(
+                .warning, "follow-up refused",
+                [
+                    "action.type": refused.type, "cause": refused.cause, "root": root ?? "-", "code": refused.code,
+                    "reason": refused.detail,
                 ])
         case .effectFailed(let type, let reason, let cause):
-            warning(
-                "effect failed",
-                metadata: ["action.type": .string(type), "cause": .string(cause), "reason": .string(reason)])
-        case .cannotFollow(let reason): error("history cannot be followed", metadata: ["reason": .string(reason)])
-        case .journalUnreadable(let reason): error("journal unreadable", metadata: ["reason": .string(reason)])
+            log(.warning, "effect failed", ["action.type": type, "cause": cause, "reason": reason])
+        case .cannotFollow(let reason): log(.error, "history cannot be followed", ["reason": reason])
+        case .journalUnreadable(let reason): log(.error, "journal unreadable", ["reason": reason])
         case .scheduledLate(let count, let late):
-            notice(
-                "scheduled actions are late",
-                metadata: [
-                    "actions": .stringConvertible(count), "late_seconds": .stringConvertible(late / .seconds(1)),
-                ])
-        case .viewFailed(let reason): error("view failed", metadata: ["reason": .string(reason)])
+            log(.notice, "scheduled actions are late", ["actions": count, "late_seconds": late / .seconds(1)])
+        case .viewFailed(let reason): log(.error, "view failed", ["reason": reason])
         case .turnTookLong(let type, let count, let time):
-            warning(
-                "turn took long",
-                metadata: [
-                    "action.type": .string(type), "transactions": .stringConvertible(count),
-                    "duration_us": .stringConvertible(time / .microseconds(1)),
-                ])
+            let microseconds = time / .microseconds(1)
+            log(
+                .warning, "turn took long",
+                ["action.type": type, "transactions": count, "duration_us": microseconds])
         }
     }
 }

@@ -49,8 +49,8 @@ struct OpenedJournal {
         case .cluster(let address):
             return try ServerFault.translating {
                 let (journal, recovery) = try ClusterJournal.open(
-                    address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
-                    directory: settings.clusterDirectory == "none" ? nil : settings.clusterDirectory,
+                    address, reachedAt: settings.clusterAddress.unlessNone,
+                    directory: settings.clusterDirectory.unlessNone,
                     retention: settings.retention, report: { log.log($0) }, initial: initial)
                 return try OpenedJournal(
                     journal: journal, setDomain: journal.setDomain, cluster: journal, epoch: journal.epoch,
@@ -79,10 +79,9 @@ struct OpenedJournal {
         guard let file = try followed("quarantine", name: QuarantineFile.name, settings) else {
             return try Quarantine(directory: settings.data, QuarantineFile(directory: settings.data), logger: logger)
         }
-        let (directory, address) = (settings.clusterDirectory, settings.clusterAddress)
         return try Quarantine(
-            directory: directory == "none" ? nil : directory, QuarantineFile(file),
-            server: address == "none" ? nil : address, logger: logger)
+            directory: settings.clusterDirectory.unlessNone, QuarantineFile(file),
+            server: settings.clusterAddress.unlessNone, logger: logger)
     }
 
     func hooks(

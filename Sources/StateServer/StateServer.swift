@@ -100,8 +100,7 @@ public struct StateServer: Service, Sendable {
         var chain: [MiddlewareStep] = [.validation] + middleware.map(\.step)
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(
-            types: compiled.catalogue.types, settings: settings, journal: journal,
-            version: version, sharedWith: MetricsSystem.factory)
+            types: compiled.catalogue.types, settings: settings, version: version, sharedWith: MetricsSystem.factory)
         let (schedule, queues) = Schedule.live()
         let hooks = try opened?.hooks(settings, schedule: schedule, metrics: metrics, logger)
         let loops = settings.loops

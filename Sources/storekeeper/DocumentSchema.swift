@@ -16,19 +16,17 @@ enum DocumentSchema {
         do throws(JSONFault) {
             value = try JSONValue(parsing: JSONText.withoutByteOrderMark(bytes))
         } catch {
-            throw SettingsFault(
-                description: "the schema \(settings.schema) is not JSON: \(error.pointer): \(error.detail)")
+            throw SettingsFault("the schema \(settings.schema) is not JSON: \(error.pointer): \(error.detail)")
         }
         let schema: JSONSchema
         do throws(JSONSchema.Fault) {
             schema = try JSONSchema(value)
         } catch {
-            throw SettingsFault(description: "the schema \(settings.schema): \(error)")
+            throw SettingsFault("the schema \(settings.schema): \(error)")
         }
         if !schema.unknownFormats.isEmpty {
-            Logger(label: "storekeeper.schema").warning(
-                "formats are not checked", metadata: ["formats": .string(schema.unknownFormats.joined(separator: ", "))]
-            )
+            Logger(label: "storekeeper.schema").log(
+                .warning, "formats are not checked", ["formats": schema.unknownFormats.joined(separator: ", ")])
         }
         // The first document is the default of the schema, or the empty object. A new history begins only if it fits.
         var initial = JSONValue.object(JSONObject())
@@ -42,7 +40,7 @@ enum DocumentSchema {
                     _ = try CompiledDomain(try domain(settings, source: read)).resumed(from: state.text)
                 } catch let misfit as JSONFault {
                     throw SettingsFault(
-                        description: "the document does not fit the schema \(file): at \(misfit.place) \(misfit.detail)"
+                        "the document does not fit the schema \(file): at \(misfit.place) \(misfit.detail)"
                     )
                 }
                 return .needsRestart

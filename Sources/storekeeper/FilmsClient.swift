@@ -17,6 +17,10 @@ struct FilmsClient {
     private struct Fault: Error {
         let sentence: String
         let isWorthRetrying: Bool
+
+        init(_ sentence: String, isWorthRetrying: Bool = false) {
+            (self.sentence, self.isWorthRetrying) = (sentence, isWorthRetrying)
+        }
     }
 
     private static let bodyBytesMax = 1 << 20
@@ -28,7 +32,7 @@ struct FilmsClient {
         guard let url = URL(string: base), ["http", "https"].contains(url.scheme), url.host?.isEmpty == false,
             url.query == nil, url.fragment == nil
         else {
-            throw SettingsFault(description: "films_base_url must be none, or http or https with a host and no query")
+            throw SettingsFault("films_base_url must be none, or http or https with a host and no query")
         }
         // The parsed form is percent-encoded; libcurl refuses an address with a space.
         let address = url.absoluteString
@@ -39,7 +43,7 @@ struct FilmsClient {
             // A machine without libcurl is found at start.
             _ = try HTTPConnection()
         } catch {
-            throw SettingsFault(description: "films_base_url is set, and \(error), or set films_base_url to none")
+            throw SettingsFault("films_base_url is set, and \(error), or set films_base_url to none")
         }
         return { try await client.films() }
     }
@@ -67,25 +71,22 @@ struct FilmsClient {
             switch failure {
             case .cancelled: throw CancellationError()
             case .timedOut:
-                throw Fault(sentence: "the films server did not answer within \(timeout)", isWorthRetrying: true)
+                throw Fault("the films server did not answer within \(timeout)", isWorthRetrying: true)
             case .tooLong:
-                throw Fault(
-                    sentence: "the films server answered with more than \(Self.bodyBytesMax) bytes",
-                    isWorthRetrying: false)
+                throw Fault("the films server answered with more than \(Self.bodyBytesMax) bytes")
             case .unreachable(let reason), .disconnected(let reason):
-                throw Fault(sentence: "the connection to the films server failed: \(reason)", isWorthRetrying: true)
+                throw Fault("the connection to the films server failed: \(reason)", isWorthRetrying: true)
             }
         }
         guard response.status == 200 else {
             throw Fault(
-                sentence: "the films server answered with status \(response.status)",
-                isWorthRetrying: response.status >= 500)
+                "the films server answered with status \(response.status)", isWorthRetrying: response.status >= 500)
         }
         do {
             return try Self.decode(Data(response.body))
         } catch {
             // The decoding error is dropped because its text quotes the answer.
-            throw Fault(sentence: "the films server did not answer with a list of films", isWorthRetrying: false)
+            throw Fault("the films server did not answer with a list of films")
         }
     }
 
@@ -117,11 +118,9 @@ struct FilmsClient {
     }
 
     private static func decode(_ body: Data) throws -> [Film] {
-        let isArray = body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "[")
-        let entries =
-            isArray
-            ? try JSONDecoder().decode([Entry].self, from: body)
-            : try JSONDecoder().decode(Page.self, from: body).results
+        // What is not an array is a page.
+        let list = try? JSONDecoder().decode([Entry].self, from: body)
+        let entries = try list ?? JSONDecoder().decode(Page.self, from: body).results
         return entries.map { Film(title: $0.title, director: $0.director, episode: $0.episode_id) }
     }
 }

@@ -11,7 +11,7 @@ enum ModelFile {
         do {
             return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
         } catch {
-            throw SettingsFault(description: "the file \(path) cannot be read")
+            throw SettingsFault("the file \(path) cannot be read")
         }
     }
 
@@ -28,13 +28,13 @@ enum ModelFile {
             }, name: name(path), time: .milliseconds(settings.modelMilliseconds), bytesMax: settings.modelBytesMax,
             dropped: dropped == "none" ? [] : dropped.split(separator: ",").map { JSONPointer([String($0)]) },
             check: { (name, schema) throws(Model.Fault) in
-                try made(name, schema) { logger.warning("formats are not checked", metadata: ["formats": .string($0)]) }
+                try made(name, schema) { logger.log(.warning, "formats are not checked", ["formats": $0]) }
             },
             report: { logger.log($0) })
         do throws(Model.Fault) {
             return try ServedModel(serving).domain()
         } catch {
-            throw SettingsFault(description: "the model cannot be served: \(error)")
+            throw SettingsFault("the model cannot be served: \(error)")
         }
     }
 
@@ -58,15 +58,15 @@ enum ModelFile {
 extension Logger {
     fileprivate func log(_ event: Model.Serving.Event) {
         switch event {
-        case .console(let text): info("console", metadata: ["text": .string(text)])
-        case .failed(let reason): error("model failed", metadata: ["reason": .string(reason)])
+        case .console(let text): log(.info, "console", ["text": text])
+        case .failed(let reason): log(.error, "model failed", ["reason": reason])
         case .lacks(let members, let code):
             let reason =
                 "the recorded state is older than they are, and a reducer that reads one gets undefined; to add them: \(code)"
-            warning(
-                "state lacks members of initialState",
-                metadata: [
-                    "members": .string(members.map(\.description).joined(separator: ", ")), "reason": .string(reason),
+            log(
+                .warning, "state lacks members of initialState",
+                [
+                    "members": members.map(\.description).joined(separator: ", "), "reason": reason,
                 ])
         }
     }

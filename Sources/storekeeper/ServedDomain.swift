@@ -10,14 +10,13 @@ enum ServedDomain: String, CaseIterable {
     /// Makes the domain.
     static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
         if settings.model != "none", settings.domain != .document {
-            throw SettingsFault(
-                description: "model and domain \(settings.domain.rawValue) are two domains; give one of them")
+            throw SettingsFault("model and domain \(settings.domain.rawValue) are two domains; give one of them")
         }
         if settings.schema != "none", settings.model != "none" || settings.domain != .document {
-            throw SettingsFault(description: "schema is for the domain document, and another domain is to be served")
+            throw SettingsFault("schema is for the domain document, and another domain is to be served")
         }
         if settings.dropSlice != "none", settings.model == "none" {
-            throw SettingsFault(description: "drop_slice is for a model, and none is to be served")
+            throw SettingsFault("drop_slice is for a model, and none is to be served")
         }
         if settings.model != "none" { return try ModelFile.domain(settings) }
         if settings.domain == .document { return try DocumentSchema.domain(settings) }
@@ -38,8 +37,7 @@ enum ServedDomain: String, CaseIterable {
             reading.settings.domain = domain
         } else if recorded.hasPrefix(modelPrefix) {
             throw SettingsFault(
-                description:
-                    "the journal in \(reading.settings.data) is of the \(recorded): name its file with --model, or name another domain"
+                "the journal in \(reading.settings.data) is of the \(recorded): name its file with --model, or name another domain"
             )
         }
     }

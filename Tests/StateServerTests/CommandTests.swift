@@ -30,12 +30,12 @@ struct CommandTests {
     ]
 
     @Test("every setting is an option, and a program's own settings are options beside those of the package")
-    func options() async throws {
+    func options() throws {
         let serve = try #require(
             try Self.parse("--warehouse", "north", "--pickers-max=7", "--grace-seconds", "3", "--is-strict", "true")
                 as? Serve)
 
-        let reading = try await Program.$current.withValue(Self.program()) { try await serve.options.read() }
+        let reading = try Program.$current.withValue(Self.program()) { try serve.options.read() }
 
         #expect((reading.settings.warehouse, reading.settings.pickersMax) == ("north", 7))
         #expect((reading.settings.graceSeconds, reading.settings.isStrict) == (3, true))
@@ -43,10 +43,10 @@ struct CommandTests {
     }
 
     @Test("--open is the value open of access")
-    func open() async throws {
+    func open() throws {
         let check = try #require(try Self.parse("check", "--open") as? Check)
 
-        let reading = try await Program.$current.withValue(Self.program()) { try await check.options.read() }
+        let reading = try Program.$current.withValue(Self.program()) { try check.options.read() }
 
         #expect(reading.settings.access == .open)
     }

@@ -34,10 +34,10 @@ struct JournalToolTests {
         let path = FileManager.default.temporaryDirectory.appending(path: "tool-\(UUID().uuidString)").path
         deinit { try? FileManager.default.removeItem(atPath: path) }
 
-        func tool(_ name: String) throws -> JournalTool {
+        func tool(_ name: String) throws -> JournalPlace {
             var settings = Settings()
             settings.data = path + "/" + name
-            return try JournalTool(settings: settings)
+            return try settings.journalPlace
         }
 
         func journal(_ name: String) throws -> SQLiteJournal {
@@ -268,13 +268,13 @@ struct JournalToolTests {
         var settings = Settings()
         settings.data = data
 
-        #expect(throws: SettingsFault.self) { _ = try JournalTool(settings: settings) }
+        #expect(throws: SettingsFault.self) { _ = try settings.journalPlace }
     }
 
     @Test("a place is a directory or in etcd, and only a directory has one")
     func places() throws {
-        let directory = try JournalTool("./data", Settings()).place
-        let cluster = try JournalTool("etcd://a:1/shop", Settings()).place
+        let directory = try JournalPlace(of: "./data", Settings())
+        let cluster = try JournalPlace(of: "etcd://a:1/shop", Settings())
 
         #expect(try directory.directory == "./data")
         #expect(cluster.description == "etcd://a:1/shop")

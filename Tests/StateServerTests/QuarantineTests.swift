@@ -152,7 +152,7 @@ struct QuarantineTests {
 
     @Test("the line of readiness names the newest ten of many actions")
     func many() {
-        let line = RequestHandler.quarantineLine((1...11).map { "q\($0)" })
+        let line = ServerReport.quarantineLine((1...11).map { "q\($0)" })
 
         #expect(line == "[!]quarantine: 11 actions, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11")
     }

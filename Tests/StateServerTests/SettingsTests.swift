@@ -66,7 +66,7 @@ struct SettingsTests {
             .deletingLastPathComponent()
         let text = try String(contentsOf: root.appending(path: "config/storekeeper.json"), encoding: .utf8)
 
-        let expected = SettingKeys.all.map { "  \"\($0.key)\": \($0.initial)" }.joined(separator: ",\n")
+        let expected = SettingKeys.all.map { "  \"\($0.key)\": \($0.json($0.initial))" }.joined(separator: ",\n")
 
         #expect(text.hasPrefix("{\n\(expected),\n  \"domain\": \"document\",\n"))
     }

@@ -28,13 +28,11 @@ extension Authenticator {
                 entries = tokens
             }
             if tokens == first {
-                logger.notice(
+                let use = "curl -H 'Authorization: Bearer \(token.text)' \(Self.reachable(settings))/v1"
+                logger.log(
+                    .notice,
                     "protected: this token allows everything and is shown only now; --open serves everybody without one",
-                    metadata: [
-                        "token": .string(first[0].id),
-                        "use": .string(
-                            "curl -H 'Authorization: Bearer \(token.text)' \(Self.reachable(settings))/v1"),
-                    ])
+                    ["token": first[0].id, "use": use])
             }
         }
         self.init(catalogue, tokens: tokens, file: watched, signed: signed, now: now, date: date, logger: logger)
@@ -55,7 +53,7 @@ extension Authenticator {
         guard settings.access != .open, let keyFile = settings.keyFile else { return nil }
         let signed = try SignedTokens(keyFile, settings.claimRules, catalogue, date: date, logger: logger)
         for warning in settings.claimRules.grant?.warnings(in: catalogue) ?? [] {
-            logger.warning("jwt_grant allows less than it says", metadata: ["reason": .string(warning)])
+            logger.log(.warning, "jwt_grant allows less than it says", ["reason": warning])
         }
         return signed
     }

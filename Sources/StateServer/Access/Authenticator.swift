@@ -57,13 +57,8 @@ final class Authenticator: Sendable {
         signed: SignedTokens? = nil, takesProxied: Bool = false, now: @escaping @Sendable () -> Instant,
         date: @escaping @Sendable () -> Timestamp = Timestamp.now, logger: Logger
     ) {
-        self.date = date
-        self.takesProxied = takesProxied
-        self.catalogue = catalogue
-        self.file = file
-        self.signed = signed
-        self.now = now
-        self.logger = logger
+        (self.catalogue, self.file, self.signed, self.takesProxied) = (catalogue, file, signed, takesProxied)
+        (self.now, self.date, self.logger) = (now, date, logger)
         var state = State()
         for entry in tokens ?? [] { Self.add(entry, catalogue, to: &state) }
         state.hasFile = tokens != nil
@@ -124,43 +119,39 @@ final class Authenticator: Sendable {
                 : "\(subject) has scheduled the action, and has no token that allows it now")
     }
 
-    var problemOfEndedAccess: Problem {
-        canJudge ? .unauthorized : .tokensUnreadable
-    }
+    var problemOfEndedAccess: Problem { canJudge ? .unauthorized : .tokensUnreadable }
 
     func authenticate(_ request: Request) -> Recognition {
-        let access: Access
         if file?.isShut == true { return .known(.refused(.tokensUnreadable)) }
         if let open = state.withLock({ $0.open }) {
             guard takesProxied || !request.head.known.areOfProxy else { return .known(.refused(.openBehindProxy)) }
-            access = open
-        } else {
-            switch Credential(request) {
-            case .none: return .known(.refused(.unauthorized))
-            case .malformed: return .known(.refused(failure(of: request.client)))
-            case .token(let token):
-                let digest = Token.digest(token)
-                if let known = state.withLock({ $0.accesses[digest]?.access }) {
-                    // A client that held a good token has guessed nothing.
-                    if known.hasEnded(at: date()) { return .known(.refused(.unauthorized)) }
-                    access = known
-                    break
+            return .known(.granted(open))
+        }
+        switch Credential(request) {
+        case .none: return .known(.refused(.unauthorized))
+        case .malformed: return .known(.refused(failure(of: request.client)))
+        case .token(let token):
+            switch knowledge(of: Token.digest(token)) {
+            case .access(let known): return .known(.granted(known))
+            // A client that held a good token has guessed nothing.
+            case .expired: return .known(.refused(.unauthorized))
+            case .nothing where SignedToken.isLike(token) && signed?.isShut == true:
+                return .known(.refused(.tokensUnreadable))
+            case .nothing:
+                // A newer version of a file may have it.
+                guard file != nil || signed != nil, mayFail(request.client) else {
+                    return .known(.refused(failure(of: request.client)))
                 }
-                switch signed?.knowledge(of: digest) {
-                case .access(let known): access = known
-                case .expired: return .known(.refused(.unauthorized))
-                case .nothing where SignedToken.isLike(token) && signed?.isShut == true:
-                    return .known(.refused(.tokensUnreadable))
-                case .nothing, nil:
-                    // A newer version of a file may have it.
-                    guard file != nil || signed != nil, mayFail(request.client) else {
-                        return .known(.refused(failure(of: request.client)))
-                    }
-                    return .unverified(token)
-                }
+                return .unverified(token)
             }
         }
-        return .known(.granted(access))
+    }
+
+    private func knowledge(of digest: [UInt8]) -> SignedTokens.Knowledge {
+        guard let known = state.withLock({ $0.accesses[digest]?.access }) else {
+            return signed?.knowledge(of: digest) ?? .nothing
+        }
+        return known.hasEnded(at: date()) ? .expired : .access(known)
     }
 
     /// Verifies an unknown token, and looks for one that is not good in newer files; `done` takes nil for a good one.
@@ -184,10 +175,10 @@ final class Authenticator: Sendable {
 
     /// The problem of a token, nil within for a good one; nil for one that is not known.
     private func problem(of token: String, _ digest: [UInt8], verifies: Bool) -> Problem?? {
-        if state.withLock({ $0.accesses[digest] != nil }) { return .some(nil) }
-        guard let signed else { return nil }
-        var knowledge = signed.knowledge(of: digest)
-        if case .nothing = knowledge, verifies, SignedToken.isLike(token) { knowledge = signed.verify(token, digest) }
+        var knowledge = knowledge(of: digest)
+        if case .nothing = knowledge, verifies, let signed, SignedToken.isLike(token) {
+            knowledge = signed.verify(token, digest)
+        }
         return switch knowledge {
         case .access: .some(nil)
         case .expired: .some(Problem.unauthorized)
@@ -243,7 +234,7 @@ final class Authenticator: Sendable {
         case .content(let read): entries = read
         case .fault(let reason):
             // A client that is known stays known: a file that is half written or misspelled locks none out.
-            logger.error("tokens not read", metadata: ["reason": .string(reason)])
+            logger.log(.error, "tokens not read", ["reason": reason])
             return false
         case .shut:
             logger.error("no credential is taken until the token file can be read")
@@ -258,9 +249,7 @@ final class Authenticator: Sendable {
             return (Self.take(byDigest, isThere: entries != nil, catalogue, into: &state), wasOpen)
         }
         for access in ended { access.end() }
-        logger.notice(
-            "tokens read",
-            metadata: ["tokens": .stringConvertible(entries?.count ?? 0), "ended": .stringConvertible(ended.count)])
+        logger.log(.notice, "tokens read", ["tokens": entries?.count ?? 0, "ended": ended.count])
         if wasOpen, entries != nil { logger.warning("the server is no longer open: every client needs a token") }
         warnWithoutAdministrator()
         return !ended.isEmpty

@@ -29,11 +29,7 @@ final class SignedTokens: Sendable {
     ) throws(SettingsFault) {
         keyFile = file
         self.file = WatchedFile(file.file) { (bytes) throws(SettingsFault) in try file.keys(in: bytes) }
-        self.rules = rules
-        self.verifies = verifies
-        self.catalogue = catalogue
-        self.date = date
-        self.logger = logger
+        (self.rules, self.verifies, self.catalogue, self.date, self.logger) = (rules, verifies, catalogue, date, logger)
         let read = try file.readAtStart()
         state = Mutex(State(keys: read?.keys ?? []))
         warnOfFaults(in: read)
@@ -82,14 +78,12 @@ final class SignedTokens: Sendable {
     }
 
     private func log(_ refusal: TokenRefusal) {
-        logger.debug(
-            "JSON Web Token refused",
-            metadata: ["claim": .string(refusal.claim), "expected": .string(refusal.expected)])
+        logger.log(.debug, "JSON Web Token refused", ["claim": refusal.claim, "expected": refusal.expected])
     }
 
     private func warnOfFaults(in read: JSONWebKeySet?) {
         for fault in read?.faults ?? [] {
-            logger.warning("key left out", metadata: ["file": .string(keyFile.path), "reason": .string(fault)])
+            logger.log(.warning, "key left out", ["file": keyFile.path, "reason": fault])
         }
     }
 
@@ -131,25 +125,19 @@ final class SignedTokens: Sendable {
                 (state.keys, state.fault, state.version) = (read?.keys ?? [], fault, state.version + 1)
                 return state.remembered.removeAll(except: state.keys)
             }
-            logger.notice(
-                "keys read",
-                metadata: [
-                    "keys": .stringConvertible(read?.keys.count ?? 0),
-                    "skipped": .stringConvertible(read?.skippedCount ?? 0), "ended": .stringConvertible(ended.count),
-                ])
+            let (keys, skipped) = (read?.keys.count ?? 0, read?.skippedCount ?? 0)
+            logger.log(.notice, "keys read", ["keys": keys, "skipped": skipped, "ended": ended.count])
             warnOfFaults(in: read)
-            if let fault { logger.error("no JSON Web Token is taken", metadata: ["reason": .string(fault)]) }
+            if let fault { logger.log(.error, "no JSON Web Token is taken", ["reason": fault]) }
             return ended
         case .fault(let reason):
             // The keys stay as they are: a file that is half written or misspelled locks no client out.
-            logger.error("keys not read", metadata: ["reason": .string(reason)])
+            logger.log(.error, "keys not read", ["reason": reason])
             return []
         case .shut:
             logger.error("no JSON Web Token is taken until the key file can be read")
-            return state.withLock { state in
-                state.keys = []
-                return state.remembered.removeAll(except: [])
-            }
+            state.withLock { $0.keys = [] }
+            return forgetAll()
         case nil: return []
         }
     }
@@ -169,12 +157,12 @@ struct KeyFile: Sendable {
         guard let bytes else { return nil }
         do throws(JSONWebKeySet.Fault) {
             return try JSONWebKeySet([UInt8](bytes))
-        } catch { throw SettingsFault(description: "the key file \(path) \(error)") }
+        } catch { throw SettingsFault("the key file \(path) \(error)") }
     }
 
     func readAtStart() throws(SettingsFault) -> JSONWebKeySet? {
         let read = try read()
-        if let fault = fault(in: read) { throw SettingsFault(description: fault) }
+        if let fault = fault(in: read) { throw SettingsFault(fault) }
         return read
     }
 

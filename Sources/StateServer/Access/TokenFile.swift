@@ -9,8 +9,7 @@ struct Token: Sendable {
     let text: String
 
     init() {
-        var generator = SystemRandomNumberGenerator()
-        let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
         let base64 = Data(bytes).base64EncodedString()
         text = "sk_" + base64.replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
     }
@@ -42,13 +41,9 @@ struct TokenFile: Sendable {
 
         /// Whether the members have the same bytes: two spellings of a name are two names.
         static func == (left: Entry, right: Entry) -> Bool {
-            left.expires == right.expires
-                && zip(left.texts, right.texts).allSatisfy { $0.map { ExactText($0) } == $1.map { ExactText($0) } }
-                && (left.grant.others, left.grant.operate, left.grant.fork)
-                    == (right.grant.others, right.grant.operate, right.grant.fork)
+            // No member of an entry is one that cannot be encoded.
+            (try? JSON.encode(left)) == (try? JSON.encode(right))
         }
-
-        private var texts: [[String]] { [[id, subject, hash, created], grant.read, grant.dispatch] }
     }
 
     private struct Content: Codable {
@@ -75,7 +70,7 @@ struct TokenFile: Sendable {
         for entry in tokens {
             let misfit = entry.expires != nil && entry.end == nil ? "expires is not a time as RFC 3339 has it" : nil
             if let fault = entry.grant.fault ?? Access.fault(inSubject: entry.subject) ?? misfit {
-                throw SettingsFault(description: "the token file \(path) has a fault in \(entry.id): \(fault)")
+                throw SettingsFault("the token file \(path) has a fault in \(entry.id): \(fault)")
             }
         }
         return tokens

@@ -11,7 +11,7 @@ struct Check: SettingsCommand {
         Failure.warn(try Authenticator.check(reading.settings).map { "key left out: \($0)" })
         print("# journal: \(try JournalPlace(reading.settings.data, reading.settings)?.finding ?? "none")")
         for setting in reading.declared {
-            let value = "\(setting.key) = \(reading.settings[setting])"
+            let value = "\(setting.key) = \(setting.json(reading.settings[setting]))"
             let padding = String(repeating: " ", count: max(1, 44 - value.count))
             print("\(value)\(padding)# \(reading.origins[setting.key] ?? "default")")
         }

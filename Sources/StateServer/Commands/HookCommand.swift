@@ -22,7 +22,7 @@ struct HookCreate: SettingsCommand {
                 """)
     }
 
-    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var options: JournalFileOptions
 
     @Option(help: "The address of the receiver, with https; http for one on this machine.")
     var url: String
@@ -51,8 +51,6 @@ struct HookCreate: SettingsCommand {
     @Flag(help: "Allow an http address on another machine. Everybody on the way can read and change the deliveries.")
     var insecure = false
 
-    var options: SettingsOptions { place.options }
-
     func run(_ reading: SettingsReading) async throws {
         let settings = reading.settings
         let grant = Grant(read: read, dispatch: dispatch, others: true)
@@ -63,11 +61,10 @@ struct HookCreate: SettingsCommand {
         let entry = HookFile.Entry(
             url: url, types: types, path: path, grant, fields: header,
             since: history.map { Cursor($0.epoch, $0.latest).description })
-        if let fault = grant.newFault ?? entry.fault { throw SettingsFault(description: fault) }
+        if let fault = grant.newFault ?? entry.fault { throw SettingsFault(fault) }
         guard insecure || !HookURL.isInsecure(url) else {
             throw SettingsFault(
-                description:
-                    "\(url) is not https: everybody on the way could read and change the deliveries; --insecure allows it"
+                "\(url) is not https: everybody on the way could read and change the deliveries; --insecure allows it"
             )
         }
         // A hook needs no domain. Where that cannot be made, the start of the server says why.
@@ -87,9 +84,7 @@ struct HookList: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Print a line for each hook: name, address, how far it has come, what stops it.")
 
-    @OptionGroup var place: TokenFileOptions
-
-    var options: SettingsOptions { place.options }
+    @OptionGroup var options: JournalFileOptions
 
     func run(_ reading: SettingsReading) async throws {
         let settings = reading.settings
@@ -135,10 +130,8 @@ struct HookPause: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause", abstract: "Stop a hook, or all; its commits wait, as long as they are kept.")
 
-    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var options: JournalFileOptions
     @OptionGroup var hooks: SomeHooks
-
-    var options: SettingsOptions { place.options }
 
     func run(_ reading: SettingsReading) async throws {
         try reading.settings.hookFile().change(hooks.id) { $0.paused = $0.paused ?? "by hand" }
@@ -155,13 +148,11 @@ struct HookResume: SettingsCommand {
             again. With a later commit it passes over those before.
             """)
 
-    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var options: JournalFileOptions
     @OptionGroup var hooks: SomeHooks
 
     @Option(help: "The cursor of the next commit to send.")
     var from: String?
-
-    var options: SettingsOptions { place.options }
 
     func validate() throws {
         guard from == nil || hooks.id != nil else { throw ValidationError("--from is for one hook") }
@@ -183,11 +174,11 @@ struct HookResume: SettingsCommand {
     /// The commit behind the newest one is there, too: who passes over the newest one waits for it.
     private static func check(_ text: String, in settings: Settings) throws {
         guard let cursor = Cursor(text: text) else {
-            throw SettingsFault(description: "\(text) is not the cursor of a commit, such as akem2szdfs5zt65l.12")
+            throw SettingsFault("\(text) is not the cursor of a commit, such as akem2szdfs5zt65l.12")
         }
         guard let history = try JournalPlace(settings.data, settings)?.history(), cursor.epoch == history.epoch,
             cursor.version > (try history.oldest()), cursor.version <= history.latest + 1
-        else { throw SettingsFault(description: "the journal has no commit \(text), or keeps it no longer") }
+        else { throw SettingsFault("the journal has no commit \(text), or keeps it no longer") }
     }
 }
 
@@ -197,20 +188,18 @@ struct HookRotate: SettingsCommand {
         abstract: "Give a hook a second secret and print it; with --finish, drop the older one.",
         discussion: "In between, each delivery has a signature by each of the two.")
 
-    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var options: JournalFileOptions
     @OptionGroup var hook: NamedHook
 
     @Flag(help: "Drop the older secret: the receiver knows the new one.")
     var finish = false
-
-    var options: SettingsOptions { place.options }
 
     func run(_ reading: SettingsReading) async throws {
         let (id, finish, secret) = (hook.id, finish, HookSecret().text)
         try reading.settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
             guard (entry.secrets.count == 2) == finish else {
                 throw SettingsFault(
-                    description: finish
+                    finish
                         ? "the hook \(id) has one secret; `hook rotate \(id)` gives it a second one"
                         : "the hook \(id) has two secrets; `hook rotate \(id) --finish` drops the older one")
             }
@@ -223,10 +212,8 @@ struct HookRotate: SettingsCommand {
 struct HookDelete: SettingsCommand {
     static let configuration = CommandConfiguration(commandName: "delete", abstract: "Delete a hook with its secret.")
 
-    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var options: JournalFileOptions
     @OptionGroup var hook: NamedHook
-
-    var options: SettingsOptions { place.options }
 
     func run(_ reading: SettingsReading) async throws {
         try reading.settings.hookFile().remove(hook.id)
@@ -246,17 +233,10 @@ extension Settings {
     private func hookDocument(_ key: String, name: String) throws(SettingsFault) -> any SharedDocument {
         guard let place = try JournalPlace(self.data, self) else {
             throw SettingsFault(
-                description: "hooks go on where they have stopped, so they need a journal: name a directory with --data"
+                "hooks go on where they have stopped, so they need a journal: name a directory with --data"
             )
         }
         return try place.document(key, name: name)
-    }
-}
-
-extension HookFile {
-    fileprivate func change(_ id: String?, _ body: (inout Entry) -> Void) throws(SettingsFault) {
-        guard let id else { return try changeAll(body) }
-        try change(id) { (entry: inout Entry) throws(SettingsFault) in body(&entry) }
     }
 }
 

@@ -25,7 +25,7 @@ struct JournalExport: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let output = StandardOutput()
-        try JournalTool(settings: reading.settings).export(since: since) { try output.write($0) }
+        try reading.settings.journalPlace.export(since: since) { try output.write($0) }
         try output.flush()
     }
 }
@@ -39,7 +39,7 @@ struct JournalImport: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let input = StandardInput()
-        let span = try JournalTool(settings: reading.settings).load { try input.nextLine() }
+        let span = try reading.settings.journalPlace.load { try input.nextLine() }
         print("imported: \(span.sentence)")
     }
 }
@@ -55,7 +55,7 @@ struct JournalReplay: SettingsCommand {
         let input = StandardInput()
         let settings = try Program.current.settings(of: reading)
         let (domain, name) = (try Program.current.served(settings).domain, Program.current.domainName(settings))
-        let span = try JournalTool(settings: settings).replay(domain, named: name) { try input.nextLine() }
+        let span = try settings.journalPlace.replay(domain, named: name) { try input.nextLine() }
         print("replayed: \(span.sentence)")
     }
 }
@@ -91,7 +91,7 @@ struct JournalBisect: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let test = try test()
-        let (found, looks) = try JournalTool(settings: reading.settings).bisect(test, from: since, to: nil)
+        let (found, looks) = try reading.settings.journalPlace.bisect(test, from: since, to: nil)
         switch found {
         case .success(let line): print(String(decoding: line, as: UTF8.self), terminator: "")
         case .failure(.holdsAtStart): throw Failure("the test holds already at the beginning (\(looks) looks)")
@@ -101,7 +101,7 @@ struct JournalBisect: SettingsCommand {
 
     private func test() throws(SettingsFault) -> ValueTest {
         guard let pointer = JSONPointer(text: path) else {
-            throw SettingsFault(description: "--path: \(JSONPointer.expectation(of: path))")
+            throw SettingsFault("--path: \(JSONPointer.expectation(of: path))")
         }
         let given = [("--equals", equals), ("--at-least", atLeast), ("--at-most", atMost)]
             .compactMap { name, text in text.map { (name, $0) } }
@@ -109,7 +109,7 @@ struct JournalBisect: SettingsCommand {
             return ValueTest(pointer, repeats ? .repeats(!isNegated) : .exists(!isNegated))
         }
         guard given.count == 1, !repeats, !isNegated else {
-            throw SettingsFault(description: "\(name) cannot be combined with another test, --repeats or --not")
+            throw SettingsFault("\(name) cannot be combined with another test, --repeats or --not")
         }
         let value = try? JSONValue(parsing: Array(text.utf8))
         switch (name, value) {
@@ -117,8 +117,8 @@ struct JournalBisect: SettingsCommand {
         case ("--at-least", let value?) where value.isNumber: return ValueTest(pointer, .atLeast(value))
         case ("--at-most", let value?) where value.isNumber: return ValueTest(pointer, .atMost(value))
         case ("--equals", nil):
-            throw SettingsFault(description: "--equals is not JSON: a text needs quotes, as in '\"done\"'")
-        default: throw SettingsFault(description: "\(name) takes a number")
+            throw SettingsFault("--equals is not JSON: a text needs quotes, as in '\"done\"'")
+        default: throw SettingsFault("\(name) takes a number")
         }
     }
 }
@@ -137,14 +137,14 @@ struct JournalVerify: SettingsCommand {
     var chain = false
 
     func run(_ reading: SettingsReading) async throws {
-        let tool = try JournalTool(settings: reading.settings)
+        let place = try reading.settings.journalPlace
         let domain: (any Domain)? =
             try chain ? nil : Program.current.served(Program.current.settings(of: reading)).domain
         // A journal that cannot be read is one of another error.
-        let saysWhose = (try? tool.place.domain) != nil
+        let saysWhose = (try? place.domain) != nil
         let span: JournalSpan
         do {
-            span = try tool.verify(domain, deep ? .deep : .plain)
+            span = try place.verify(domain, deep ? .deep : .plain)
         } catch let fault as HistoryFault where !chain && !saysWhose {
             throw Failure(
                 "\(fault); this journal does not name its domain, so this may be the wrong one: name it with --domain, --model or --config, or use --chain, which needs no domain"

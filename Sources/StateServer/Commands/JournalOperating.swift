@@ -15,7 +15,7 @@ struct JournalInfo: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let facts: any HistoryFacts =
-            switch try JournalTool(settings: reading.settings).place {
+            switch try reading.settings.journalPlace {
             case .directory(let path): try JournalFacts(directory: path, at: .now())
             case .cluster(let address): try ClusterFacts(address, at: .now())
             }
@@ -39,9 +39,9 @@ struct JournalBackup: SettingsCommand {
     var to: String
 
     func run(_ reading: SettingsReading) async throws {
-        let tool = try JournalTool(settings: reading.settings)
-        let span = try tool.copy(to: JournalTool(to, reading.settings), under: .same)
-        if case .directory(let path) = tool.place { DirectoryFigures.noteBackup(of: path) }
+        let place = try reading.settings.journalPlace
+        let span = try place.copy(to: JournalPlace(of: to, reading.settings), under: .same)
+        if case .directory(let path) = place { DirectoryFigures.noteBackup(of: path) }
         print("backed up: \(span.sentence), epoch \(span.epoch.text)")
     }
 }
@@ -63,9 +63,9 @@ struct JournalRestore: SettingsCommand {
     var sameEpoch = false
 
     func run(_ reading: SettingsReading) async throws {
-        let backup = try JournalTool(from, reading.settings)
-        if sameEpoch { try backup.place.refuseInUse() }
-        let span = try backup.copy(to: JournalTool(settings: reading.settings), under: sameEpoch ? .same : .new)
+        let backup = try JournalPlace(of: from, reading.settings)
+        if sameEpoch { try backup.refuseInUse() }
+        let span = try backup.copy(to: reading.settings.journalPlace, under: sameEpoch ? .same : .new)
         print("restored: \(span.sentence), epoch \(span.epoch.text)")
         guard let tokens = try reading.settings.namedTokenFile(), try tokens.read() == nil else { return }
         print(
@@ -87,11 +87,11 @@ struct JournalCopy: SettingsCommand {
     var to: String
 
     func run(_ reading: SettingsReading) async throws {
-        let tool = try JournalTool(settings: reading.settings)
-        try tool.place.refuseInUse()
-        let other = try JournalTool(to, reading.settings)
-        let span = try tool.copy(to: other, under: .same)
-        let documents = try tool.place.copyDocuments(to: other.place).map { ", \($0)" }.joined()
+        let place = try reading.settings.journalPlace
+        try place.refuseInUse()
+        let other = try JournalPlace(of: to, reading.settings)
+        let span = try place.copy(to: other, under: .same)
+        let documents = try place.copyDocuments(to: other).map { ", \($0)" }.joined()
         print("copied: \(span.sentence), epoch \(span.epoch.text)\(documents)")
     }
 }
@@ -105,7 +105,7 @@ struct JournalCompact: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let done = try SQLiteJournal.compact(
-            directory: JournalTool(settings: reading.settings).place.directory, retention: reading.settings.retention,
+            directory: reading.settings.journalPlace.directory, retention: reading.settings.retention,
             at: .now())
         let dropped = done.oldestAfter - done.oldestBefore
         let damaged = done.damagedSnapshots.map { ", the damaged snapshot of version \($0) dropped" }.joined()

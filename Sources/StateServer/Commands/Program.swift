@@ -6,7 +6,7 @@ internal import StateStore
 struct Program: Sendable {
     @TaskLocal static var current = Program(
         name: executableName, version: nil, settings: SettingKeys.all,
-        served: { _ in throw SettingsFault(description: "this program serves no domain") })
+        served: { _ in throw SettingsFault("this program serves no domain") })
 
     let name: String
     let version: String?
@@ -67,8 +67,7 @@ struct Program: Sendable {
 
     func checkOptionNames() throws(SettingsFault) {
         for setting in settings where Self.optionNames.contains(setting.optionName) {
-            throw SettingsFault(
-                description: "the setting \(setting.key) has the name of the option --\(setting.optionName)")
+            throw SettingsFault("the setting \(setting.key) has the name of the option --\(setting.optionName)")
         }
     }
 }

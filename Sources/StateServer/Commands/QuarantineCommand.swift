@@ -66,7 +66,7 @@ extension QuarantineFile {
             self.init(file)
             return
         }
-        let directory = try JournalTool(settings: settings).place.directory
+        let directory = try settings.journalPlace.directory
         try JournalReader.check(directory)
         self.init(directory: directory)
     }

@@ -40,9 +40,8 @@ struct Serve: SettingsCommand {
         try StateServer.checkAddress(in: settings)
         let logger = Self.logger(settings)
         if !reading.ignoredVariables.isEmpty {
-            logger.notice(
-                "variables of Kubernetes ignored",
-                metadata: ["names": .string(reading.ignoredVariables.joined(separator: " "))])
+            logger.log(
+                .notice, "variables of Kubernetes ignored", ["names": reading.ignoredVariables.joined(separator: " ")])
         }
         let file = Program.current.domainFile?(settings)
         guard !watch || file != nil else {

@@ -48,8 +48,13 @@ public enum ServerCommand {
         settings: [PartialKeyPath<SettingKeys>] = [], middleware: [Middleware<D.State>] = [], name: String? = nil,
         version: String? = nil, domain: @escaping @Sendable (Settings) throws -> D
     ) async {
-        await run(settings, name, version) { settings in
-            Program.Served(try domain(settings), middleware: middleware)
+        await run {
+            Program(
+                name: name ?? Program.executableName, version: version,
+                settings: try DeclaredSetting.all(with: settings)
+            ) { settings in
+                Program.Served(try domain(settings), middleware: middleware)
+            }
         }
     }
 
@@ -67,28 +72,21 @@ public enum ServerCommand {
         domainFile: @escaping @Sendable (Settings) -> (kind: String, path: String)?,
         anyDomain: @escaping @Sendable (Settings) throws -> any Domain
     ) async {
-        await run(settings, name, StateServer.version) { settings in
-            func served(_ domain: some Domain) -> Program.Served { Program.Served(domain, middleware: []) }
-            return served(try anyDomain(settings))
-        } completing: { program in
-            program.commands = commands
-            program.nameDomain = domainName
-            program.adopt = adopt
-            program.domainFile = domainFile
+        await run {
+            Program(
+                name: name, version: StateServer.version, settings: try DeclaredSetting.all(with: settings),
+                commands: commands, nameDomain: domainName, adopt: adopt, domainFile: domainFile
+            ) { settings in
+                func served(_ domain: some Domain) -> Program.Served { Program.Served(domain, middleware: []) }
+                return served(try anyDomain(settings))
+            }
         }
     }
 
-    private static func run(
-        _ settings: [PartialKeyPath<SettingKeys>], _ name: String?, _ version: String?,
-        _ served: @escaping @Sendable (Settings) throws -> Program.Served,
-        completing complete: (inout Program) -> Void = { _ in }
-    ) async {
+    private static func run(_ make: () throws -> Program) async {
         ProcessSignals.receive()
         do {
-            var program = Program(
-                name: name ?? Program.executableName, version: version,
-                settings: try DeclaredSetting.all(with: settings), served: served)
-            complete(&program)
+            let program = try make()
             try program.checkOptionNames()
             try await Program.$current.withValue(program) { try await runCommand() }
         } catch {

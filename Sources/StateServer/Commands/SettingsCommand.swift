@@ -4,9 +4,15 @@ internal import StateStore
 
 /// A command that needs the settings; what it throws ends the program with a sentence and an exit code.
 protocol SettingsCommand: AsyncParsableCommand {
-    var options: SettingsOptions { get }
+    associatedtype Options: SettingsSource
+    var options: Options { get }
 
     func run(_ reading: SettingsReading) async throws
+}
+
+/// Options that say where settings come from.
+protocol SettingsSource: ParsableArguments {
+    func read() throws -> SettingsReading
 }
 
 extension SettingsCommand {

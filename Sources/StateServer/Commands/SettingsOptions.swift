@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import FoundationEssentials
 
 /// The options of every subcommand; the mirror names the settings, because ArgumentParser finds options by reflection.
-struct SettingsOptions: ParsableArguments, CustomReflectable {
+struct SettingsOptions: SettingsSource, CustomReflectable {
     @Option(help: "A JSON file of settings; check lists them all.")
     var config: String?
 
@@ -67,35 +67,39 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
                 + (Self.hintsAtListen ? [("_port", port)] : []))
     }
 
-    func read() async throws -> SettingsReading {
+    func read() throws -> SettingsReading {
         var flags = values
         if open, let access = flags["access"], access != AccessPolicy.open.rawValue {
             throw SettingsFault(
-                description:
-                    "--open means that no client needs a token, and --access \(access) means something else; give one of them"
+                "--open means that no client needs a token, and --access \(access) means something else; give one of them"
             )
         }
         if open { flags["access"] = AccessPolicy.open.rawValue }
-        return try await SettingsReading(
-            Program.current.settings, file: config, environment: ProcessInfo.processInfo.environment, flags: flags)
+        let environment = ProcessInfo.processInfo.environment
+        return try SettingsReading(Program.current.settings, file: config, environment: environment, flags: flags)
     }
+}
+
+/// The options of a command for a file that lies in the directory of the journal.
+struct JournalFileOptions: SettingsSource, CustomReflectable {
+    private var options = SettingsOptions()
+
+    init() {}
+
+    init(from decoder: any Decoder) throws { options = try SettingsOptions(from: decoder) }
+
+    func validate() throws { try options.validate() }
+
+    func read() throws -> SettingsReading { try options.read() }
+
+    var customMirror: Mirror { options.mirror(of: self, listing: ["data", "tokens"]) }
 }
 
 extension DeclaredSetting {
     fileprivate func help(_ isShown: Bool) -> ArgumentHelp {
         let choices = expectation.hasPrefix("one of ") ? ", \(expectation)" : ""
         return ArgumentHelp(
-            "\(summary.prefix(1).uppercased())\(summary.dropFirst())\(choices); by default \(initial.plain).",
-            valueName: kind.valueName, visibility: isShown ? .default : .hidden)
-    }
-}
-
-extension SettingValue.Kind {
-    fileprivate var valueName: String {
-        switch self {
-        case .integer: "number"
-        case .text: "text"
-        case .boolean: "true|false"
-        }
+            "\(summary.prefix(1).uppercased())\(summary.dropFirst())\(choices); by default \(initial).",
+            valueName: kind.rawValue, visibility: isShown ? .default : .hidden)
     }
 }

@@ -10,18 +10,6 @@ struct TokenCommand: AsyncParsableCommand {
         subcommands: [TokenCreate.self, TokenList.self, TokenRevoke.self])
 }
 
-struct TokenFileOptions: ParsableArguments, CustomReflectable {
-    private(set) var options = SettingsOptions()
-
-    init() {}
-
-    init(from decoder: any Decoder) throws { options = try SettingsOptions(from: decoder) }
-
-    func validate() throws { try options.validate() }
-
-    var customMirror: Mirror { options.mirror(of: self, listing: ["data", "tokens"]) }
-}
-
 struct TokenCreate: SettingsCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
@@ -34,7 +22,7 @@ struct TokenCreate: SettingsCommand {
                 """)
     }
 
-    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var options: JournalFileOptions
 
     @Option(help: "Who will hold the token; commits name it.")
     var subject: String
@@ -63,13 +51,11 @@ struct TokenCreate: SettingsCommand {
     @Option(help: "When it ends: a time such as 2030-01-31T12:00:00Z, or after a time such as 90d, 12h, 30m or 45s.")
     var expires: String?
 
-    var options: SettingsOptions { place.options }
-
     func run(_ reading: SettingsReading) async throws {
         let end = try expires.map { try Self.end($0, after: .now()) }
         let grant =
             all ? Grant.everything : Grant(read: read, dispatch: dispatch, others: others, operate: operate, fork: fork)
-        if let fault = grant.newFault ?? Access.fault(inSubject: subject) { throw SettingsFault(description: fault) }
+        if let fault = grant.newFault ?? Access.fault(inSubject: subject) { throw SettingsFault(fault) }
         let settings = reading.settings
         let token = Token()
         let entry = TokenFile.Entry(
@@ -107,7 +93,7 @@ struct TokenCreate: SettingsCommand {
         let end = milliseconds.map { now.milliseconds + $0 } ?? RFC3339.milliseconds(text) ?? 0
         if end > now.milliseconds, end <= DueTime.latest.milliseconds { return Timestamp(milliseconds: end) }
         let expected = "a time to come with its zone, such as 2030-01-31T12:00:00Z, or one such as 90d, 12h, 30m or 45s"
-        throw SettingsFault(description: "--expires must be \(expected)")
+        throw SettingsFault("--expires must be \(expected)")
     }
 }
 
@@ -115,9 +101,7 @@ struct TokenList: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Print a line for each token: name, subject, time, and what it allows.")
 
-    @OptionGroup var place: TokenFileOptions
-
-    var options: SettingsOptions { place.options }
+    @OptionGroup var options: JournalFileOptions
 
     func run(_ reading: SettingsReading) async throws {
         let file = try reading.settings.changedTokenFile()
@@ -138,15 +122,13 @@ struct TokenRevoke: SettingsCommand {
         commandName: "revoke",
         abstract: "Remove a token, or all of a subject; their streams and waits end within a second.")
 
-    @OptionGroup var place: TokenFileOptions
+    @OptionGroup var options: JournalFileOptions
 
     @Argument(help: "The name of the token, as token list prints it.")
     var id: String?
 
     @Option(help: "All tokens of this subject.")
     var subject: String?
-
-    var options: SettingsOptions { place.options }
 
     func validate() throws {
         guard (id != nil) != (subject != nil) else { throw ValidationError("name a token, or its --subject") }
@@ -167,8 +149,7 @@ struct TokenRevoke: SettingsCommand {
                 revoked = (entries ?? []).filter(isRevoked)
                 guard !revoked.isEmpty else {
                     throw SettingsFault(
-                        description:
-                            "there is no token \(id ?? "of \(named ?? "")") in \(file.fullPath); `token list` shows them"
+                        "there is no token \(id ?? "of \(named ?? "")") in \(file.fullPath); `token list` shows them"
                     )
                 }
                 if left.isEmpty { warnings.append("no token is left; the server still asks every client for one") }
@@ -183,7 +164,7 @@ struct TokenRevoke: SettingsCommand {
         for entry in revoked { print("revoked: \(entry.id)") }
         // Without a journal, and where it cannot be read now, nothing is known of what is scheduled.
         let subject = revoked[0].subject
-        if let count = try? JournalTool(settings: settings).scheduledCount(by: subject), count > 0 {
+        if let count = try? settings.journalPlace.scheduledCount(by: subject), count > 0 {
             print(
                 "scheduled by \(subject): \(count); each is taken back with the last token of the subject, and else refused when it is due, unless another one allows it"
             )
@@ -201,8 +182,7 @@ extension Settings {
 
     fileprivate func changedTokenFile() throws(SettingsFault) -> TokenFile {
         guard let file = try namedTokenFile() else {
-            throw SettingsFault(
-                description: "there is no token file: name it with the setting tokens, or the data directory")
+            throw SettingsFault("there is no token file: name it with the setting tokens, or the data directory")
         }
         return file
     }

@@ -57,7 +57,7 @@ struct HookFile: Sendable {
         let hooks = try file.decode(bytes, as: Content.self).hooks
         for entry in hooks {
             if let fault = entry.fault {
-                throw SettingsFault(description: "the \(file.name) \(file.path) has a fault in \(entry.id): \(fault)")
+                throw SettingsFault("the \(file.name) \(file.path) has a fault in \(entry.id): \(fault)")
             }
         }
         return hooks
@@ -66,7 +66,7 @@ struct HookFile: Sendable {
     func add(_ entry: Entry) throws(SettingsFault) {
         try change { (entries) throws(SettingsFault) in
             guard entries.count < Self.hooksMax else {
-                throw SettingsFault(description: "a server has at most \(Self.hooksMax) hooks; delete one first")
+                throw SettingsFault("a server has at most \(Self.hooksMax) hooks; delete one first")
             }
             entries.append(entry)
         }
@@ -76,17 +76,17 @@ struct HookFile: Sendable {
         try change { (entries) throws(SettingsFault) in entries.remove(at: try index(of: id, in: entries)) }
     }
 
-    func change(_ id: String, _ body: (inout Entry) throws(SettingsFault) -> Void) throws(SettingsFault) {
-        try change { (entries) throws(SettingsFault) in try body(&entries[try index(of: id, in: entries)]) }
-    }
-
-    func changeAll(_ body: (inout Entry) -> Void) throws(SettingsFault) {
-        try change { entries in for index in entries.indices { body(&entries[index]) } }
+    /// Changes the hook with an ID; all of them for nil.
+    func change(_ id: String?, _ body: (inout Entry) throws(SettingsFault) -> Void) throws(SettingsFault) {
+        try change { (entries) throws(SettingsFault) in
+            let chosen = if let id { [try index(of: id, in: entries)] } else { Array(entries.indices) }
+            for index in chosen { try body(&entries[index]) }
+        }
     }
 
     private func index(of id: String, in entries: [Entry]) throws(SettingsFault) -> Int {
         guard let index = entries.firstIndex(where: { $0.id == id }) else {
-            throw SettingsFault(description: "there is no hook \(id) in \(file.path); `hook list` shows them")
+            throw SettingsFault("there is no hook \(id) in \(file.path); `hook list` shows them")
         }
         return index
     }

@@ -105,14 +105,8 @@ struct HookProgressFile: Sendable {
 
 /// How many actions the answers of hooks have dispatched because of a commit, so that a hook that wakes itself ends.
 struct HookBudget: Sendable {
-    private struct Count {
-        var actions = 0
-        /// The version of the newest commit with the ID that has begun a cascade and was answered itself.
-        var version: Version?
-    }
-
-    private var counts: [ExactText: Count] = [:]
-    private var order: [ExactText] = []
+    /// The count that was spent from last is the last one.
+    private var roots: [HookProgressFile.Root] = []
     private static let rootsMax = 1000
     /// A count up to here is not worth a place in a file.
     private static let passingMax = 10
@@ -122,30 +116,25 @@ struct HookBudget: Sendable {
     }
 
     /// A client may use an ID again: the newer commit has a count of its own, from the first answer to it on.
-    mutating func spend(_ actions: Int, of root: String, begunAt version: Version? = nil, max: Int) -> Bool {
-        let root = ExactText(root)
-        var count = counts[root] ?? Count()
-        if let version, count.version.map({ $0 < version }) ?? true { count = Count(version: version) }
-        guard actions <= max - count.actions else { return false }
-        count.actions += actions
-        counts[root] = count
-        order.removeAll { $0 == root }
-        order.append(root)
-        if order.count > Self.rootsMax { counts[order.removeFirst()] = nil }
+    mutating func spend(_ actions: Int, of id: String, begunAt version: Version? = nil, max: Int) -> Bool {
+        let index = index(of: id)
+        var root = index.map { roots[$0] } ?? .init(id: id, actions: 0)
+        if let version, root.version.map({ $0 < version }) ?? true {
+            root = .init(id: id, actions: 0, version: version)
+        }
+        guard actions <= max - root.actions else { return false }
+        root.actions += actions
+        if let index { roots.remove(at: index) }
+        roots.append(root)
+        if roots.count > Self.rootsMax { roots.removeFirst() }
         return true
     }
 
-    mutating func giveBack(_ actions: Int, of root: String) {
-        let root = ExactText(root)
-        if let spent = counts[root]?.actions { counts[root]?.actions = max(0, spent - actions) }
+    mutating func giveBack(_ actions: Int, of id: String) {
+        if let index = index(of: id) { roots[index].actions = max(0, roots[index].actions - actions) }
     }
 
-    var lasting: [HookProgressFile.Root] {
-        order.compactMap { root in
-            counts[root].flatMap { count in
-                count.actions > Self.passingMax
-                    ? .init(id: root.text, actions: count.actions, version: count.version) : nil
-            }
-        }
-    }
+    private func index(of id: String) -> Int? { roots.firstIndex { ExactText($0.id) == ExactText(id) } }
+
+    var lasting: [HookProgressFile.Root] { roots.filter { $0.actions > Self.passingMax } }
 }

@@ -5,13 +5,8 @@ internal import StateStore
 /// A hook of a running server, which decides and does not act; the time comes in as an argument.
 struct HookRun: Sendable {
     struct Delivery: Sendable {
-        enum Content: Sendable {
-            case commit(Commit)
-            /// The hook is behind the history that is kept.
-            case reset
-        }
-
-        var content: Content
+        /// Nil where the hook is behind the history that is kept.
+        var commit: Commit?
         var cursor: Cursor
         var body: [UInt8]
         /// The ID by which the receiver knows a repeated delivery.
@@ -76,7 +71,7 @@ struct HookRun: Sendable {
         while delivery == nil, let commit = commits.popFirst() {
             let cursor = Cursor(epoch, commit.version)
             if let body = body(commit) {
-                delivery = Delivery(content: .commit(commit), cursor: cursor, body: body, id: id(of: cursor))
+                delivery = Delivery(commit: commit, cursor: cursor, body: body, id: id(of: cursor))
             } else {
                 move(to: cursor)
             }
@@ -86,7 +81,7 @@ struct HookRun: Sendable {
 
     mutating func reset(to latest: Cursor, _ body: [UInt8]) {
         (commits, commitsEnd) = ([], 0)
-        delivery = Delivery(content: .reset, cursor: latest, body: body, id: "\(id(of: latest))_reset")
+        delivery = Delivery(commit: nil, cursor: latest, body: body, id: "\(id(of: latest))_reset")
     }
 
     // No dot: the signature has one behind the ID.

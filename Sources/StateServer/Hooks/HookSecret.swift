@@ -9,8 +9,7 @@ struct HookSecret: Sendable {
     private static let prefix = "whsec_"
 
     init() {
-        var generator = SystemRandomNumberGenerator()
-        key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        key = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
         text = Self.prefix + Data(key).base64EncodedString()
     }
 

@@ -24,7 +24,7 @@ extension Hooks {
         _ answer: [UInt8], of run: HookRun, _ delivery: HookRun.Delivery, _ number: Int, _ site: Site
     ) {
         let id = run.entry.id
-        guard case .commit(let commit) = delivery.content else { return finish(id, delivery, site) }
+        guard let commit = delivery.commit else { return finish(id, delivery, site) }
         do throws(Problem) {
             guard
                 let transaction = try site.contract.transaction(
@@ -84,15 +84,12 @@ extension Hooks {
         let refused = refused.map(HookProgress.shown)
         metrics.hookDelivered(isRefused: refused != nil)
         if let refused {
-            logger.warning(
-                "actions of a hook refused",
-                metadata: [
-                    "hook": .string(id), "cause": .string(delivery.cursor.description), "reason": .string(refused),
-                ])
+            let cause = delivery.cursor.description
+            logger.log(.warning, "actions of a hook refused", ["hook": id, "cause": cause, "reason": refused])
         }
         change(id) { run in
             run.finish(delivery)
-            if let refused, case .commit(let commit) = delivery.content {
+            if let refused, let commit = delivery.commit {
                 run.note(refused: refused, of: commit, at: delivery.cursor)
             }
         }
@@ -108,18 +105,16 @@ extension Hooks {
                 reason, at: schedule.now(), date: schedule.time(), random: schedule.random(0.75...1),
                 retryAfter: seconds)
         }
-        logger.log(
-            level: isFirst ? .warning : .debug, "hook failed",
-            metadata: ["hook": .string(id), "reason": .string(reason)])
+        logger.log(isFirst ? .warning : .debug, "hook failed", ["hook": id, "reason": reason])
     }
 
     private func pause(_ id: String, _ reason: String) {
         fail(id, reason)
-        logger.warning("hook paused", metadata: ["hook": .string(id), "reason": .string(reason)])
+        logger.log(.warning, "hook paused", ["hook": id, "reason": reason])
         do throws(SettingsFault) {
-            try file.change(id) { (entry) throws(SettingsFault) in entry.paused = reason }
+            try file.change(id) { $0.paused = reason }
         } catch {
-            logger.error("hook not paused", metadata: ["hook": .string(id), "reason": .string(error.description)])
+            logger.log(.error, "hook not paused", ["hook": id, "reason": error.description])
         }
     }
 }

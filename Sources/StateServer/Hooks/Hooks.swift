@@ -19,13 +19,6 @@ final class Hooks: Sendable {
         let cluster: Cluster?
     }
 
-    struct Figures: Sendable {
-        var hooks = 0
-        var failing: [String] = []
-        var paused: [String] = []
-        var behind = 0
-    }
-
     struct State {
         var site: Site?
         var entries: [HookFile.Entry] = []
@@ -116,27 +109,10 @@ final class Hooks: Sendable {
         writing.sync { if let content = state.withLock({ $0.contentToWrite() }) { write(content) } }
     }
 
-    var figures: Figures {
-        state.withLock { state in
-            var figures = Figures(hooks: state.entries.count)
-            figures.paused = state.entries.filter { $0.paused != nil }.map(\.id)
-            let latest = state.site?.store.hub.latest.cursor
-            for (id, run) in state.runs {
-                if run.progress.failing != nil, run.entry.paused == nil { figures.failing.append(id) }
-                guard let latest, let cursor = run.cursor, cursor.epoch == latest.epoch else { continue }
-                if cursor.version < latest.version {
-                    figures.behind = max(figures.behind, Int(latest.version - cursor.version))
-                }
-            }
-            figures.failing.sort()
-            return figures
-        }
-    }
-
-    var reports: [OperationsReport.Hook] {
+    var reports: [HookReport] {
         state.withLock { state in
             let latest = state.site?.store.hub.latest.cursor
-            return state.entries.map { .init(entry: $0, progress: state.runs[$0.id]?.progress, latest: latest) }
+            return state.entries.map { HookReport(entry: $0, progress: state.runs[$0.id]?.progress, latest: latest) }
         }
     }
 
@@ -159,7 +135,7 @@ final class Hooks: Sendable {
         }
         hasHooks.store(!entries.isEmpty, ordering: .relaxed)
         if !entries.isEmpty || !isFirst {
-            logger.notice("hooks read", metadata: ["hooks": .stringConvertible(entries.count)])
+            logger.log(.notice, "hooks read", ["hooks": entries.count])
         }
         if isFirst, !entries.isEmpty, ClusterAddress.isMeant(by: settings.data), settings.clusterAddress == "none" {
             logger.warning(
@@ -171,7 +147,7 @@ final class Hooks: Sendable {
 
     private func report(unreadable reason: String) {
         guard state.withLock({ exchange(&$0.unreadable, with: reason) }) != reason else { return }
-        logger.error("hooks not read", metadata: ["reason": .string(reason)])
+        logger.log(.error, "hooks not read", ["reason": reason])
     }
 
     private func look() {
@@ -238,11 +214,11 @@ final class Hooks: Sendable {
 
     private func reset(_ run: inout HookRun, _ reason: LostCursor, _ site: Site) -> Bool {
         let latest = site.store.hub.latest.cursor
-        logger.warning(
-            "hook has missed commits",
-            metadata: [
-                "hook": .string(run.entry.id), "reason": .string(reason.rawValue),
-                "cursor": .string(run.progress.cursor), "goes_on_from": .string(latest.description),
+        logger.log(
+            .warning, "hook has missed commits",
+            [
+                "hook": run.entry.id, "reason": reason.rawValue, "cursor": run.progress.cursor,
+                "goes_on_from": latest.description,
             ])
         metrics.hookReset()
         run.reset(to: latest, site.contract.resetDelivery(reason, at: latest))
@@ -285,7 +261,7 @@ final class Hooks: Sendable {
             state.withLock { if $0.written != nil { $0.written = content } }
         } catch {
             // It is written again some looks later; what is not written is delivered again by the next start.
-            logger.error("progress of hooks not written", metadata: ["reason": .string(error.description)])
+            logger.log(.error, "progress of hooks not written", ["reason": error.description])
         }
     }
 }

@@ -1,44 +1,33 @@
-package import StateHTTP
+internal import StateHTTP
 internal import StateJSON
-package import StateStore
+internal import StateStore
 
 /// The claims that the server reads of a token whose signature is good.
-package struct Claims: Sendable, Decodable {
-    /// One name or several.
-    package struct Audience: Sendable, Decodable {
-        package var names: [String]
-
-        package init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            if let name = try? container.decode(String.self) {
-                names = [name]
-            } else {
-                names = try container.decode([String].self)
-            }
-        }
-    }
-
-    package var sub: String
+struct Claims: Sendable, Decodable {
+    var sub: String
     /// Seconds since 1970, as is `nbf`.
-    package var exp: Double
-    package var nbf: Double?
-    package var iss: String?
-    package var aud: Audience?
+    var exp: Double
+    var nbf: Double?
+    var iss: String?
+    /// One name or several.
+    var aud: [String]?
     /// The grant, or nil for a token that says nothing of this server.
-    package var storekeeper: Grant?
+    var storekeeper: Grant?
     /// Whether it is a security event token (RFC 8417), such as a logout, which has the same issuer, audience and subject.
     var hasEvents: Bool
 
     private enum CodingKeys: String, CodingKey { case sub, exp, nbf, iss, aud, storekeeper, events }
 
     /// Reads the claims; one that is null has a wrong value, and is not missing.
-    package init(from decoder: any Decoder) throws {
+    init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         sub = try members.decode(String.self, forKey: .sub)
         exp = try members.decode(Double.self, forKey: .exp)
         nbf = try members.decodeMember(Double.self, .nbf)
         iss = try members.decodeMember(String.self, .iss)
-        aud = try members.decodeMember(Audience.self, .aud)
+        // One that is not a text is an array of them.
+        let audience = try? members.decodeMember(String.self, .aud)
+        aud = try audience.map { [$0] } ?? members.decodeMember([String].self, .aud)
         storekeeper = try members.decodeMember(Grant.self, .storekeeper)
         hasEvents = members.contains(.events)
     }
@@ -58,33 +47,26 @@ extension KeyedDecodingContainer {
 }
 
 /// The rules for the claims of a token.
-package struct ClaimRules: Sendable {
+struct ClaimRules: Sendable {
     /// The issuer; nil for any.
-    package var issuer: String?
+    var issuer: String?
     /// A name that must be in the audience; nil for any audience.
-    package var audience: String?
+    var audience: String?
     /// How much the clocks of the issuer and the server may differ.
-    package var leeway: Duration
+    var leeway: Duration
     /// The grant of a token without the claim `storekeeper`; nil for a server that takes no such tokens.
-    package var grant: Grant?
-
-    package init(issuer: String? = nil, audience: String? = nil, leeway: Duration, grant: Grant? = nil) {
-        (self.issuer, self.audience, self.leeway, self.grant) = (issuer, audience, leeway, grant)
-    }
-
-    private func has(_ audience: Claims.Audience?, _ name: String) -> Bool {
-        audience?.names.contains { ExactText($0) == ExactText(name) } ?? false
-    }
+    var grant: Grant?
 
     /// The grant of a token, and the end of its access, also where that time is over.
-    package func access(of claims: Claims, at now: Timestamp) throws(TokenRefusal) -> (grant: Grant, end: Timestamp) {
+    func access(of claims: Claims, at now: Timestamp) throws(TokenRefusal) -> (grant: Grant, end: Timestamp) {
         func require(_ isGood: Bool, _ claim: String, _ expected: String) throws(TokenRefusal) {
             if !isGood { throw TokenRefusal(claim, expected) }
         }
         try require(!claims.hasEvents, "events", "none: the token tells of an event, such as a logout")
         try require(
             issuer == nil || ExactText(optional: issuer) == ExactText(optional: claims.iss), "iss", issuer ?? "any")
-        try require(audience.map { has(claims.aud, $0) } ?? true, "aud", audience ?? "any")
+        let isFor = { (name: String) in claims.aud?.contains { ExactText($0) == ExactText(name) } ?? false }
+        try require(audience.map(isFor) ?? true, "aud", audience ?? "any")
         if let fault = Access.fault(inSubject: claims.sub) { throw TokenRefusal("sub", fault) }
         let begin = claims.nbf.map { Timestamp(seconds: $0) } ?? now
         try require(begin.map { $0 <= now.advanced(by: leeway) } ?? false, "nbf", "not later than now, with the leeway")

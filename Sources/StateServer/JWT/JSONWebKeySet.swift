@@ -2,22 +2,22 @@ internal import FoundationEssentials
 internal import StateJSON
 
 /// A JSON Web Key Set (RFC 7517): the keys that sign.
-package struct JSONWebKeySet: Sendable {
+struct JSONWebKeySet: Sendable {
     /// Why a set or one of its keys cannot be used, in words without the keys.
-    package struct Fault: Error, Sendable, CustomStringConvertible {
-        package var description: String
+    struct Fault: Error, Sendable, CustomStringConvertible {
+        var description: String
     }
 
-    package let keys: [VerificationKey]
+    let keys: [VerificationKey]
     /// The number of keys that are left out: those for something else, and those with faults.
-    package let skippedCount: Int
+    let skippedCount: Int
     /// The faults of keys (RFC 7517, section 5), in words without the keys.
-    package let faults: [String]
+    let faults: [String]
     /// A token that names no key is tried with every key of its algorithm, so their number is bounded.
-    package static let keysMax = 16
+    static let keysMax = 16
 
     /// Reads a set, UTF-8 JSON.
-    package init(_ bytes: [UInt8]) throws(Fault) {
+    init(_ bytes: [UInt8]) throws(Fault) {
         let entries: [Entry]
         do {
             entries = try JSON.decode(Content.self, from: bytes, unknownFields: .ignored).keys

@@ -2,21 +2,21 @@ internal import FoundationEssentials
 internal import StateJSON
 
 /// A JSON Web Token whose signature has not been verified (RFC 7519), in the compact form of RFC 7515.
-package struct SignedToken: Sendable {
-    package let algorithm: VerificationKey.Algorithm
+struct SignedToken: Sendable {
+    let algorithm: VerificationKey.Algorithm
     /// The name of the key.
-    package let keyID: String?
+    let keyID: String?
     /// The signed bytes: the header and the claims, as they were sent.
-    package let message: [UInt8]
-    package let signature: [UInt8]
+    let message: [UInt8]
+    let signature: [UInt8]
     private let payload: [UInt8]
 
-    package static let bytesMax = 8192
+    static let bytesMax = 8192
 
     /// Whether a credential could be a token of this kind; another one needs no verification.
     ///
     /// O(n) in the length of the credential, up to ``bytesMax``.
-    package static func isLike(_ text: String) -> Bool {
+    static func isLike(_ text: String) -> Bool {
         guard text.utf8.count <= bytesMax else { return false }
         var dotsCount = 0
         for byte in text.utf8 {
@@ -32,7 +32,7 @@ package struct SignedToken: Sendable {
     }
 
     /// Reads the header; throws for a token that no key of the server can have signed, and for one of another kind.
-    package init(_ text: String) throws(TokenRefusal) {
+    init(_ text: String) throws(TokenRefusal) {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         let decoded = parts.compactMap { Data(base64URL: $0).map { [UInt8]($0) } }
         guard Self.isLike(text), decoded.count == 3,
@@ -76,7 +76,7 @@ package struct SignedToken: Sendable {
     }
 
     /// The keys that may have signed the token.
-    package func candidates(among keys: [VerificationKey]) -> [VerificationKey] {
+    func candidates(among keys: [VerificationKey]) -> [VerificationKey] {
         keys.filter { key in
             guard key.algorithm == algorithm else { return false }
             guard let keyID, let id = key.id else { return true }
@@ -85,14 +85,14 @@ package struct SignedToken: Sendable {
     }
 
     /// The claims, which count only after the signature.
-    package func claims() throws(TokenRefusal) -> Claims { try Claims(payload) }
+    func claims() throws(TokenRefusal) -> Claims { try Claims(payload) }
 }
 
 /// Why a token gives no access, in words without the token.
-package struct TokenRefusal: Error, Sendable, Equatable {
+struct TokenRefusal: Error, Sendable, Equatable {
     /// The claim, the field of the header, or the part of the token.
-    package var claim: String
-    package var expected: String
+    var claim: String
+    var expected: String
 
-    package init(_ claim: String, _ expected: String) { (self.claim, self.expected) = (claim, expected) }
+    init(_ claim: String, _ expected: String) { (self.claim, self.expected) = (claim, expected) }
 }

@@ -1,62 +1,94 @@
 internal import CoreMetrics
+internal import MicroHTTP
 internal import Synchronization
 
+/// A metric for Prometheus that also goes to the program's own metrics system, where it has one.
 protocol ExportedMetric: AnyObject, Sendable {
     func write(_ name: String, _ labels: String, to text: inout String)
 }
 
-final class Total: CounterHandler, ExportedMetric {
+final class Total: ExportedMetric {
     private let value = Atomic<Int64>(0)
+    private let shared: (any CounterHandler)?
 
-    func increment(by amount: Int64) { value.wrappingAdd(amount, ordering: .relaxed) }
-    func reset() { value.store(0, ordering: .relaxed) }
+    init(_ shared: (any CounterHandler)?) { self.shared = shared }
+
+    func increment(by amount: Int64) {
+        value.wrappingAdd(amount, ordering: .relaxed)
+        shared?.increment(by: amount)
+    }
 
     func write(_ name: String, _ labels: String, to text: inout String) {
         text += "\(name)\(labels) \(value.load(ordering: .relaxed))\n"
     }
 }
 
-final class Level: MeterHandler, RecorderHandler, ExportedMetric {
-    private let value = AtomicDouble()
+final class Level: ExportedMetric {
+    private let value = Atomic<Int64>(0)
+    private let shared: (any MeterHandler)?
 
-    func set(_ value: Int64) { self.value.set(Double(value)) }
-    func set(_ value: Double) { self.value.set(value) }
-    func increment(by amount: Double) { value.add(amount) }
-    func decrement(by amount: Double) { value.add(-amount) }
-    func record(_ value: Int64) { self.value.set(Double(value)) }
-    func record(_ value: Double) { self.value.set(value) }
+    init(_ shared: (any MeterHandler)?) { self.shared = shared }
+
+    func set(_ number: Int) {
+        value.store(Int64(number), ordering: .relaxed)
+        shared?.set(Int64(number))
+    }
 
     func write(_ name: String, _ labels: String, to text: inout String) {
-        text += "\(name)\(labels) \(value.text)\n"
+        text += "\(name)\(labels) \(value.load(ordering: .relaxed))\n"
     }
 }
 
 /// How often values up to each of some bounds were recorded, at the cost of two atomic additions.
-final class Distribution: RecorderHandler, TimerHandler, ExportedMetric {
+final class Distribution: ExportedMetric {
     private final class Bucket: Sendable { let count = Atomic<Int64>(0) }
 
     private let bounds: [Double]
     private let buckets: [Bucket]
-    private let sum = AtomicDouble()
+    /// The bits of a number.
+    private let sum = Atomic<UInt64>(0)
+    private let timer: (any TimerHandler)?
+    private let recorder: (any RecorderHandler)?
 
-    init(_ bounds: [Double]) {
-        self.bounds = bounds
+    init(_ bounds: [Double], timer: (any TimerHandler)? = nil, recorder: (any RecorderHandler)? = nil) {
+        (self.bounds, self.timer, self.recorder) = (bounds, timer, recorder)
         buckets = (0...bounds.count).map { _ in Bucket() }
     }
 
-    func record(_ value: Int64) { record(Double(value)) }
-
-    func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }
-
-    func record(_ value: Double) {
-        let index = bounds.firstIndex { value <= $0 } ?? bounds.count
-        buckets[index].count.wrappingAdd(1, ordering: .relaxed)
-        sum.add(value)
+    func record(_ count: Int) {
+        record(Double(count))
+        recorder?.record(Int64(count))
     }
 
-    func add(_ counts: [Int], sum: Double) {
-        for (bucket, count) in zip(buckets, counts) { bucket.count.wrappingAdd(Int64(count), ordering: .relaxed) }
-        self.sum.add(sum)
+    func record(nanoseconds: Int64) {
+        record(Double(nanoseconds) / 1e9)
+        timer?.recordNanoseconds(nanoseconds)
+    }
+
+    private func record(_ value: Double) {
+        let index = bounds.firstIndex { value <= $0 } ?? bounds.count
+        buckets[index].count.wrappingAdd(1, ordering: .relaxed)
+        add(value)
+    }
+
+    /// Adds counts of times by bucket; a program's own timer, which takes one after the other, gets the mean of a bucket.
+    func add(_ counts: [Answers.Times]) {
+        for (bucket, times) in zip(buckets, counts) where times.count > 0 {
+            bucket.count.wrappingAdd(Int64(times.count), ordering: .relaxed)
+            guard let timer else { continue }
+            for _ in 0..<times.count { timer.recordNanoseconds(Int64(times.nanoseconds / times.count)) }
+        }
+        add(Double(counts.reduce(0) { $0 + $1.nanoseconds }) / 1e9)
+    }
+
+    private func add(_ amount: Double) {
+        var old = sum.load(ordering: .relaxed)
+        while true {
+            let new = (Double(bitPattern: old) + amount).bitPattern
+            let (exchanged, original) = sum.weakCompareExchange(expected: old, desired: new, ordering: .relaxed)
+            if exchanged { return }
+            old = original
+        }
     }
 
     func write(_ name: String, _ labels: String, to text: inout String) {
@@ -65,29 +97,12 @@ final class Distribution: RecorderHandler, TimerHandler, ExportedMetric {
         let start = labels.isEmpty ? "{" : labels.dropLast() + ","
         for (index, bucket) in buckets.enumerated() {
             count += bucket.count.load(ordering: .relaxed)
-            let bound = index < bounds.count ? AtomicDouble.text(of: bounds[index]) : "+Inf"
+            let bound = index < bounds.count ? Self.text(of: bounds[index]) : "+Inf"
             text += "\(name)_bucket\(start)le=\"\(bound)\"} \(count)\n"
         }
-        text += "\(name)_sum\(labels) \(sum.text)\n\(name)_count\(labels) \(count)\n"
-    }
-}
-
-private final class AtomicDouble: Sendable {
-    private let bits = Atomic<UInt64>(0)
-
-    func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
-
-    func add(_ amount: Double) {
-        var old = bits.load(ordering: .relaxed)
-        while true {
-            let new = (Double(bitPattern: old) + amount).bitPattern
-            let (exchanged, original) = bits.weakCompareExchange(expected: old, desired: new, ordering: .relaxed)
-            if exchanged { return }
-            old = original
-        }
+        let sum = Self.text(of: Double(bitPattern: sum.load(ordering: .relaxed)))
+        text += "\(name)_sum\(labels) \(sum)\n\(name)_count\(labels) \(count)\n"
     }
 
-    var text: String { Self.text(of: Double(bitPattern: bits.load(ordering: .relaxed))) }
-
-    static func text(of value: Double) -> String { Int64(exactly: value).map(String.init) ?? "\(value)" }
+    private static func text(of value: Double) -> String { Int64(exactly: value).map(String.init) ?? "\(value)" }
 }

@@ -9,15 +9,10 @@ enum ProcessFigures {
         getrusage(RUSAGE_SELF.rawValue, &usage)
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let time = seconds(usage.ru_utime) + seconds(usage.ru_stime)
         let figures: [(String, String, String, Double?)] = [
-            (
-                "cpu_seconds_total", "counter", "Processor time of the process, in seconds.",
-                seconds(usage.ru_utime) + seconds(usage.ru_stime)
-            ),
-            (
-                "resident_memory_bytes", "gauge", "Resident memory of the process.",
-                residentBytes.map { Double($0) }
-            ),
+            ("cpu_seconds_total", "counter", "Processor time of the process, in seconds.", time),
+            ("resident_memory_bytes", "gauge", "Resident memory of the process.", residentBytes.map { Double($0) }),
             ("open_fds", "gauge", "Open file descriptors.", openFiles()),
             ("max_fds", "gauge", "How many file descriptors may be open.", Double(limit.rlim_cur)),
             ("start_time_seconds", "gauge", "When the process was started, in seconds since 1970.", startTime),

@@ -1,56 +1,22 @@
 internal import CoreMetrics
 internal import Glibc
 internal import MicroHTTP
-internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
 /// The metrics of a server, counted as it happens or read for `/metrics`; any thread may call any method.
 final class ServerMetrics: Sendable {
-    struct Figures: Sendable {
-        var hub: HubFigures
-        var transport: Statistics
-        var answers = Answers()
-        var mailboxActions: Int
-        var turnsInFlight: Int
-        var idempotencyKeys: Int
-        var scheduled = 0
-        /// The bytes of the published state as JSON, where they are counted, and in memory.
-        var stateBytes: (json: Int?, memory: Int) = (nil, 0)
-        var memoryBytes: Int
-        var memoryClients: Int
-        var memoryLargestShare: Int
-        var isDurable: Bool
-        var isDraining: Bool
-        var knowsTokens = true
-        var isTokenFileUp = true
-        var isKeyFileUp = true
-        var isWriter = false
-        var staleSeconds = 0
-        var hooks = Hooks.Figures()
-        var directory: DirectoryFigures?
-    }
-
     let settings: Settings
-    private let exporter = MetricsExporter(MetricDescription.all)
-    private let factory: any MetricsFactory
-    let isShared: Bool
-    private let journal: (any Journal)?
-    private let commits, journalCommits, journalFailures, journalRefusals, requests,
-        transportRefusals, hooksDelivered, hooksFailed, hookRefusals, hookResets: any CounterHandler
-    /// By the number of the outcome of a request that was sent on.
-    private let forwarded: [any CounterHandler]
-    private let turnTime, appendTime, lateness: any TimerHandler
+    private let exporter: MetricsExporter
+    private let commits, journalCommits, journalFailures, journalRefusals, requests, transportRefusals, hookRefusals,
+        hookResets: Total
+    private let turnTime, turnSize, appendTime, lateness, woken, answerTime: Distribution
     private let appendsCount = Atomic(0)
     private let appendNanoseconds = Atomic<Int64>(0)
-    private let turnSize, woken: any RecorderHandler
-    private let waits, streams: [any CounterHandler]
+    private let waits, streams: [Total]
     private let actions: CountersByLabel<ActionLabel>
-    private let refusals: CountersByLabel<String>
+    private let refusals, forwards, hookAttempts: CountersByLabel<String>
     private let answers: CountersByLabel<Int>
-    private let answerTime: Distribution
-    private let sharedAnswerTime: (any TimerHandler)?
-    private let meters = Mutex<[String: any MeterHandler]>([:])
     private let sampled = Mutex((requests: 0, refused: 0, answers: Answers()))
 
     private struct ActionLabel: Hashable {
@@ -59,72 +25,88 @@ final class ServerMetrics: Sendable {
     }
 
     init(
-        types: [String] = [], settings: Settings = Settings(), journal: (any Journal)? = nil, version: String? = nil,
+        types: [String] = [], settings: Settings = Settings(), version: String? = nil,
         sharedWith program: any MetricsFactory = NOOPMetricsHandler.instance
     ) {
         self.settings = settings
-        self.journal = journal
-        isShared = !(program is NOOPMetricsHandler)
-        let factory: any MetricsFactory =
-            isShared ? MultiplexMetricsHandler(factories: [exporter, program]) : exporter
-        self.factory = factory
-        let counter = { @Sendable (name: String, labels: [(String, String)]) in
-            factory.makeCounter(label: "storekeeper_\(name)", dimensions: labels)
+        let exporter = MetricsExporter(sharedWith: program)
+        self.exporter = exporter
+        commits = exporter.counter("commits_total", "Commits that were published.")
+        journalCommits = exporter.counter("journal_commits_total", "Commits that the journal has taken.")
+        journalFailures = exporter.counter("journal_failures_total", "Appends to the journal that failed.")
+        journalRefusals = exporter.counter(
+            "journal_refusals_total", "Turns that had to be computed again because another server had appended first.")
+        requests = exporter.counter("requests_total", "Complete requests.")
+        transportRefusals = exporter.counter("transport_refusals_total", "Requests that the transport refused.")
+        hookRefusals = exporter.counter("hook_refusals_total", "Answers of hooks whose actions were refused.")
+        hookResets = exporter.counter(
+            "hook_resets_total", "Times that a hook missed commits, because they were no longer kept.")
+        turnTime = exporter.timer(
+            "turn_seconds", "Time to compute a turn, in seconds.",
+            [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3])
+        appendTime = exporter.timer(
+            "journal_append_seconds", "Time to append to the journal, with the sync, in seconds.",
+            [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10])
+        lateness = exporter.timer(
+            "scheduled_late_seconds",
+            "How much later than its time a scheduled action was committed or refused, in seconds.",
+            [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60, 600, 3600])
+        turnSize = exporter.histogram(
+            "turn_transactions", "Transactions in a turn.", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024])
+        woken = exporter.histogram(
+            "woken_watches", "Waits and streams that a pass of the fan-out woke.",
+            [0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000])
+        answerTime = exporter.timer(
+            "answer_seconds", "Time from a complete request to its answer, without waits and streams, in seconds.",
+            Answers.boundsNanoseconds.map { Double($0) / 1e9 })
+        waits = Watch.Route.allCases.map {
+            let help = "Requests that began to wait, without streams, by route."
+            return exporter.counter("waits_total", help, [("route", $0.label)])
         }
-        commits = counter("commits_total", [])
-        journalCommits = counter("journal_commits_total", [])
-        journalFailures = counter("journal_failures_total", [])
-        journalRefusals = counter("journal_refusals_total", [])
-        forwarded = ["answered", "not-carried-out", "unknown"].map { counter("forwards_total", [("outcome", $0)]) }
-        requests = counter("requests_total", [])
-        transportRefusals = counter("transport_refusals_total", [])
-        hooksDelivered = counter("hook_attempts_total", [("outcome", "delivered")])
-        hooksFailed = counter("hook_attempts_total", [("outcome", "failed")])
-        hookRefusals = counter("hook_refusals_total", [])
-        hookResets = counter("hook_resets_total", [])
-        turnTime = factory.makeTimer(label: "storekeeper_turn_seconds", dimensions: [])
-        appendTime = factory.makeTimer(label: "storekeeper_journal_append_seconds", dimensions: [])
-        lateness = factory.makeTimer(label: "storekeeper_scheduled_late_seconds", dimensions: [])
-        turnSize = factory.makeRecorder(label: "storekeeper_turn_transactions", dimensions: [], aggregate: true)
-        woken = factory.makeRecorder(label: "storekeeper_woken_watches", dimensions: [], aggregate: true)
-        waits = Watch.Route.allCases.map { counter("waits_total", [("route", $0.label)]) }
         // An action has no stream.
-        streams = Watch.Route.streamed.map { counter("streams_total", [("route", $0.label)]) }
+        streams = Watch.Route.streamed.map {
+            exporter.counter("streams_total", "Streams that began, by route.", [("route", $0.label)])
+        }
         let types = Set(types)
         actions = CountersByLabel { label, _ in
             types.contains(label.type) ? label : ActionLabel(type: Self.other, outcome: label.outcome)
-        } make: { label in
-            counter("actions_total", [("type", label.type), ("outcome", label.outcome.rawValue)])
+        } make: {
+            let labels = [("type", $0.type), ("outcome", $0.outcome.rawValue)]
+            return exporter.counter("actions_total", "Actions that were decided, by type and outcome.", labels)
         }
         // A domain may make the codes of its rejections of anything, so their number is bounded.
         refusals = CountersByLabel { code, count in
             count < Self.codesMax ? code : Self.other
-        } make: { code in
-            counter("refusals_total", [("code", code)])
+        } make: {
+            exporter.counter(
+                "refusals_total", "Problems in answers and in lines of bulk loads, by code.", [("code", $0)])
         }
-        answers = CountersByLabel { index, _ in
-            index
-        } make: { index in
+        forwards = CountersByLabel {
+            let help = "Actions sent on to the server that writes, by outcome."
+            return exporter.counter("forwards_total", help, [("outcome", $0)])
+        }
+        hookAttempts = CountersByLabel {
+            exporter.counter("hook_attempts_total", "Attempts to deliver to a hook, by outcome.", [("outcome", $0)])
+        }
+        answers = CountersByLabel { index in
             let (method, status) = index.quotientAndRemainder(dividingBy: Answers.statuses.count)
-            return counter(
-                "answers_total", [("method", Answers.methods[method]), ("status", Answers.statuses[status])])
+            return exporter.counter(
+                "answers_total", "Answers to complete requests, by method and class of status.",
+                [("method", Answers.methods[method]), ("status", Answers.statuses[status])])
         }
-        answerTime = exporter.distribution("storekeeper_answer_seconds")
-        sharedAnswerTime = isShared ? program.makeTimer(label: "storekeeper_answer_seconds", dimensions: []) : nil
         // A rule that looks for a rise misses the first one of a counter that was not there before.
         for method in Answers.methods.indices { answers.add(0, (method + 1) * Answers.statuses.count - 1) }
         for code in ["internal", "journal-damaged", "not-durable", "outcome-unknown"] { refusals.add(0, code) }
-        set("start_time_seconds", Int(time(nil)))
-        set("build_info", 1, (version.map { [("version", $0)] } ?? []) + [("storekeeper", StateServer.version)])
-        set("connections_limit", settings.connectionsLimit)
-        set("waiters_limit", settings.watchLimits.watchesMax)
-        set("mailbox_actions_limit", settings.mailboxActionsMax)
-        set("idempotency_keys_limit", settings.idempotencyKeysMax)
-        set("scheduled_actions_limit", settings.scheduleMax)
-        set("memory_limit_bytes", settings.memoryBytesMax)
-        set("state_limit_bytes", settings.stateBytesMax)
-        set("state_memory_limit_bytes", settings.stateMemoryBytesMax)
+        for outcome in ["answered", "not-carried-out", "unknown"] { forwards.add(0, outcome) }
+        for outcome in ["delivered", "failed"] { hookAttempts.add(0, outcome) }
+        exporter.gauge("start_time_seconds", "When the server was made, in seconds since 1970.").set(Int(time(nil)))
+        exporter.gauge(
+            "build_info", "Always 1; the labels have the versions of program and Storekeeper.",
+            (version.map { [("version", $0)] } ?? []) + [("storekeeper", StateServer.version)]
+        ).set(1)
     }
+
+    var isShared: Bool { exporter.isShared }
 
     private static let other = "other"
     static let codesMax = 200
@@ -135,8 +117,8 @@ final class ServerMetrics: Sendable {
         StoreObserver(
             clock: Self.now,
             computed: { [turnTime, turnSize] count, time in
-                turnTime.recordNanoseconds(Self.nanoseconds(time))
-                turnSize.record(Int64(count))
+                turnTime.record(nanoseconds: Self.nanoseconds(time))
+                turnSize.record(count)
             },
             decided: { [actions] in actions.add($2, ActionLabel(type: $0, outcome: $1)) },
             landed: { [commits] count in
@@ -144,7 +126,7 @@ final class ServerMetrics: Sendable {
                 landed()
             },
             appended: { [self] result, count, time in
-                appendTime.recordNanoseconds(Self.nanoseconds(time))
+                appendTime.record(nanoseconds: Self.nanoseconds(time))
                 appendsCount.add(1, ordering: .relaxed)
                 appendNanoseconds.add(Self.nanoseconds(time), ordering: .relaxed)
                 switch result {
@@ -153,8 +135,8 @@ final class ServerMetrics: Sendable {
                 case .failed, .unknown: journalFailures.increment(by: 1)
                 }
             },
-            woken: { [woken] count in woken.record(Int64(count)) },
-            fired: { [lateness] in lateness.recordNanoseconds(Self.nanoseconds($0)) })
+            woken: { [woken] count in woken.record(count) },
+            fired: { [lateness] in lateness.record(nanoseconds: Self.nanoseconds($0)) })
     }
 
     var appends: (count: Int, nanoseconds: Int64) {
@@ -167,13 +149,11 @@ final class ServerMetrics: Sendable {
     }
 
     func count(_ outcome: Cluster.Outcome) {
-        let number =
-            switch outcome {
-            case .answered: 0
-            case .notCarriedOut, .ended: 1
-            case .lost, .unknown: 2
-            }
-        forwarded[number].increment(by: 1)
+        switch outcome {
+        case .answered: forwards.add(1, "answered")
+        case .notCarriedOut, .ended: forwards.add(1, "not-carried-out")
+        case .lost, .unknown: forwards.add(1, "unknown")
+        }
     }
 
     func waitBegan(_ route: Watch.Route) { waits[route.rawValue].increment(by: 1) }
@@ -181,11 +161,11 @@ final class ServerMetrics: Sendable {
     func streamBegan(_ route: Watch.Route) { streams[route.rawValue].increment(by: 1) }
 
     func hookDelivered(isRefused: Bool) {
-        hooksDelivered.increment(by: 1)
+        hookAttempts.add(1, "delivered")
         if isRefused { hookRefusals.increment(by: 1) }
     }
 
-    func hookFailed() { hooksFailed.increment(by: 1) }
+    func hookFailed() { hookAttempts.add(1, "failed") }
 
     func hookReset() { hookResets.increment(by: 1) }
 
@@ -200,99 +180,60 @@ final class ServerMetrics: Sendable {
 
     // MARK: What is read when `/metrics` is asked for
 
-    func text(after figures: Figures) -> [UInt8] {
-        sample(figures)
-        return exporter.text()
+    /// The metrics in the text format of Prometheus, as the last ``sample(_:)`` has found them.
+    var text: [UInt8] { exporter.text() }
+
+    func sample(_ report: ServerReport) {
+        for metric in SampledMetric.all {
+            if let value = metric.read(report) { exporter.gauge(metric.name, metric.help).set(value) }
+        }
+        for route in Watch.Route.allCases {
+            exporter.gauge("waits", "Requests that wait, without streams, by route.", [("route", route.label)])
+                .set(report.hub.waits[route])
+        }
+        for route in Watch.Route.streamed {
+            exporter.gauge("streams", "Open streams, by route.", [("route", route.label)])
+                .set(report.hub.streams[route])
+        }
+        count(report.transport, report.handler.gauges.answers)
     }
 
-    func sample(_ figures: Figures) {
-        set("ready", figures.isDurable && !figures.isDraining && figures.knowsTokens ? 1 : 0)
-        set("version", Int(figures.hub.latest))
-        set("oldest_version", Int(figures.hub.oldest))
-        set("history_commits", figures.hub.historyCommitsCount)
-        set("history_bytes", figures.hub.historyBytes)
-        set("mailbox_actions", figures.mailboxActions)
-        set("idempotency_keys", figures.idempotencyKeys)
-        set("scheduled_actions", figures.scheduled)
-        set("state_bytes", figures.stateBytes.json ?? 0)
-        set("state_memory_bytes", figures.stateBytes.memory)
-        set("connections", figures.transport.connections)
-        set("memory_bytes", figures.memoryBytes)
-        set("memory_clients", figures.memoryClients)
-        set("memory_share_bytes", figures.memoryLargestShare)
-        set("journal_up", figures.isDurable ? 1 : 0)
-        set("token_file_up", figures.isTokenFileUp ? 1 : 0)
-        set("key_file_up", figures.isKeyFileUp ? 1 : 0)
-        set("journal_turns", figures.turnsInFlight)
-        set("cluster_writer", figures.isWriter ? 1 : 0)
-        set("cluster_stale_seconds", figures.staleSeconds)
-        set("hooks", figures.hooks.hooks)
-        set("hooks_failing", figures.hooks.failing.count)
-        set("hooks_paused", figures.hooks.paused.count)
-        set("hook_behind_versions", figures.hooks.behind)
-        if let bytes = journal?.bytesCount { set("journal_bytes", bytes) }
-        if let bytes = figures.directory?.freeBytes { set("journal_free_bytes", bytes) }
-        if let directory = figures.directory { set("backup_time_seconds", directory.backupTime ?? 0) }
-        var waiters = 0
-        for route in Watch.Route.allCases {
-            waiters += figures.hub.waits[route] + figures.hub.streams[route]
-            set("waits", figures.hub.waits[route], [("route", route.label)])
-        }
-        for route in Watch.Route.streamed { set("streams", figures.hub.streams[route], [("route", route.label)]) }
-        set("waiters", waiters)
+    /// Counts what is new in the totals of the transport.
+    func count(_ transport: Statistics, _ total: Answers) {
         let (received, refused, answered) = sampled.withLock { last in
-            let risen = (
-                figures.transport.requests - last.requests, figures.transport.refused - last.refused,
-                figures.answers.risen(since: last.answers)
+            defer { last = (transport.requests, transport.refused, total) }
+            return (
+                transport.requests - last.requests, transport.refused - last.refused, total.risen(since: last.answers)
             )
-            last = (figures.transport.requests, figures.transport.refused, figures.answers)
-            return risen
         }
         requests.increment(by: Int64(received))
         transportRefusals.increment(by: Int64(refused))
-        for (index, count) in answered.counts.enumerated() where count > 0 {
-            answers.add(count, index)
-        }
-        answerTime.add(answered.times.map(\.count), sum: Double(answered.nanoseconds) / 1e9)
-        // Another system takes one time after the other: the mean of those in a bucket, for each of them.
-        guard let sharedAnswerTime else { return }
-        for time in answered.times where time.count > 0 {
-            for _ in 0..<time.count { sharedAnswerTime.recordNanoseconds(Int64(time.nanoseconds / time.count)) }
-        }
-    }
-
-    private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
-        let key = labels.reduce(name) { "\($0) \($1.1)" }
-        // One thread at a time samples, so no other thread makes the meter meanwhile.
-        let known = meters.withLock { $0[key] }
-        let meter = known ?? factory.makeMeter(label: "storekeeper_\(name)", dimensions: labels)
-        if known == nil { meters.withLock { $0[key] = meter } }
-        meter.set(Int64(value))
+        for (index, count) in answered.counts.enumerated() where count > 0 { answers.add(count, index) }
+        answerTime.add(answered.times)
     }
 }
 
 private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
     private struct Counters {
-        var all: [Label: any CounterHandler] = [:]
+        var all: [Label: Total] = [:]
         /// The counter that was raised last, because most are raised often in a row.
-        var last: (label: Label, counter: any CounterHandler)?
+        var last: (label: Label, counter: Total)?
     }
 
     private let counters = Mutex(Counters())
     private let bound: @Sendable (Label, _ count: Int) -> Label
-    private let make: @Sendable (Label) -> any CounterHandler
+    private let make: @Sendable (Label) -> Total
 
     /// Where there are so many counters, a label without one counts under the label that `bound` returns.
     init(
-        bound: @escaping @Sendable (Label, _ count: Int) -> Label,
-        make: @escaping @Sendable (Label) -> any CounterHandler
+        bound: @escaping @Sendable (Label, _ count: Int) -> Label = { label, _ in label },
+        make: @escaping @Sendable (Label) -> Total
     ) {
-        self.bound = bound
-        self.make = make
+        (self.bound, self.make) = (bound, make)
     }
 
     func add(_ count: Int, _ label: Label) {
-        let known = counters.withLock { counters -> (any CounterHandler)? in
+        let known = counters.withLock { counters -> Total? in
             if let last = counters.last, last.label == label { return last.counter }
             guard let known = counters.all[label] else { return nil }
             counters.last = (label, known)
@@ -301,17 +242,13 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
         (known ?? counter(label)).increment(by: Int64(count))
     }
 
-    /// The counter of a label; the program's own metrics system makes a new one outside the lock.
-    private func counter(_ label: Label) -> any CounterHandler {
+    /// The counter of a label; it is made outside the lock, and made twice it is one.
+    private func counter(_ label: Label) -> Total {
         let label = bound(label, counters.withLock { $0.all.count })
         if let known = counters.withLock({ $0.all[label] }) { return known }
         let made = make(label)
-        return counters.withLock { counters in
-            // Another thread may have been first.
-            if let known = counters.all[label] { return known }
-            counters.all[label] = made
-            return made
-        }
+        counters.withLock { $0.all[label] = made }
+        return made
     }
 }
 

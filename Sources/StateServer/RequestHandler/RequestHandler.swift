@@ -229,7 +229,8 @@ final class RequestHandler: Sendable {
         case .metrics: return .now(metricsText())
         case .operations(let style):
             return reading(exchange, requestID(of: exchange)) { [self] in
-                operationsReport.response(style: style, latest: latest)
+                let report = ServerReport(self)
+                return .json(.ok, report.operations.text, style: style, latest: report.latest.cursor)
             }
         case .forks(let request): return carryOut(request, exchange, requestID(of: exchange))
         case .bisect(let request): return bisect(request, exchange)

@@ -8,20 +8,18 @@ internal import StateJSON
 public struct Setting<Value: Sendable>: Sendable {
     let declared: DeclaredSetting
     let initial: Value
-    let read: @Sendable (SettingValue) -> Value?
-    let write: @Sendable (Value) -> SettingValue
+    let read: @Sendable (String) -> Value?
+    let write: @Sendable (Value) -> String
 
     private init(
-        _ key: String, _ initial: Value, _ summary: String, _ expectation: String, _ kind: SettingValue.Kind,
-        read: @escaping @Sendable (SettingValue) -> Value?, write: @escaping @Sendable (Value) -> SettingValue,
+        _ kind: DeclaredSetting.Kind, _ key: String, _ initial: Value, _ summary: String, _ expectation: String,
+        read: @escaping @Sendable (String) -> Value?, write: @escaping @Sendable (Value) -> String,
         takes: @escaping @Sendable (Value) -> Bool = { _ in true }
     ) {
-        self.initial = initial
-        self.read = read
-        self.write = write
+        (self.initial, self.read, self.write) = (initial, read, write)
         declared = DeclaredSetting(
-            key: key, initial: write(initial), summary: summary, expectation: expectation, kind: kind,
-            takes: { read($0).map(takes) ?? false })
+            key: key, kind: kind, initial: write(initial), summary: summary, expectation: expectation,
+            checked: { read($0).flatMap { takes($0) ? write($0) : nil } })
     }
 }
 
@@ -37,8 +35,7 @@ extension Setting where Value == String {
         _ key: String, default initial: String, _ summary: String, _ expectation: String,
         takes: @escaping @Sendable (String) -> Bool
     ) {
-        self.init(
-            key, initial, summary, expectation, .text, read: { $0.text }, write: { .text($0) }, takes: takes)
+        self.init(.text, key, initial, summary, expectation, read: { $0 }, write: { $0 }, takes: takes)
     }
 }
 
@@ -48,8 +45,8 @@ extension Setting where Value == Int {
     /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
     public init(_ key: String, default initial: Int, in range: ClosedRange<Int>, _ summary: String) {
         self.init(
-            key, initial, summary, "a whole number from \(range.lowerBound) to \(range.upperBound)", .integer,
-            read: { $0.integer }, write: { .integer($0) }, takes: range.contains)
+            .number, key, initial, summary, "a whole number from \(range.lowerBound) to \(range.upperBound)",
+            read: { Int($0) }, write: { "\($0)" }, takes: range.contains)
     }
 }
 
@@ -58,8 +55,7 @@ extension Setting where Value == Bool {
     ///
     /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
     public init(_ key: String, default initial: Bool, _ summary: String) {
-        self.init(
-            key, initial, summary, "true or false", .boolean, read: { $0.boolean }, write: { .boolean($0) })
+        self.init(.boolean, key, initial, summary, "true or false", read: { Bool($0) }, write: { "\($0)" })
     }
 }
 
@@ -69,48 +65,36 @@ extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue =
     /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
     public init(_ key: String, default initial: Value, _ summary: String) {
         self.init(
-            key, initial, summary, "one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))", .text,
-            read: { $0.text.flatMap(Value.init(rawValue:)) }, write: { .text($0.rawValue) })
+            .text, key, initial, summary, "one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))",
+            read: Value.init(rawValue:), write: { $0.rawValue })
     }
-}
-
-enum SettingValue: Sendable, Equatable, CustomStringConvertible {
-    enum Kind: Sendable { case integer, text, boolean }
-
-    case integer(Int)
-    case text(String)
-    case boolean(Bool)
-
-    var integer: Int? { if case .integer(let value) = self { value } else { nil } }
-    var text: String? { if case .text(let value) = self { value } else { nil } }
-    var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
-
-    var description: String {
-        switch self {
-        case .integer(let value): "\(value)"
-        case .text(let value): String(decoding: JSONValue.string(value).text, as: UTF8.self)
-        case .boolean(let value): "\(value)"
-        }
-    }
-
-    var plain: String { text ?? description }
 }
 
 struct DeclaredSetting: Sendable {
+    /// The raw value is what the help has for a value.
+    enum Kind: String, Sendable {
+        case number, text
+        case boolean = "true|false"
+    }
+
     let key: String
-    let initial: SettingValue
+    let kind: Kind
+    let initial: String
     let summary: String
     /// The values that the setting takes, as the end of a sentence.
     let expectation: String
-    let kind: SettingValue.Kind
-    let takes: @Sendable (SettingValue) -> Bool
+    /// The text of a value in its one spelling; nil for what the setting does not take.
+    let checked: @Sendable (String) -> String?
 
     var environmentName: String { "STOREKEEPER_" + key.uppercased() }
     var optionName: String { key.replacing("_", with: "-") }
 
-    func misfit(_ origin: String) -> SettingsFault {
-        SettingsFault(description: "\(key) (\(origin)) must be \(expectation)")
+    /// A value as the configuration file has it.
+    func json(_ value: String) -> String {
+        kind == .text ? String(decoding: JSONValue.string(value).text, as: UTF8.self) : value
     }
+
+    func misfit(_ origin: String) -> SettingsFault { SettingsFault("\(key) (\(origin)) must be \(expectation)") }
 }
 
 protocol SettingDeclaration: Sendable {
@@ -134,7 +118,7 @@ public enum AccessPolicy: String, CaseIterable, Sendable {
 /// ``SettingKeys`` has the members, such as `settings.listen = "127.0.0.1:0"`; `config/storekeeper.json` lists their keys.
 @dynamicMemberLookup
 public struct Settings: Sendable {
-    private var values: [String: SettingValue] = [:]
+    private var values: [String: String] = [:]
 
     /// Makes settings with the default values.
     public init() {}
@@ -153,7 +137,7 @@ public struct Settings: Sendable {
         }
     }
 
-    subscript(setting: DeclaredSetting) -> SettingValue {
+    subscript(setting: DeclaredSetting) -> String {
         get { values[setting.key] ?? setting.initial }
         set { values[setting.key] = newValue }
     }

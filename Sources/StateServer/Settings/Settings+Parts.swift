@@ -39,22 +39,19 @@ extension Settings {
         limits.bulkFaultsMax = self.bulkFaultsMax
         limits.idempotencyLifetime = .seconds(self.idempotencySeconds)
         limits.hasPage = self.page == "on"
-        limits.name = self.name == "none" ? nil : self.name
+        limits.name = self.name.unlessNone
         limits.pageConfirms = self.pageConfirm == "on"
-        let transport = ServerConfiguration()
+        let (transport, watches) = (ServerConfiguration(), watchLimits)
         limits.transport = [
-            ("batch_milliseconds_max", self.batchMillisecondsMax),
-            ("slow_requests_max", self.slowRequestsMax),
+            ("batch_milliseconds_max", self.batchMillisecondsMax), ("slow_requests_max", self.slowRequestsMax),
             ("slow_requests_per_client_max", self.slowRequestsPerClientMax),
             // These are not settings.
             ("head_bytes_max", transport.headBytesMax), ("head_fields_max", transport.fieldsMax),
             ("target_bytes_max", transport.targetBytesMax), ("target_parameters_max", transport.parametersMax),
-            ("memory_bytes_max", self.memoryBytesMax),
-            ("request_head_seconds", self.requestHeadSeconds),
-            ("request_body_seconds", self.requestBodySeconds), ("waiters_max", watchLimits.watchesMax),
-            ("waiters_per_client_max", watchLimits.watchesPerClientMax), ("views_watched_max", watchLimits.viewsMax),
-            ("connections_max", connectionsLimit),
-            ("mailbox_actions_max", self.mailboxActionsMax),
+            ("memory_bytes_max", self.memoryBytesMax), ("request_head_seconds", self.requestHeadSeconds),
+            ("request_body_seconds", self.requestBodySeconds), ("waiters_max", watches.watchesMax),
+            ("waiters_per_client_max", watches.watchesPerClientMax), ("views_watched_max", watches.viewsMax),
+            ("connections_max", connectionsLimit), ("mailbox_actions_max", self.mailboxActionsMax),
             ("idempotency_keys_max", self.idempotencyKeysMax), ("schedule_max", self.scheduleMax),
         ]
         return limits
@@ -68,52 +65,47 @@ extension Settings {
     }
 
     func proxies() throws(SettingsFault) -> TrustedProxies {
-        let text = self.trustedProxies
-        guard text != "none" else { return TrustedProxies() }
+        guard let text = self.trustedProxies.unlessNone else { return TrustedProxies() }
         let names = text.split(separator: ",", omittingEmptySubsequences: false).map { String($0.filter { $0 != " " }) }
         guard let proxies = TrustedProxies(names) else {
             throw SettingsFault(
-                description:
-                    "trusted_proxies must be none, or addresses, networks and unix separated by commas, such as 127.0.0.1, 10.0.0.0/8, fd00::/8; a network has no bits set after its prefix"
+                "trusted_proxies must be none, or addresses, networks and unix separated by commas, such as 127.0.0.1, 10.0.0.0/8, fd00::/8; a network has no bits set after its prefix"
             )
         }
         return proxies
     }
 
     var pageOrigins: AllowedOrigins {
-        let text = self.allowedOrigins
-        return AllowedOrigins(text == "none" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } })
+        let texts = self.allowedOrigins.unlessNone?.split(separator: ",") ?? []
+        return AllowedOrigins(texts.map { $0.filter { $0 != " " } })
     }
 
     /// The file of the tokens, or nil if the settings name none, or a history in etcd, which has them beside its turns.
     var tokenFile: TokenFile? {
-        let path = self.tokens
-        guard path == "data" else { return TokenFile(path: path) }
-        return OpenedJournal.directory(of: self).map { TokenFile(path: $0 + "/tokens.json") }
+        self.tokens == "data"
+            ? OpenedJournal.directory(of: self).map { TokenFile(path: $0 + "/tokens.json") }
+            : TokenFile(path: self.tokens)
     }
 
     func etcdAddress() throws(SettingsFault) -> ClusterAddress? {
-        guard ClusterAddress.isMeant(by: self.data) else { return nil }
-        return try etcdAddress(self.data)
+        ClusterAddress.isMeant(by: self.data) ? try etcdAddress(self.data) : nil
     }
 
     func etcdAddress(_ text: String) throws(SettingsFault) -> ClusterAddress {
         guard var address = ClusterAddress(text) else {
             throw SettingsFault(
-                description:
-                    "data is \(text): for a journal in etcd it is etcd://host:port,host:port/name, with a name of letters, digits, -, _, . and /"
+                "data is \(text): for a journal in etcd it is etcd://host:port,host:port/name, with a name of letters, digits, -, _, . and /"
             )
         }
-        func file(_ path: String) -> String? { path == "none" ? nil : path }
         address.tls = .init(
-            authorities: file(self.etcdAuthorities), certificate: file(self.etcdCertificate), key: file(self.etcdKey))
-        guard self.etcdUser != "none" else { return address }
+            authorities: self.etcdAuthorities.unlessNone, certificate: self.etcdCertificate.unlessNone,
+            key: self.etcdKey.unlessNone)
+        guard let user = self.etcdUser.unlessNone else { return address }
         let passwordFile = SharedFile(path: self.etcdPassword, name: "password of etcd")
         guard let bytes = try passwordFile.bytes() else {
-            throw SettingsFault(
-                description: "etcd_user is set, and there is no file \(passwordFile.path) with the password")
+            throw SettingsFault("etcd_user is set, and there is no file \(passwordFile.path) with the password")
         }
-        address.user = .init(name: self.etcdUser) {
+        address.user = .init(name: user) {
             let newest = passwordFile.isRegular ? try? passwordFile.bytes() : nil
             let lines = String(decoding: newest ?? bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
             return lines.first.map { String($0) } ?? ""
@@ -127,8 +119,7 @@ extension Settings {
         let names = text.split(separator: ",", omittingEmptySubsequences: false).map { String($0.trimmingSpaces()) }
         guard names.allSatisfy({ $0 != "listened" && AllowedHosts.isName($0) }) else {
             throw SettingsFault(
-                description:
-                    "allowed_hosts must be listened, or names separated by commas, such as state.example, 192.0.2.1:8080 or [2001:db8::1]: no pattern, no URL and no empty name"
+                "allowed_hosts must be listened, or names separated by commas, such as state.example, 192.0.2.1:8080 or [2001:db8::1]: no pattern, no URL and no empty name"
             )
         }
         return names
@@ -140,22 +131,13 @@ extension Settings {
         return self.trustedProxies == "none" && hosts.allSatisfy(AllowedHosts.isLoopback)
     }
 
-    var keyFile: KeyFile? { self.jwtKeys == "none" ? nil : KeyFile(path: self.jwtKeys) }
+    var keyFile: KeyFile? { self.jwtKeys.unlessNone.map(KeyFile.init) }
 
     var claimRules: ClaimRules {
         func required(_ text: String) -> String? { text == "any" ? nil : text }
         return ClaimRules(
             issuer: required(self.jwtIssuer), audience: required(self.jwtAudience),
             leeway: .seconds(self.jwtLeewaySeconds), grant: SettingKeys.grant(self.jwtGrant))
-    }
-
-    func checkGrantOfJWT() throws(SettingsFault) {
-        if self.jwtGrant != "none", [self.jwtIssuer, self.jwtAudience].contains("any") || self.jwtKeys == "none" {
-            throw SettingsFault(
-                description:
-                    "jwt_grant is for every token of one issuer that was made for this server, so it needs jwt_keys, jwt_issuer and jwt_audience"
-            )
-        }
     }
 
     var retention: JournalRetention {
@@ -180,16 +162,14 @@ extension Settings {
     }
 
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {
-        let first = try listeningPlace(SettingKeys.shared.listen)
-        return self.listenAlso == "none" ? [first] : [first, try listeningPlace(SettingKeys.shared.listenAlso)]
-    }
-
-    private func listeningPlace(_ setting: Setting<String>) throws(SettingsFault) -> ListeningPlace {
         let mode = try socketPermissions()
-        guard let place = ListeningPlace(self[setting.declared].plain, socketMode: mode) else {
-            throw setting.declared.misfit("set by the program")
+        let also = self.listenAlso == "none" ? [] : [SettingKeys.shared.listenAlso.declared]
+        return try ([SettingKeys.shared.listen.declared] + also).map { (setting) throws(SettingsFault) in
+            guard let place = ListeningPlace(self[setting], socketMode: mode) else {
+                throw setting.misfit("set by the program")
+            }
+            return place
         }
-        return place
     }
 
     private func socketPermissions() throws(SettingsFault) -> UInt32 {
@@ -199,8 +179,7 @@ extension Settings {
             mode & ~0o777 == 0, mode & 0o600 == 0o600
         else {
             throw SettingsFault(
-                description:
-                    "socket_mode must be permissions in octal digits that let the user read and write, such as 0600 or 0660"
+                "socket_mode must be permissions in octal digits that let the user read and write, such as 0600 or 0660"
             )
         }
         return mode
@@ -214,6 +193,10 @@ extension Settings {
         case .address, .socket: place
         }
     }
+}
+
+extension String {
+    var unlessNone: String? { self == "none" ? nil : self }
 }
 
 extension ListeningPlace {

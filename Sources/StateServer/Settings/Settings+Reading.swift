@@ -1,10 +1,8 @@
-internal import Configuration
 internal import FoundationEssentials
 internal import Logging
 internal import StateHTTP
 internal import StateJSON
 internal import StateStore
-internal import SystemPackage
 
 /// A fault in the configuration, with a sentence for the operator.
 public struct SettingsFault: Error, Sendable, CustomStringConvertible {
@@ -15,6 +13,8 @@ public struct SettingsFault: Error, Sendable, CustomStringConvertible {
 
     /// Makes a fault with its sentence.
     public init(description: String) { self.description = description }
+
+    package init(_ sentence: String) { self.init(description: sentence) }
 }
 
 /// Settings with the source of each value.
@@ -40,14 +40,14 @@ public struct SettingsReading: Sendable {
         own: [PartialKeyPath<SettingKeys>] = [], file: String? = nil, environment: [String: String]? = nil,
         flags: [String: String] = [:]
     ) async throws {
-        try await self.init(
+        try self.init(
             DeclaredSetting.all(with: own), file: file,
             environment: environment ?? ProcessInfo.processInfo.environment, flags: flags)
     }
 
     init(
         _ declared: [DeclaredSetting], file: String?, environment: [String: String], flags: [String: String]
-    ) async throws {
+    ) throws(SettingsFault) {
         self.declared = declared
         let known = declared.map(\.environmentName)
         let ignored = environment.keys.filter { !known.contains($0) && Self.isOfKubernetes($0) }.sorted()
@@ -55,36 +55,17 @@ public struct SettingsReading: Sendable {
         try Self.checkNames(
             environment.keys.filter { $0.hasPrefix("STOREKEEPER_") && !ignored.contains($0) }, known: known,
             place: "the environment")
-        var providers: [(String, any ConfigProvider)] = [
-            (
-                "flag",
-                InMemoryProvider(
-                    name: "flags",
-                    values: Dictionary(
-                        uniqueKeysWithValues: flags.map {
-                            (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false))
-                        }))
-            ),
-            (
-                "environment",
-                EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "storekeeper")
-            ),
-        ]
-        if let file {
-            try Self.checkKeys(of: file, declared)
-            do {
-                providers.append((file, try await FileProvider<JSONSnapshot>(filePath: FilePath(file))))
-            } catch {
-                throw SettingsFault(description: "the configuration file \(file) cannot be read: \(error)")
-            }
-        }
+        let values = if let file { try Self.values(of: file, declared) } else { [String: String]() }
         for setting in declared {
+            let variable = setting.environmentName
             origins[setting.key] = "default"
-            for (origin, provider) in providers {
-                guard let value = setting.value(from: provider) else { continue }
-                guard setting.takes(value) else { throw setting.misfit(origin) }
+            for case (let source, let origin, let text?) in [
+                ("flag", "flag", flags[setting.key]), ("environment", variable, environment[variable]),
+                (file ?? "", file ?? "", values[setting.key]),
+            ] {
+                guard let value = setting.checked(text) else { throw setting.misfit(source) }
                 settings[setting] = value
-                origins[setting.key] = origin == "environment" ? setting.environmentName : origin
+                origins[setting.key] = origin
                 break
             }
         }
@@ -93,52 +74,60 @@ public struct SettingsReading: Sendable {
 
     private func check() throws(SettingsFault) {
         if settings.waitSecondsDefault > settings.waitSecondsMax {
-            throw SettingsFault(description: "wait_seconds_default must not be above wait_seconds_max")
+            throw SettingsFault("wait_seconds_default must not be above wait_seconds_max")
         }
-        _ = try settings.listeningPlaces()
-        _ = try settings.proxies()
-        _ = try settings.allowedNames()
-        try settings.checkGrantOfJWT()
+        _ = (try settings.listeningPlaces(), try settings.proxies(), try settings.allowedNames())
+        if settings.jwtGrant != "none",
+            [settings.jwtIssuer, settings.jwtAudience].contains("any") || settings.jwtKeys == "none"
+        {
+            throw SettingsFault(
+                "jwt_grant is for every token of one issuer that was made for this server, so it needs jwt_keys, jwt_issuer and jwt_audience"
+            )
+        }
         if let fault = settings.pageOrigins.origins.lazy.compactMap(AllowedOrigins.fault).first {
-            throw SettingsFault(description: "allowed_origins: \(fault)")
+            throw SettingsFault("allowed_origins: \(fault)")
         }
         guard settings.memoryBytesMax / 16 >= settings.bodyBytesMax else {
             throw SettingsFault(
-                description:
-                    "memory_bytes_max must be at least 16 times body_bytes_max: a body needs so much while it is read")
+                "memory_bytes_max must be at least 16 times body_bytes_max: a body needs so much while it is read")
         }
         let connections = settings.connectionsMax
         if connections > 0, origins["waiters_max"] != "default", settings.waitersMax >= connections {
             throw SettingsFault(
-                description:
-                    "waiters_max must be below connections_max: a waiting request holds its connection, and actions need some too"
+                "waiters_max must be below connections_max: a waiting request holds its connection, and actions need some too"
             )
         }
     }
 
-    private static func checkKeys(of file: String, _ declared: [DeclaredSetting]) throws {
+    /// The values of a file by key; one of another type than its setting is a fault, also where another source beats it.
+    private static func values(
+        of file: String, _ declared: [DeclaredSetting]
+    ) throws(SettingsFault) -> [String: String] {
         guard let data = FileManager.default.contents(atPath: file) else {
             throw SettingsFault(
-                description: "the configuration file \(file) cannot be read: is it there, and may this user read it?")
+                "the configuration file \(file) cannot be read: is it there, and may this user read it?")
         }
         let value: JSONValue
         do {
             value = try JSONValue(parsing: JSONText.withoutByteOrderMark([UInt8](data)))
         } catch let fault {
-            throw SettingsFault(description: "the configuration file \(file) is not JSON: \(fault.detail)")
+            throw SettingsFault("the configuration file \(file) is not JSON: \(fault.detail)")
         }
         guard case .object(let object) = value else {
-            throw SettingsFault(description: "the configuration file \(file) must hold one JSON object")
+            throw SettingsFault("the configuration file \(file) must hold one JSON object")
         }
         try checkNames(object.members.map(\.key), known: declared.map(\.key), place: file)
-        // The provider has nothing for a value of another type, as for a key that is missing, and converts some.
-        for (key, value) in object.members {
-            guard let setting = declared.first(where: { $0.key == key }) else { continue }
-            switch (setting.kind, value) {
-            case (.text, .string), (.integer, .integer), (.boolean, .bool): break
+        var values: [String: String] = [:]
+        for setting in declared {
+            switch (setting.kind, object[setting.key]) {
+            case (_, nil): break
+            case (.text, .string(let text)?): values[setting.key] = text
+            case (.number, .integer(let number)?): values[setting.key] = "\(number)"
+            case (.boolean, .bool(let isTrue)?): values[setting.key] = "\(isTrue)"
             default: throw setting.misfit(file)
             }
         }
+        return values
     }
 
     /// Whether Kubernetes makes such a variable of a Service's name, in each pod of its namespace, such as
@@ -149,13 +138,13 @@ public struct SettingsReading: Sendable {
             || name.wholeMatch(of: ofAnAddress) != nil
     }
 
-    private static func checkNames(_ names: [String], known: [String], place: String) throws {
+    private static func checkNames(_ names: [String], known: [String], place: String) throws(SettingsFault) {
         for name in names.sorted() where !known.contains(name) {
             // The case of a name is no difference in its letters.
             let isUpperCase = known.first.map { $0 == $0.uppercased() } ?? false
             let spelled = isUpperCase ? name.uppercased() : name.lowercased()
             let hint = NearestNames.hint(spelled, among: known)
-            throw SettingsFault(description: "\(place) has \(name), which is not a setting\(hint)")
+            throw SettingsFault("\(place) has \(name), which is not a setting\(hint)")
         }
     }
 }
@@ -165,7 +154,7 @@ extension DeclaredSetting {
         var all = SettingKeys.all
         for path in own {
             guard let setting = (SettingKeys.shared[keyPath: path] as? any SettingDeclaration)?.declared else {
-                throw SettingsFault(description: "\(path) leads to no Setting")
+                throw SettingsFault("\(path) leads to no Setting")
             }
             let isSpelled = setting.key.utf8.allSatisfy {
                 $0 == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
@@ -173,41 +162,15 @@ extension DeclaredSetting {
             }
             guard isSpelled, !setting.key.isEmpty else {
                 throw SettingsFault(
-                    description:
-                        "the key \(setting.key) of a setting has characters other than lower-case letters, digits and _"
+                    "the key \(setting.key) of a setting has characters other than lower-case letters, digits and _"
                 )
             }
             guard !all.contains(where: { $0.key == setting.key }) else {
-                throw SettingsFault(description: "there are two settings with the key \(setting.key)")
+                throw SettingsFault("there are two settings with the key \(setting.key)")
             }
-            guard setting.takes(setting.initial) else { throw setting.misfit("default") }
+            guard setting.checked(setting.initial) != nil else { throw setting.misfit("default") }
             all.append(setting)
         }
         return all
-    }
-
-    /// A provider throws if it has another type than is asked for, so its error only leads to the next attempt.
-    fileprivate func value(from provider: any ConfigProvider) -> SettingValue? {
-        let path = AbsoluteConfigKey([key])
-        if case .string(let text)? = (try? provider.value(forKey: path, type: .string).value)?.content {
-            switch kind {
-            case .text: return .text(text)
-            case .integer: return Int(text).map { .integer($0) } ?? .text(text)
-            case .boolean: return Bool(text).map { .boolean($0) } ?? .text(text)
-            }
-        }
-        switch kind {
-        case .text: return nil
-        case .integer:
-            guard case .int(let number)? = (try? provider.value(forKey: path, type: .int).value)?.content else {
-                return nil
-            }
-            return .integer(number)
-        case .boolean:
-            guard case .bool(let value)? = (try? provider.value(forKey: path, type: .bool).value)?.content else {
-                return nil
-            }
-            return .boolean(value)
-        }
     }
 }
