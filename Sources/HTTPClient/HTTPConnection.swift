@@ -13,11 +13,11 @@ package final class HTTPConnection: @unchecked Sendable {
     /// A request.
     package struct Request: Sendable {
         /// The method in capitals.
-        package var method = "GET"
+        package var method: String
         /// An absolute address with http or https.
         package var address: String
         /// Whole fields, such as `Accept: application/json`.
-        package var fields: [String] = []
+        package var fields: [String]
         /// The body; nil for none.
         package var body: [UInt8]?
         /// How long the whole request may take; nil for as long as it does.
@@ -29,10 +29,12 @@ package final class HTTPConnection: @unchecked Sendable {
         /// The only status whose body is of use, or nil for every one: any other response ends with its head.
         package var statusWithBody: Int?
 
-        package init(_ address: String, within timeout: Duration?, bodyBytesMax: Int) {
-            self.address = address
-            self.timeout = timeout
-            self.bodyBytesMax = bodyBytesMax
+        package init(
+            _ address: String, method: String = "GET", fields: [String] = [], body: [UInt8]? = nil,
+            within timeout: Duration?, bodyBytesMax: Int
+        ) {
+            (self.address, self.method, self.fields, self.body) = (address, method, fields, body)
+            (self.timeout, self.bodyBytesMax) = (timeout, bodyBytesMax)
         }
     }
 

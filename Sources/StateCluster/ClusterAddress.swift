@@ -70,6 +70,11 @@ struct ClusterKeys: Sendable {
     /// The key of a turn, or of the beginning of the history; the order of the keys is that of the versions.
     func turn(_ first: Version) -> String { turns + Self.digits(first) }
 
+    /// The turns whose keys have the versions.
+    func turnRange(from first: Version = 0, through last: Version = .max, limit: Int? = nil) -> Etcd.Range {
+        Etcd.Range(turn(first), upTo: last == .max ? Self.end(of: turns) : turn(last + 1), limit: limit)
+    }
+
     func version(ofTurn key: some Sequence<UInt8>) -> Version? {
         let text = String(decoding: Array(key), as: UTF8.self)
         guard text.hasPrefix(turns) else { return nil }

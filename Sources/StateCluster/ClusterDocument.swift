@@ -43,15 +43,8 @@ package final class ClusterDocument: Sendable {
 
     /// The content of the document in etcd now.
     package func read() throws(ClusterFault) -> Content {
-        do {
-            let answer: Etcd.RangeResponse = try client.call("/v3/kv/range", Etcd.Range(key))
-            guard let pair = answer.kvs?.first else {
-                return Content(bytes: nil, revision: answer.header.revision.flatMap { UInt64($0) } ?? 0)
-            }
-            return Content(pair)
-        } catch {
-            throw ClusterFault(error)
-        }
+        let answer = try client.range(Etcd.Range(key))
+        return answer.kvs?.first.map { Content($0) } ?? Content(bytes: nil, revision: answer.header.number)
     }
 
     /// Replaces what the document has.
@@ -59,15 +52,8 @@ package final class ClusterDocument: Sendable {
     /// - Returns: false where it is no longer what the caller has seen.
     /// - Throws: ``ClusterFault`` where etcd does not answer: whether it is replaced is not known then.
     package func replace(_ seen: Content, by bytes: [UInt8]) throws(ClusterFault) -> Bool {
-        let transaction = Etcd.Transaction(
-            compare: [seen.bytes == nil ? .absent(key) : .unchanged(key, since: seen.revision)],
-            success: [.init(request_put: .init(key, bytes))])
-        do {
-            let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction)
-            return answer.succeeded == true
-        } catch {
-            throw ClusterFault(error)
-        }
+        let isAsSeen: Etcd.Compare = seen.bytes == nil ? .absent(key) : .unchanged(key, since: seen.revision)
+        return try client.commit([.put(key, bytes)], where: [isAsSeen])
     }
 
     /// Begins to be followed, or takes what the watch may have missed.
@@ -83,7 +69,6 @@ package final class ClusterDocument: Sendable {
 
 extension ClusterDocument.Content {
     init(_ pair: Etcd.Pair, isDeleted: Bool = false) {
-        self.init(
-            bytes: isDeleted ? nil : Array(pair.value ?? Data()), revision: UInt64(pair.mod_revision) ?? 0)
+        self.init(bytes: isDeleted ? nil : pair.bytes, revision: UInt64(pair.mod_revision) ?? 0)
     }
 }

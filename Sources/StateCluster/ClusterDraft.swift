@@ -23,8 +23,6 @@ package final class ClusterDraft: HistoryDraft {
     private var waitingBytes = 0
     private var isFinished = false
 
-    /// For how long a transaction is tried again while etcd elects a leader.
-    private static let patience = Duration.seconds(10)
     private static let deletionMax = 1_000
 
     /// Claims a name, and deletes what an interrupted draft has left there.
@@ -33,15 +31,12 @@ package final class ClusterDraft: HistoryDraft {
     /// - Throws: ``ClusterFault`` where there is a history of that name, or etcd does not answer.
     package init(_ address: ClusterAddress, epoch: Epoch = .random()) throws {
         self.epoch = epoch
-        client = try EtcdClient(address, label: "draft", timeout: .seconds(10))
+        client = try EtcdClient(address, label: "draft", timeout: .seconds(10), patience: .seconds(10))
         keys = ClusterKeys(name: address.name)
         snapshots = ClusterSnapshots(client: client, keys: keys)
         encoder = SegmentEncoder(epoch: epoch, fence: .random(in: 1 ... .max))
         tip = ChainLink(beginning: epoch, version: 0)
-        let claim = Etcd.Transaction(
-            compare: [.absent(keys.meta)], success: [.init(request_put: .init(keys.draft, id))])
-        let answer: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", claim, patience: Self.patience)
-        guard answer.succeeded == true else {
+        guard try client.commit([.put(keys.draft, id)], where: [.absent(keys.meta)]) else {
             throw ClusterFault("there is a history \(keys.name) in etcd already; another name is needed")
         }
         try removeTurns()
@@ -51,9 +46,7 @@ package final class ClusterDraft: HistoryDraft {
         guard !isFinished else { return }
         // Keys that cannot be removed are not a history, and the next draft removes them.
         try? removeTurns()
-        let _: Etcd.TransactionResponse? = try? client.ask(
-            "/v3/kv/txn",
-            Etcd.Transaction(compare: [isOurs], success: [.init(request_delete_range: .init(keys.draft))]))
+        _ = try? client.commit([.delete(.init(keys.draft))], where: [isOurs])
     }
 
     private var isOurs: Etcd.Compare { .equal(keys.draft, id) }
@@ -62,23 +55,19 @@ package final class ClusterDraft: HistoryDraft {
     }
 
     private func carryOut(_ operations: [Etcd.Operation]) throws {
-        let answer: Etcd.TransactionResponse = try client.ask(
-            "/v3/kv/txn", Etcd.Transaction(compare: [isOurs], success: operations), patience: Self.patience)
-        guard answer.succeeded == true else { throw lost }
+        guard try client.commit(operations, where: [isOurs]) else { throw lost }
     }
 
     private func removeTurns() throws {
         for prefix in [keys.turns, keys.snapshots, keys.chunks] {
-            let end = ClusterKeys.end(of: prefix)
-            while true {
-                var range = Etcd.Range(prefix, upTo: end, limit: Self.deletionMax)
-                range.keys_only = true
-                let found: Etcd.RangeResponse = try client.ask("/v3/kv/range", range, patience: Self.patience)
+            var isMore = true
+            while isMore {
+                let found = try client.range(Etcd.Range(below: prefix, limit: Self.deletionMax).keysOnly)
                 guard let last = found.kvs?.last else { break }
-                var part = Etcd.Range(prefix, upTo: end)
-                if found.more == true { part.range_end = last.key }
-                try carryOut([.init(request_delete_range: part)])
-                guard found.more == true else { break }
+                isMore = found.more == true
+                var part = Etcd.Range(below: prefix)
+                if isMore { part.range_end = last.key }
+                try carryOut([.delete(part)])
             }
         }
     }
@@ -87,7 +76,7 @@ package final class ClusterDraft: HistoryDraft {
         tip = ChainLink(beginning: epoch, version: version)
         tipKey = version
         self.records = records
-        try carryOut([.init(request_put: .init(keys.turn(version), tip.hash.bytes))])
+        try carryOut([.put(keys.turn(version), tip.hash.bytes)])
     }
 
     /// Adds the next commit; puts 1,024 commits, or four megabytes, at a time.
@@ -120,19 +109,15 @@ package final class ClusterDraft: HistoryDraft {
     package func finish() throws {
         try flush()
         let meta = ClusterMeta(beginning: epoch)
-        let record: Etcd.Operation =
-            if let domain {
-                .init(request_put: .init(keys.domain, try JSON.encode(domain)))
-            } else { .init(request_delete_range: .init(keys.domain)) }
-        let transaction = Etcd.Transaction(
-            compare: [isOurs, .absent(keys.meta)],
-            success: [
-                .init(request_put: .init(keys.meta, try JSON.encode(meta))), record,
-                .init(request_delete_range: .init(keys.draft)),
-            ])
-        let answer: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction, patience: Self.patience)
+        let record = try domain.map { Etcd.Operation.put(keys.domain, try JSON.encode($0)) }
+        let operations: [Etcd.Operation] = [
+            .put(keys.meta, try JSON.encode(meta)), record ?? .delete(.init(keys.domain)), .delete(.init(keys.draft)),
+        ]
         // One that was carried out without an answer has been sent again, and refused.
-        guard try answer.succeeded == true || ClusterMeta.read(client, keys)?.meta.secret == meta.secret else {
+        guard
+            try client.commit(operations, where: [isOurs, .absent(keys.meta)])
+                || ClusterMeta.read(client, keys)?.meta.secret == meta.secret
+        else {
             throw lost
         }
         isFinished = true
@@ -140,7 +125,7 @@ package final class ClusterDraft: HistoryDraft {
 
     private func flush() throws {
         for segments in ClusterTurns.groups(waiting, after: tip, with: &encoder) {
-            try carryOut(segments.map { .init(request_put: .init(keys.turn($0.first), $0.value)) })
+            try carryOut(segments.map { .put(keys.turn($0.first), $0.value) })
             if let last = segments.last { (tip, tipKey) = (last.link, last.first) }
         }
         waiting.removeAll(keepingCapacity: true)

@@ -26,17 +26,14 @@ package struct ClusterFault: Error, Sendable, CustomStringConvertible {
     /// Whether it may pass without anybody's doing.
     package let isPassing: Bool
 
-    init(_ description: String, isPassing: Bool = false) {
-        self.description = description
-        self.isPassing = isPassing
-    }
+    init(_ description: String) { (self.description, isPassing) = (description, false) }
 
     init(_ failure: EtcdFailure) {
-        let isPassing =
+        description = "\(failure)"
+        isPassing =
             switch failure {
             case .unreachable, .unanswered: true
             case .refused, .malformed: false
             }
-        self.init("\(failure)", isPassing: isPassing)
     }
 }

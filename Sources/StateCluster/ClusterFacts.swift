@@ -45,7 +45,7 @@ package struct ClusterFacts: Sendable, Encodable {
         revision = history.revision
         etcds = EtcdCount(address)
         try history.pages.forEach(from: oldest) { _, value in
-            guard !KnownTurns.isBeginning(value) else { return true }
+            guard !RecordedTurn.isBeginning(value) else { return true }
             turns.count += 1
             turns.bytes += value.count
             return true

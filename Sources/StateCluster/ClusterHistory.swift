@@ -13,49 +13,38 @@ package final class ClusterHistory: RecordedHistory {
     package let domain: HistoryDomain?
     let format: Int
     private let base: Version
-    let client: EtcdClient
-    let keys: ClusterKeys
+    private let keys: ClusterKeys
     let revision: UInt64
     let saved: ClusterSnapshots
-
-    /// For how long a read is tried again while etcd elects a leader.
-    private static let patience = Duration.seconds(10)
+    let pages: TurnPages
 
     /// Opens the history at an address, and changes nothing there.
     ///
     /// - Throws: ``ClusterFault`` without a history, or without an answer of etcd.
     package init(_ address: ClusterAddress) throws {
-        client = try EtcdClient(address, label: "history", timeout: .seconds(10))
         keys = ClusterKeys(name: address.name)
-        guard let found = try ClusterMeta.read(client, keys) else {
+        guard let found = try Self.meta(address) else {
             throw ClusterFault("there is no history \(keys.name) in etcd")
         }
+        let client = try EtcdClient(address, label: "history", timeout: .seconds(10), patience: .seconds(10))
         epoch = found.epoch
         format = found.meta.format
         domain = try ClusterMeta.domain(client, keys)
         revision = found.revision
         saved = ClusterSnapshots(client: client, keys: keys, revision: revision)
-        var newest = Etcd.Range(
-            keys.turns, upTo: ClusterKeys.end(of: keys.turns), limit: 1, revision: found.revision)
-        var ends: [(Version, [UInt8])] = []
-        for order in ["ASCEND", "DESCEND"] {
-            newest.sort_order = order
-            let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", newest)
-            guard let pair = answer.kvs?.first, let first = keys.version(ofTurn: pair.key) else {
-                throw ClusterFault("the history \(keys.name) in etcd has no turns")
-            }
-            ends.append((first, Array(pair.value ?? Data())))
-        }
-        base = KnownTurns.isBeginning(ends[0].1) ? ends[0].0 : ends[0].0 - min(1, ends[0].0)
-        var last = TurnChain(epoch)
-        _ = try last.take(ends[1].0, ends[1].1)
-        latest = last.tip?.version ?? 0
+        pages = TurnPages(client, keys, revision: revision)
+        guard let base = try pages.oldest(), let newest = try pages.first(of: keys.turnRange(limit: 1).newestFirst)
+        else { throw ClusterFault("the history \(keys.name) in etcd has no turns") }
+        self.base = base
+        latest = try RecordedTurn(newest.key, newest.value, after: nil, epoch).link.version
     }
 
     /// Whether there is a history at an address.
-    package static func isThere(_ address: ClusterAddress) throws -> Bool {
-        try ClusterMeta.read(
-            EtcdClient(address, label: "history", timeout: .seconds(10)), ClusterKeys(name: address.name)) != nil
+    package static func isThere(_ address: ClusterAddress) throws -> Bool { try meta(address) != nil }
+
+    private static func meta(_ address: ClusterAddress) throws -> ClusterMeta.Found? {
+        let client = try EtcdClient(address, label: "history", timeout: .seconds(10))
+        return try ClusterMeta.read(client, ClusterKeys(name: address.name))
     }
 
     /// The domain of the history at an address, if the history names it.
@@ -92,7 +81,7 @@ package final class ClusterHistory: RecordedHistory {
 
     private func undamaged() throws -> (beginning: HistoryBeginning, keys: [KeyRecord]) {
         for manifest in try saved.manifests() where manifest.version >= base {
-            guard let (state, keys) = try load(manifest) else { continue }
+            guard let (state, keys) = try saved.loadUndamaged(manifest, epoch) else { continue }
             return (HistoryBeginning(version: manifest.version, state: state), keys)
         }
         throw ClusterFault("the history \(keys.name) in etcd has no good snapshot whose later commits are all kept")
@@ -105,7 +94,7 @@ package final class ClusterHistory: RecordedHistory {
         }
         let usable = try saved.manifests().filter { $0.version >= base }
         for manifest in usable.reversed() where manifest.version <= version {
-            guard let (text, _) = try load(manifest) else { continue }
+            guard let (text, _) = try saved.loadUndamaged(manifest, epoch) else { continue }
             guard manifest.version < version else { return HistoryBeginning(version: version, state: text) }
             var state = try PatchedState(parsing: text, version: manifest.version)
             try forEachCommit(after: manifest.version, through: version) { _ = try state.take($0) }
@@ -124,23 +113,14 @@ package final class ClusterHistory: RecordedHistory {
         guard start < end else { return }
         var last = start
         // The turn with a version is the newest whose key is not above it. It, or the one before, is where the chain begins.
-        let before = Etcd.Range(keys.turns, upTo: keys.turn(start + 1), limit: 1, revision: revision)
-        try forEachTurn(from: newestKey(in: before) ?? base) { _, _, commits in
+        try forEachTurn(from: max(base, pages.key(of: start))) { _, _, commits in
             for commit in commits where commit.version > start && commit.version <= end {
                 try body(commit)
                 last = commit.version
             }
             return last < end
         }
-        guard last == end else { throw ClusterFault("the turn of version \(last + 1) in etcd is missing") }
-    }
-
-    private func newestKey(in range: Etcd.Range) throws -> Version? {
-        var range = range
-        range.sort_order = "DESCEND"
-        range.keys_only = true
-        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range, patience: Self.patience)
-        return answer.kvs?.first.flatMap { keys.version(ofTurn: $0.key) }
+        guard last == end else { throw RecordedTurn.missing(last + 1) }
     }
 
     private func forEachTurn(
@@ -154,23 +134,11 @@ package final class ClusterHistory: RecordedHistory {
         }
     }
 
-    var pages: TurnPages { TurnPages(client, keys, revision: revision, patience: Self.patience) }
-
     package func snapshots() throws -> [Version] { try saved.manifests().map(\.version) }
 
     package func snapshot(_ version: Version) throws -> [UInt8]? {
         guard let manifest = try saved.manifests().first(where: { $0.version == version }) else { return nil }
-        return try load(manifest)?.0
-    }
-
-    /// Nil where the snapshot is damaged.
-    private func load(_ manifest: SnapshotManifest) throws -> ([UInt8], [KeyRecord])? {
-        do throws(ClusterFault) {
-            return try saved.load(manifest, epoch)
-        } catch {
-            guard !error.isPassing else { throw error }
-            return nil
-        }
+        return try saved.loadUndamaged(manifest, epoch)?.0
     }
 
     package func keys(through version: Version) throws -> [KeyRecord] {

@@ -9,7 +9,14 @@ extension ClusterJournal {
 
     func take(_ event: TurnFollower.Event) {
         switch event {
-        case .turn(let first, let value): take(first, value)
+        case .turn(let first, let value):
+            guard first <= known.withLock({ $0.tip.version + 1 }) else {
+                catchUp()
+                break
+            }
+            do {
+                try note(first, value)
+            } catch { end("\(error)") }
         case .missed:
             catchUp()
             for document in condition.withLock({ $0.documents }) {
@@ -44,27 +51,16 @@ extension ClusterJournal {
         report(.notFollowing(reason: breaks(detail)))
     }
 
-    private func take(_ first: Version, _ value: [UInt8]) {
-        do throws(KnownTurns.Fault) {
-            try note(first, value)
-        } catch {
-            switch error {
-            case .gap: catchUp()
-            case .broken(let detail): end("the turn of version \(first): \(detail)")
-            }
-        }
-    }
-
-    private func note(_ first: Version, _ value: [UInt8]) throws(KnownTurns.Fault) {
+    private func note(_ first: Version, _ value: [UInt8]) throws(ClusterFault) {
         // An append of this node may land while the turn is verified: then it is known, or has another tip to follow.
         var isTaken = false
         while !isTaken {
-            let tip = try known.withLock { (known) throws(KnownTurns.Fault) in try known.tip(before: first, value) }
+            let tip = try known.withLock { (known) throws(ClusterFault) in try known.tip(before: first, value) }
             guard let tip else { return }
-            let turn = try KnownTurns.verify(first, value, after: tip, epoch)
+            let turn = try RecordedTurn(first, value, after: tip, epoch)
             isTaken = known.withLock { known in
                 known.dropKeys(expiredAt: .now())
-                return known.take(turn)
+                return known.take(turn, after: tip)
             }
         }
         notifyFollowers()
@@ -80,14 +76,11 @@ extension ClusterJournal {
         do {
             let tip = known.withLock { $0.tip.version }
             try TurnPages(reader ?? client, keys).forEach(from: tip + 1) { first, value in
-                do throws(KnownTurns.Fault) {
+                do {
                     try note(first, value)
                     return true
                 } catch {
-                    switch error {
-                    case .gap: end("the turn behind version \(known.withLock { $0.tip.version }) is deleted")
-                    case .broken(let detail): end("the turn of version \(first): \(detail)")
-                    }
+                    end("\(error)")
                     return false
                 }
             }

@@ -6,11 +6,10 @@ internal import Synchronization
 
 extension ClusterJournal {
     func hasTurns(after version: Version, by client: EtcdClient) throws(ClusterFault) -> Bool {
-        var range = Etcd.Range(keys.turn(version + 1), upTo: ClusterKeys.end(of: keys.turns), limit: 1)
-        range.keys_only = true
-        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
-        return answer.kvs?.isEmpty == false
+        try client.range(keys.turnRange(from: version + 1, limit: 1).keysOnly).kvs?.isEmpty == false
     }
+
+    private var pages: TurnPages { TurnPages(reader, keys) }
 
     /// The newest version that is acknowledged anywhere; what leads to it has come to this journal's followers.
     ///
@@ -27,15 +26,12 @@ extension ClusterJournal {
         }
         var commits: [Commit] = []
         var bytes = 0
-        let key = try ClusterOpening(reader, keys).turn(of: version + 1)
-        try TurnPages(reader, keys).forEach(from: key, through: last) { first, value in
-            do throws(KnownTurns.Fault) {
-                for commit in try KnownTurns.commits(first, value, epoch)
-                where commit.version > version && commit.version <= last && commits.count < limit {
-                    commits.append(commit)
-                    bytes += commit.action.count + commit.patch.count
-                }
-            } catch { throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)") }
+        try pages.forEach(from: try pages.key(of: version + 1), through: last) { first, value in
+            for commit in try RecordedTurn(first, value, after: nil, epoch).commits
+            where commit.version > version && commit.version <= last && commits.count < limit {
+                commits.append(commit)
+                bytes += commit.action.count + commit.patch.count
+            }
             return commits.count < limit && bytes < 16 << 20
         }
         guard commits.first.map({ $0.version == version + 1 }) ?? true else { return [] }
@@ -74,13 +70,11 @@ extension ClusterJournal {
     private func readPastIDs() throws {
         let (since, isWhole) = known.withLock { ($0.ids.since, $0.ids.isWhole) }
         guard !isWhole else { return }
-        var past = KnownIDs(since: try ClusterOpening(reader, keys).oldestTurn())
+        var past = KnownIDs(since: try pages.oldest() ?? 0)
         if past.since < since {
-            try TurnPages(reader, keys).forEach(from: past.since + 1, through: since) { first, value in
-                do throws(KnownTurns.Fault) {
-                    for commit in try KnownTurns.commits(first, value, epoch, needsIDs: true)
-                    where commit.version <= since { past.insert(commit) }
-                } catch { throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)") }
+            try pages.forEach(from: past.since + 1, through: since) { first, value in
+                for commit in try RecordedTurn(first, value, after: nil, epoch, onlyWithIDs: true).commits
+                where commit.version <= since { past.insert(commit) }
                 return true
             }
         }
@@ -88,9 +82,15 @@ extension ClusterJournal {
     }
 
     package func state(at version: Version) throws -> SavedState? {
-        try ClusterOpening(reader, keys).state(at: version, epoch) {
-            try commits(after: $0, through: version, limit: $1)
+        let saved = ClusterSnapshots(client: reader, keys: keys)
+        guard let manifest = try saved.manifests().last(where: { $0.version <= version }) else { return nil }
+        var state = try PatchedState(parsing: try saved.load(manifest, epoch).0, version: manifest.version)
+        while state.version < version {
+            let page = try commits(after: state.version, through: version, limit: 1000)
+            guard !page.isEmpty else { return nil }
+            for commit in page { _ = try state.take(commit) }
         }
+        return state.saved
     }
 
     package func oldestState() throws -> Version {

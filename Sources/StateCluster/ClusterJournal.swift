@@ -25,7 +25,7 @@ package final class ClusterJournal: Journal {
     let report: @Sendable (ClusterEvent) -> Void
     let metaRevision: UInt64
     let known: Mutex<KnownTurns>
-    private let appending: Mutex<Appending>
+    private let encoder: Mutex<SegmentEncoder>
     let condition = Mutex(Condition())
     let follower: TurnFollower
     let lease: WriterLease
@@ -35,10 +35,6 @@ package final class ClusterJournal: Journal {
     let background = DispatchQueue(label: "storekeeper.cluster.snapshots", qos: .utility)
     /// Lets one thread at a time read the past for the IDs in it.
     let indexing = DispatchQueue(label: "storekeeper.cluster.ids", qos: .utility)
-
-    private struct Appending: Sendable {
-        var encoder: SegmentEncoder
-    }
 
     struct Condition: Sendable {
         var failure: String?
@@ -103,8 +99,7 @@ package final class ClusterJournal: Journal {
 
     /// Says whose history it is.
     package func setDomain(_ domain: HistoryDomain) throws {
-        let put = Etcd.Operation(request_put: .init(keys.domain, try JSON.encode(domain)))
-        let _: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", Etcd.Transaction(compare: [], success: [put]))
+        _ = try client.commit([.put(keys.domain, try JSON.encode(domain))])
     }
 
     /// Does what a start needs of etcd, as often as it takes until etcd answers, with a report each ten seconds.
@@ -141,7 +136,7 @@ package final class ClusterJournal: Journal {
         metaRevision = opened.metaRevision
         known = Mutex(opened.known)
         // Equal commits of two nodes must not have equal segments, or each node would take the other's for its own.
-        appending = Mutex(Appending(encoder: SegmentEncoder(epoch: opened.known.epoch, fence: .random(in: 1 ... .max))))
+        encoder = Mutex(SegmentEncoder(epoch: opened.known.epoch, fence: .random(in: 1 ... .max)))
         secret = opened.secret
         follower = try TurnFollower(address, keys, from: opened.revision + 1)
         lease = try WriterLease(address, keys, metaRevision: opened.metaRevision, reachedAt: place)
@@ -163,7 +158,7 @@ package final class ClusterJournal: Journal {
         var (tip, key) = known.withLock { ($0.tip, $0.tipKey) }
         guard tip.version == version else { return .refused(after: version) }
         guard !commits.isEmpty else { return confirm(version) }
-        let groups = appending.withLock { ClusterTurns.groups(commits, after: tip, with: &$0.encoder) }
+        let groups = encoder.withLock { ClusterTurns.groups(commits, after: tip, with: &$0) }
         for segments in groups {
             let result = append(segments, behind: key)
             switch result {
@@ -216,9 +211,9 @@ package final class ClusterJournal: Journal {
             do throws(EtcdFailure) {
                 let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction, within: timeout)
                 if answer.succeeded == true { return .landed }
-                let there = (answer.responses ?? []).map { $0.response_range?.kvs?.first }
+                let there = answer.found
                 if let found = there.first ?? nil {
-                    if let value = found.value, Array(value) == segments[0].value { return .landed }
+                    if found.bytes == segments[0].value { return .landed }
                     catchUp()
                     return .refused(after: segments[0].first - 1)
                 }
@@ -284,13 +279,8 @@ package final class ClusterJournal: Journal {
     package func note(historyTime: Timestamp) {}
 
     package func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (Version) -> Void) {
-        let (due, link, key, records) = known.withLock { known in
-            (
-                known.sinceSnapshot.commits >= 10_000 || known.sinceSnapshot.bytes >= 8 << 20, known.tip, known.tipKey,
-                known.keys
-            )
-        }
-        guard due, link.version == snapshot.cursor.version,
+        let (since, link, key, records) = known.withLock { ($0.sinceSnapshot, $0.tip, $0.tipKey, $0.keys) }
+        guard since.commits >= 10_000 || since.bytes >= 8 << 20, link.version == snapshot.cursor.version,
             condition.withLock({ !exchange(&$0.isSaving, with: true) })
         else { return }
         background.async { [self] in

@@ -12,11 +12,7 @@ struct ClusterMeta: Codable {
 
     init(beginning epoch: Epoch) {
         self.epoch = epoch.text
-        // 32 random bytes as hexadecimal digits.
-        secret = (0..<4).map { _ in
-            let text = String(UInt64.random(in: 0 ... .max), radix: 16)
-            return String(repeating: "0", count: 16 - text.count) + text
-        }.joined()
+        secret = (0..<4).map { _ in String(UInt64.random(in: 0 ... .max), radix: 16) }.joined()
     }
 
     struct Found {
@@ -27,8 +23,7 @@ struct ClusterMeta: Codable {
     }
 
     static func domain(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> HistoryDomain? {
-        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.domain))
-        guard let value = answer.kvs?.first?.value else { return nil }
+        guard let value = try client.range(Etcd.Range(keys.domain)).kvs?.first?.value else { return nil }
         guard let domain = try? Etcd.decode(HistoryDomain.self, from: value) else {
             throw ClusterFault("the key \(keys.domain) in etcd does not belong to a Storekeeper")
         }
@@ -36,33 +31,15 @@ struct ClusterMeta: Codable {
     }
 
     static func read(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> Found? {
-        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.meta))
+        let answer = try client.range(Etcd.Range(keys.meta))
         guard let pair = answer.kvs?.first else { return nil }
-        guard let meta = try? Etcd.decode(ClusterMeta.self, from: pair.value ?? Data()),
-            let epoch = Epoch(meta.epoch), let modified = UInt64(pair.mod_revision),
-            let revision = answer.header.revision.flatMap({ UInt64($0) })
+        guard let meta = try? Etcd.decode(ClusterMeta.self, from: pair.bytes), let epoch = Epoch(meta.epoch),
+            let modified = UInt64(pair.mod_revision)
         else { throw ClusterFault("the key \(keys.meta) in etcd does not belong to a Storekeeper") }
         guard meta.format == 1 else {
             throw ClusterFault(
                 "the history \(keys.name) in etcd has format \(meta.format), which a newer program reads")
         }
-        return Found(meta: meta, epoch: epoch, modified: modified, revision: revision)
-    }
-}
-
-extension EtcdClient {
-    func ask<Answer: Decodable & Sendable>(
-        _ path: String, _ message: some Encodable & Sendable, patience: Duration = .zero
-    ) throws(ClusterFault) -> Answer {
-        let end = ContinuousClock.now + patience
-        while true {
-            do throws(EtcdFailure) {
-                return try call(path, message)
-            } catch {
-                let fault = ClusterFault(error)
-                guard fault.isPassing, ContinuousClock.now < end else { throw fault }
-                pause(.milliseconds(200))
-            }
-        }
+        return Found(meta: meta, epoch: epoch, modified: modified, revision: answer.header.number)
     }
 }

@@ -63,11 +63,10 @@ struct ClusterSnapshots {
         let bytes = state + table.bytes
         var count = 0
         for start in stride(from: 0, to: bytes.count, by: Self.chunkBytes) {
-            let chunk = Data(bytes[start..<min(start + Self.chunkBytes, bytes.count)])
-            let transaction = Etcd.Transaction(
-                compare: conditions, success: [.init(request_put: .init(keys.chunk(link.version, count), chunk))])
-            let answer: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction)
-            guard answer.succeeded == true else { return nil }
+            let chunk = bytes[start..<min(start + Self.chunkBytes, bytes.count)]
+            guard try client.commit([.put(keys.chunk(link.version, count), chunk)], where: conditions) else {
+                return nil
+            }
             count += 1
         }
         let manifest = SnapshotManifest(
@@ -78,23 +77,29 @@ struct ClusterSnapshots {
     }
 
     func operation(_ manifest: SnapshotManifest) throws -> Etcd.Operation {
-        .init(request_put: .init(keys.snapshot(manifest.version), try JSON.encode(manifest)))
+        .put(keys.snapshot(manifest.version), try JSON.encode(manifest))
     }
 
     func manifests(limit: Int = 0) throws(ClusterFault) -> [SnapshotManifest] {
-        let range = Etcd.Range(
-            keys.snapshots, upTo: ClusterKeys.end(of: keys.snapshots), limit: limit, revision: revision)
-        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
-        var manifests: [SnapshotManifest] = []
-        for pair in answer.kvs ?? [] {
-            guard let manifest = try? Etcd.decode(SnapshotManifest.self, from: pair.value ?? Data()),
-                manifest.bytesCount != nil
-            else {
-                throw ClusterFault("a snapshot's manifest in etcd cannot be read")
-            }
-            manifests.append(manifest)
+        let range = Etcd.Range(below: keys.snapshots, limit: limit).at(revision)
+        return try (client.range(range).kvs ?? []).map { (pair) throws(ClusterFault) in
+            guard let manifest = try? Etcd.decode(SnapshotManifest.self, from: pair.bytes), manifest.bytesCount != nil
+            else { throw ClusterFault("a snapshot's manifest in etcd cannot be read") }
+            return manifest
         }
-        return manifests
+    }
+
+    /// Loads a snapshot, or returns nil for a damaged one.
+    func loadUndamaged(
+        _ manifest: SnapshotManifest, _ epoch: Epoch, damaged: (ClusterFault) -> Void = { _ in }
+    ) throws(ClusterFault) -> ([UInt8], [KeyRecord])? {
+        do throws(ClusterFault) {
+            return try load(manifest, epoch)
+        } catch {
+            guard !error.isPassing else { throw error }
+            damaged(error)
+            return nil
+        }
     }
 
     func load(_ manifest: SnapshotManifest, _ epoch: Epoch) throws(ClusterFault) -> ([UInt8], [KeyRecord]) {
@@ -120,12 +125,10 @@ struct ClusterSnapshots {
     private func fetch(_ manifest: SnapshotManifest) throws(ClusterFault) -> [UInt8] {
         var bytes: [UInt8] = []
         for index in 0..<manifest.chunks {
-            var range = Etcd.Range(keys.chunk(manifest.version, index))
-            range.revision = revision.map { "\($0)" }
-            let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
+            let part = try client.range(Etcd.Range(keys.chunk(manifest.version, index)).at(revision)).kvs?.first
             // The hash shows parts that are missing or too many.
-            guard let part = answer.kvs?.first?.value, bytes.count < manifest.bytesCount ?? 0 else { break }
-            bytes += part
+            guard let part, bytes.count < manifest.bytesCount ?? 0 else { break }
+            bytes += part.bytes
         }
         return bytes
     }

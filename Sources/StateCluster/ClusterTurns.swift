@@ -29,7 +29,7 @@ struct ClusterTurns {
                 version: last,
                 hash: SegmentHash(after: link.hash, first: first, last: last, body: body.span.bytes))
             let segment = Segment(
-                first: first, link: link, value: KnownTurns.value(link.hash, body), commits: commits[start..<end])
+                first: first, link: link, value: link.hash.bytes + body, commits: commits[start..<end])
             if groups.isEmpty || bytes + segment.value.count > bytesMax
                 || groups[groups.count - 1].count == segmentsMax
             {
@@ -54,7 +54,7 @@ struct ClusterTurns {
             compare: [
                 .absent(first), .present(keys.turn(key)), .unchanged(keys.meta, since: revision),
             ],
-            success: segments.map { .init(request_put: .init(keys.turn($0.first), $0.value)) },
-            failure: [.init(request_range: .init(first)), .init(request_range: .init(keys.turn(key)))])
+            success: segments.map { .put(keys.turn($0.first), $0.value) },
+            failure: [.read(.init(first)), .read(.init(keys.turn(key)))])
     }
 }

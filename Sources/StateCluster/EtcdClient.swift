@@ -37,11 +37,13 @@ final class EtcdClient: Sendable {
 
     /// How long one endpoint has for an answer.
     private let timeout: Duration
+    /// For how long ``ask(_:_:)`` tries again while etcd elects a leader.
+    private let patience: Duration
     private static let answerBytesMax = 256 << 20
 
-    init(_ address: ClusterAddress, label: String, timeout: Duration = .seconds(2)) throws {
+    init(_ address: ClusterAddress, label: String, timeout: Duration = .seconds(2), patience: Duration = .zero) throws {
         endpoints = address.endpoints
-        self.timeout = timeout
+        (self.timeout, self.patience) = (timeout, patience)
         connection = try HTTPConnection(tls: address.tls)
         login = EtcdLogin(address.user)
         queue = DispatchQueue(label: "storekeeper.etcd.\(label)")
@@ -104,12 +106,38 @@ final class EtcdClient: Sendable {
     private func post(
         _ path: String, _ body: [UInt8], _ timeout: Duration, to endpoint: String
     ) throws(EtcdFailure) -> [UInt8] {
-        var request = HTTPConnection.Request(
-            endpoint + path, within: timeout, bodyBytesMax: Self.answerBytesMax)
-        request.method = "POST"
-        request.fields = try login.fields(at: endpoint, by: connection)
-        request.body = body
+        let request = HTTPConnection.Request(
+            endpoint + path, method: "POST", fields: try login.fields(at: endpoint, by: connection), body: body,
+            within: timeout, bodyBytesMax: Self.answerBytesMax)
         return try connection.answer(request, of: endpoint)
+    }
+
+    // MARK: Requests that are not told apart by how they fail
+
+    func ask<Answer: Decodable & Sendable>(
+        _ path: String, _ message: some Encodable & Sendable
+    ) throws(ClusterFault) -> Answer {
+        let end = ContinuousClock.now + patience
+        while true {
+            do throws(EtcdFailure) {
+                return try call(path, message)
+            } catch {
+                let fault = ClusterFault(error)
+                guard fault.isPassing, ContinuousClock.now < end else { throw fault }
+                pause(.milliseconds(200))
+            }
+        }
+    }
+
+    func range(_ range: Etcd.Range) throws(ClusterFault) -> Etcd.RangeResponse { try ask("/v3/kv/range", range) }
+
+    /// Carries out operations; false where a condition does not hold.
+    func commit(
+        _ operations: [Etcd.Operation], where conditions: [Etcd.Compare] = []
+    ) throws(ClusterFault) -> Bool {
+        let transaction = Etcd.Transaction(compare: conditions, success: operations)
+        let answer: Etcd.TransactionResponse = try ask("/v3/kv/txn", transaction)
+        return answer.succeeded == true
     }
 }
 
@@ -184,12 +212,10 @@ final class EtcdLogin: Sendable {
         let type = "Content-Type: application/json"
         guard let user else { return [type] }
         if let token = token.withLock(\.self) { return [type, "Authorization: \(token)"] }
-        var request = HTTPConnection.Request(
-            endpoint + "/v3/auth/authenticate", within: Self.timeout, bodyBytesMax: 1 << 16)
-        request.method = "POST"
-        request.fields = [type]
-        request.body = (try? JSON.encode(Etcd.Authenticate(name: user.name, password: user.password())))
-            .map { Array($0) }
+        let body = try? JSON.encode(Etcd.Authenticate(name: user.name, password: user.password()))
+        let request = HTTPConnection.Request(
+            endpoint + "/v3/auth/authenticate", method: "POST", fields: [type], body: body, within: Self.timeout,
+            bodyBytesMax: 1 << 16)
         let answer: [UInt8]
         do throws(EtcdFailure) {
             answer = try connection.answer(request, of: endpoint)

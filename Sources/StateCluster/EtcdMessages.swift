@@ -16,12 +16,17 @@ enum Etcd {
     struct Header: Decodable, Sendable {
         var cluster_id: String?
         var revision: String?
+
+        var number: UInt64 { revision.flatMap { UInt64($0) } ?? 0 }
     }
 
     struct Pair: Decodable, Sendable {
         var key: Data
         var value: Data?
         var mod_revision: String
+
+        /// Its value, which is left out where it is empty.
+        var bytes: [UInt8] { Array(value ?? Data()) }
     }
 
     struct Range: Encodable, Sendable {
@@ -30,17 +35,37 @@ enum Etcd {
         var limit: Int?
         var revision: String?
         var keys_only: Bool?
-        var count_only: Bool?
         var sort_order: String?
 
         init(_ key: String) { self.key = Data(key.utf8) }
 
         /// The keys from one up to another, without that one.
-        init(_ key: String, upTo end: String, limit: Int? = nil, revision: UInt64? = nil) {
+        init(_ key: String, upTo end: String, limit: Int? = nil) {
             self.init(key)
-            range_end = Data(end.utf8)
-            self.limit = limit
-            self.revision = revision.map { "\($0)" }
+            (range_end, self.limit) = (Data(end.utf8), limit)
+        }
+
+        /// The keys that begin with a prefix, which ends with a slash.
+        init(below prefix: String, limit: Int? = nil) {
+            self.init(prefix, upTo: ClusterKeys.end(of: prefix), limit: limit)
+        }
+
+        var newestFirst: Range {
+            var range = self
+            range.sort_order = "DESCEND"
+            return range
+        }
+
+        var keysOnly: Range {
+            var range = self
+            range.keys_only = true
+            return range
+        }
+
+        func at(_ revision: UInt64?) -> Range {
+            var range = self
+            range.revision = revision.map { "\($0)" }
+            return range
         }
     }
 
@@ -73,20 +98,12 @@ enum Etcd {
         var header: Header
         var kvs: [Pair]?
         var more: Bool?
-        /// How many keys the range has; absent for none.
-        var count: String?
     }
 
     struct Put: Encodable, Sendable {
         var key: Data
         var value: Data
         var lease: String?
-
-        init(_ key: String, _ value: some Sequence<UInt8>, lease: String? = nil) {
-            self.key = Data(key.utf8)
-            self.value = Data(value)
-            self.lease = lease
-        }
     }
 
     struct Compaction: Encodable, Sendable {
@@ -117,15 +134,11 @@ enum Etcd {
             Compare(key: Data(key.utf8), target: "VALUE", result: "EQUAL", value: value)
         }
 
-        /// That no key exists that begins with a prefix, which ends with a slash.
-        static func absent(below prefix: String) -> Compare {
-            Compare(
-                key: Data(prefix.utf8), range_end: Data(ClusterKeys.end(of: prefix).utf8), target: "CREATE",
-                result: "EQUAL", create_revision: "0")
-        }
+        static func absent(_ key: String) -> Compare { absent(Range(key)) }
 
-        static func absent(_ key: String) -> Compare {
-            Compare(key: Data(key.utf8), target: "CREATE", result: "EQUAL", create_revision: "0")
+        static func absent(_ range: Range) -> Compare {
+            Compare(
+                key: range.key, range_end: range.range_end, target: "CREATE", result: "EQUAL", create_revision: "0")
         }
 
         static func present(_ key: String) -> Compare {
@@ -141,6 +154,14 @@ enum Etcd {
         var request_put: Put?
         var request_range: Range?
         var request_delete_range: Range?
+
+        static func put(_ key: String, _ value: some Sequence<UInt8>, lease: String? = nil) -> Operation {
+            Operation(request_put: Put(key: Data(key.utf8), value: Data(value), lease: lease))
+        }
+
+        static func read(_ range: Range) -> Operation { Operation(request_range: range) }
+
+        static func delete(_ range: Range) -> Operation { Operation(request_delete_range: range) }
     }
 
     struct Transaction: Encodable, Sendable {
@@ -153,9 +174,11 @@ enum Etcd {
         struct Result: Decodable, Sendable {
             var response_range: RangeResponse?
         }
-        var header: Header
         var succeeded: Bool?
         var responses: [Result]?
+
+        /// The first pair of each range that was read, in their order.
+        var found: [Pair?] { (responses ?? []).map { $0.response_range?.kvs?.first } }
     }
 
     struct Watch: Encodable, Sendable {

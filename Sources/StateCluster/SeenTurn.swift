@@ -39,5 +39,5 @@ struct SeenTurn: Codable, Equatable {
         secret.map { ClusterSnapshots.hash(Array($0.utf8)) }
     }
 
-    func isTurn(_ value: Data) -> Bool { value.prefix(16).elementsEqual(hash) }
+    func isTurn(_ value: [UInt8]) -> Bool { value.prefix(16).elementsEqual(hash) }
 }

@@ -73,28 +73,25 @@ final class TurnFollower: Sendable {
             state.line = []
             return state.revision
         }
-        var request = HTTPConnection.Request(endpoint + "/v3/watch", within: nil, bodyBytesMax: .max)
-        request.method = "POST"
-        do throws(EtcdFailure) {
-            request.fields = try login.fields(at: endpoint, by: connection)
-        } catch {
-            return "\(error)"
-        }
         let watch = Etcd.Watch(
             create_request: .init(
                 // From behind the parts of snapshots to the last turn: all but the turns are few, and the documents are among them.
                 key: Data(ClusterKeys.end(of: keys.chunks).utf8), range_end: Data(ClusterKeys.end(of: keys.turns).utf8),
                 start_revision: "\(revision)"))
-        request.body = try? JSON.encode(watch)
         var fault: String?
-        do throws(HTTPConnection.Failure) {
+        do {
+            let request = HTTPConnection.Request(
+                endpoint + "/v3/watch", method: "POST", fields: try login.fields(at: endpoint, by: connection),
+                body: try JSON.encode(watch), within: nil, bodyBytesMax: .max)
             let response = try connection.perform(request) { bytes in
                 fault = self.take(bytes, take)
                 return fault == nil
             }
             return "\(endpoint): the watch has ended with status \(response.status)"
+        } catch let failure as HTTPConnection.Failure {
+            return fault ?? "\(EtcdFailure(failure, endpoint))"
         } catch {
-            return fault ?? "\(EtcdFailure(error, endpoint))"
+            return "\(error)"
         }
     }
 
@@ -141,7 +138,7 @@ final class TurnFollower: Sendable {
                 take(.document(key: Array(event.kv.key), .init(event.kv, isDeleted: event.type == "DELETE")))
                 continue
             }
-            take(event.type == "DELETE" ? .deleted(first) : .turn(first, Array(event.kv.value ?? Data())))
+            take(event.type == "DELETE" ? .deleted(first) : .turn(first, event.kv.bytes))
         }
         if let next = result.nextRevision { state.withLock { $0.revision = max($0.revision, next) } }
         return nil

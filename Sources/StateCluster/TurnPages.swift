@@ -1,5 +1,3 @@
-internal import FoundationEssentials
-internal import StateJournal
 internal import StateStore
 
 /// Reads turns from etcd in pages of a few megabytes, whatever size each turn has.
@@ -11,27 +9,24 @@ struct TurnPages {
     private let keys: ClusterKeys
     /// The revision of etcd that is read; nil for the newest.
     private let revision: UInt64?
-    private let patience: Duration
 
     private static let bytesMax = 4 << 20
     /// So many of the largest turns are, in Base64, still an answer that the client takes.
     private static let countMax = 128
 
-    init(_ client: EtcdClient, _ keys: ClusterKeys, revision: UInt64? = nil, patience: Duration = .zero) {
-        (self.client, self.keys, self.revision, self.patience) = (client, keys, revision, patience)
+    init(_ client: EtcdClient, _ keys: ClusterKeys, revision: UInt64? = nil) {
+        (self.client, self.keys, self.revision) = (client, keys, revision)
     }
 
     @discardableResult
     func forEach(
         from first: Version, through last: Version = .max, _ take: (Version, [UInt8]) throws -> Bool
     ) throws -> UInt64 {
-        let end = last == .max ? ClusterKeys.end(of: keys.turns) : keys.turn(last + 1)
         var (next, limit) = (first, 4)
         while true {
-            let range = Etcd.Range(keys.turn(next), upTo: end, limit: limit, revision: revision)
             let page: Etcd.RangeResponse
             do {
-                page = try client.ask("/v3/kv/range", range, patience: limit > 1 ? .zero : patience)
+                page = try client.range(keys.turnRange(from: next, through: last, limit: limit).at(revision))
             } catch {
                 guard limit > 1, error.isPassing else { throw error }
                 limit = max(1, limit / 8)
@@ -39,58 +34,37 @@ struct TurnPages {
             }
             var largest = 1
             for pair in page.kvs ?? [] {
-                guard let version = keys.version(ofTurn: pair.key) else {
-                    throw ClusterFault("a key below \(keys.turns) in etcd is not that of a turn")
-                }
-                let value = Array(pair.value ?? Data())
+                let (version, value) = try turn(pair)
                 guard try take(version, value) else { return 0 }
                 largest = max(largest, value.count)
                 next = version + 1
             }
-            guard page.more == true else { return page.header.revision.flatMap { UInt64($0) } ?? 0 }
+            guard page.more == true else { return page.header.number }
             limit = max(1, min(Self.countMax, Self.bytesMax / largest))
         }
     }
-}
 
-/// The chain of the turns that are read one after the other: each is verified to follow the one before.
-///
-/// The first one is where a history begins, or a turn whose predecessor is deleted: of that one only the form is verified,
-/// and by the turn behind it that its hash is the recorded one.
-struct TurnChain {
-    private let epoch: Epoch
-    private(set) var tip: ChainLink?
-
-    init(_ epoch: Epoch) { self.epoch = epoch }
-
-    mutating func take(_ first: Version, _ value: [UInt8]) throws(ClusterFault) -> [Commit] {
-        guard let hash = SegmentHash(value.prefix(16)) else {
-            throw fault(first, "it has \(value.count) bytes")
-        }
-        if KnownTurns.isBeginning(value) {
-            guard tip == nil else { throw fault(first, "a history begins there, and there are turns before") }
-            tip = ChainLink(version: first, hash: hash)
-            return []
-        }
-        do throws(KnownTurns.Fault) {
-            guard let before = tip else {
-                let commits = try KnownTurns.commits(first, value, epoch)
-                tip = ChainLink(version: first + Version(commits.count) - 1, hash: hash)
-                return commits
-            }
-            guard first == before.version + 1 else { throw .gap }
-            let turn = try KnownTurns.verify(first, value, after: before, epoch)
-            tip = turn.link
-            return turn.commits
-        } catch {
-            switch error {
-            case .gap: throw ClusterFault("the turn of version \((tip?.version ?? 0) + 1) in etcd is missing")
-            case .broken(let detail): throw fault(first, detail)
-            }
-        }
+    /// The first turn of a range, or nil.
+    func first(of range: Etcd.Range) throws(ClusterFault) -> (key: Version, value: [UInt8])? {
+        guard let pair = try client.range(range.at(revision)).kvs?.first else { return nil }
+        return try turn(pair)
     }
 
-    private func fault(_ first: Version, _ detail: String) -> ClusterFault {
-        ClusterFault("the turn of version \(first) in etcd is not what was recorded: \(detail)")
+    /// The version in the key of the turn that has a commit, or the commit's own where no turn is so old.
+    func key(of version: Version) throws(ClusterFault) -> Version {
+        try first(of: keys.turnRange(through: version, limit: 1).newestFirst.keysOnly)?.key ?? version
+    }
+
+    /// The oldest version after which all commits are there, or nil without a turn.
+    func oldest() throws(ClusterFault) -> Version? {
+        guard let (key, value) = try first(of: keys.turnRange(limit: 1)) else { return nil }
+        return RecordedTurn.isBeginning(value) ? key : key - min(1, key)
+    }
+
+    private func turn(_ pair: Etcd.Pair) throws(ClusterFault) -> (Version, [UInt8]) {
+        guard let version = keys.version(ofTurn: pair.key) else {
+            throw ClusterFault("a key below \(keys.turns) in etcd is not that of a turn")
+        }
+        return (version, pair.bytes)
     }
 }

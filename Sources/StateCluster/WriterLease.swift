@@ -97,7 +97,7 @@ final class WriterLease: Sendable {
         do throws(EtcdFailure) {
             let lease = mayWrite ? try keepLease() : nil
             let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction(tip.key, lease))
-            let found = (answer.responses ?? []).map { $0.response_range?.kvs?.first }
+            let found = answer.found
             guard found.count == 4 else { return .failed("its answer to a transaction cannot be read") }
             let writer = found[0].map(reader) ?? (answer.succeeded == true && lease != nil ? .this : .nobody)
             state.withLock { ($0.writer, $0.confirmed) = (writer, begun) }
@@ -106,7 +106,7 @@ final class WriterLease: Sendable {
             guard let turn = found[2] else {
                 return .older("its newest turn is gone, as after the restore of an older backup")
             }
-            if keys.version(ofTurn: turn.key) == tip.key, SegmentHash((turn.value ?? Data()).prefix(16)) != tip.hash {
+            if keys.version(ofTurn: turn.key) == tip.key, SegmentHash(turn.bytes.prefix(16)) != tip.hash {
                 return .older("the turn of version \(tip.key) has changed")
             }
             return .current(newest: found[3].flatMap { keys.version(ofTurn: $0.key) } ?? tip.key)
@@ -118,24 +118,21 @@ final class WriterLease: Sendable {
     }
 
     private func transaction(_ key: Version, _ lease: String?) -> Etcd.Transaction {
-        var newest = Etcd.Range(keys.turns, upTo: ClusterKeys.end(of: keys.turns), limit: 1)
-        (newest.sort_order, newest.keys_only) = ("DESCEND", true)
         let read: [Etcd.Operation] = [
-            .init(request_range: .init(keys.meta)),
-            .init(request_range: .init(keys.turn(key), upTo: ClusterKeys.end(of: keys.turns), limit: 1)),
-            .init(request_range: newest),
+            .read(.init(keys.meta)), .read(keys.turnRange(from: key, limit: 1)),
+            .read(keys.turnRange(limit: 1).newestFirst.keysOnly),
         ]
-        let look = Etcd.Operation(request_range: .init(keys.writer))
+        let look = Etcd.Operation.read(.init(keys.writer))
         guard let lease, let holder, let value = try? JSON.encode(holder) else {
             return Etcd.Transaction(compare: [], success: [look] + read)
         }
         return Etcd.Transaction(
             compare: [.absent(keys.writer)],
-            success: [.init(request_put: .init(keys.writer, value, lease: lease))] + read, failure: [look] + read)
+            success: [.put(keys.writer, value, lease: lease)] + read, failure: [look] + read)
     }
 
     private func reader(_ pair: Etcd.Pair) -> ClusterWriter {
-        guard let found = try? Etcd.decode(Holder.self, from: pair.value ?? Data()) else { return .nobody }
+        guard let found = try? Etcd.decode(Holder.self, from: pair.bytes) else { return .nobody }
         return found.id == holder?.id ? .this : .other(found.address)
     }
 

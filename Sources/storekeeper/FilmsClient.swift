@@ -92,8 +92,8 @@ struct FilmsClient {
 
     /// Sends one request on a thread of ``queue``; a cancelled task ends it at once.
     private func get() async throws -> HTTPConnection.Response {
-        var request = HTTPConnection.Request(address, within: timeout, bodyBytesMax: Self.bodyBytesMax)
-        request.fields = ["Accept: application/json"]
+        var request = HTTPConnection.Request(
+            address, fields: ["Accept: application/json"], within: timeout, bodyBytesMax: Self.bodyBytesMax)
         request.statusWithBody = 200
         let connection = try HTTPConnection()
         return try await withTaskCancellationHandler {

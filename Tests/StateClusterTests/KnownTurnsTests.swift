@@ -42,18 +42,18 @@ struct KnownTurnsTests {
     func refusals() throws {
         let segments = Array(groups((1...600).map { .setting($0) }).joined())
         var known = beginning
-        #expect(throws: KnownTurns.Fault.gap) { try known.take(segments[1].first, segments[1].value) }
+        #expect(throws: ClusterFault.self) { try known.take(segments[1].first, segments[1].value) }
         _ = try known.take(segments[0].first, segments[0].value)
         for index in [0, 16, segments[1].value.count - 1] {
             var damaged = segments[1].value
             damaged[index] ^= 1
-            #expect(throws: KnownTurns.Fault.self) { try known.take(segments[1].first, damaged) }
+            #expect(throws: ClusterFault.self) { try known.take(segments[1].first, damaged) }
         }
-        #expect(throws: KnownTurns.Fault.self) { try known.take(segments[1].first, []) }
+        #expect(throws: ClusterFault.self) { try known.take(segments[1].first, []) }
         // The newest turn cannot become another one.
         let other = Array(groups((1...600).map { .setting($0) }, writer: 2).joined())
-        #expect(throws: KnownTurns.Fault.self) { try known.take(other[0].first, other[0].value) }
-        #expect(throws: KnownTurns.Fault.self) { try known.take(other[1].first, other[1].value) }
+        #expect(throws: ClusterFault.self) { try known.take(other[0].first, other[0].value) }
+        #expect(throws: ClusterFault.self) { try known.take(other[1].first, other[1].value) }
         #expect(known.tip == segments[0].link)
         _ = try known.take(segments[1].first, segments[1].value)
     }

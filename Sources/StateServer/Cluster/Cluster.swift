@@ -91,16 +91,14 @@ final class Cluster: Sendable {
         _ request: Request, to address: String, of client: String, waiting wait: Duration,
         _ done: @escaping @Sendable (Outcome) -> Void
     ) {
-        var sent = HTTPConnection.Request(
-            address + RequestTarget.originForm(request.target), within: Self.answerTime + wait,
-            bodyBytesMax: Self.answerBytesMax)
-        sent.connectTimeout = Self.connectTime
-        sent.method = request.method.rawValue
-        sent.body = request.body
-        sent.fields = request.fields.compactMap { field in
+        let fields = request.fields.compactMap { field in
             Self.ownFields.contains(field.name.canonicalName) ? nil : "\(field.name.rawName): \(field.value)"
         }
-        sent.fields.append("Storekeeper-Forwarded: \(journal.secret ?? "") \(client)")
+        var sent = HTTPConnection.Request(
+            address + RequestTarget.originForm(request.target), method: request.method.rawValue,
+            fields: fields + ["Storekeeper-Forwarded: \(journal.secret ?? "") \(client)"], body: request.body,
+            within: Self.answerTime + wait, bodyBytesMax: Self.answerBytesMax)
+        sent.connectTimeout = Self.connectTime
         pool.send(sent) { [journal] in
             journal.writer == .other(address)
         } then: { [self] result in

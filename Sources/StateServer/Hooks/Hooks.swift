@@ -230,15 +230,14 @@ final class Hooks: Sendable {
         let signatures = entry.secrets.compactMap { HookSecret($0) }.map {
             $0.signature(of: delivery.body, id: delivery.id, at: seconds)
         }
-        var request = HTTPConnection.Request(
-            entry.url, within: .seconds(settings.hookSecondsMax), bodyBytesMax: settings.hookAnswerBytesMax)
-        (request.method, request.body) = ("POST", delivery.body)
-        request.fields =
-            [
-                "Content-Type: application/json", "User-Agent: storekeeper/\(StateServer.version)",
-                "webhook-id: \(delivery.id)", "webhook-timestamp: \(seconds)",
-                "webhook-signature: \(signatures.joined(separator: " "))",
-            ] + (entry.fields ?? [])
+        let fields = [
+            "Content-Type: application/json", "User-Agent: storekeeper/\(StateServer.version)",
+            "webhook-id: \(delivery.id)", "webhook-timestamp: \(seconds)",
+            "webhook-signature: \(signatures.joined(separator: " "))",
+        ]
+        let request = HTTPConnection.Request(
+            entry.url, method: "POST", fields: fields + (entry.fields ?? []), body: delivery.body,
+            within: .seconds(settings.hookSecondsMax), bodyBytesMax: settings.hookAnswerBytesMax)
         pool.send(request) { [self] in
             !isStopped.load(ordering: .relaxed) && state.withLock { $0.runs[entry.id]?.attempt == number }
         } then: { [self] outcome in
