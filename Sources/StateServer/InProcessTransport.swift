@@ -32,11 +32,15 @@ package final class InProcessTransport: AnswerSink {
     typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
 
     private struct State {
-        var clients: [UInt64: @Sendable (Event) -> Void] = [:]
+        var clients: [UInt64: Client] = [:]
         var lastNumber: UInt64
-        var deferred: [UInt64: Request] = [:]
-        /// The exchanges that were resumed before the handlers had replied.
-        var resumed: Set<UInt64> = []
+    }
+
+    private struct Client {
+        let take: @Sendable (Event) -> Void
+        var deferred: Request?
+        /// Whether its exchange was resumed before the handlers had replied.
+        var isResumed = false
     }
 
     private let handlers: Handlers
@@ -59,7 +63,7 @@ package final class InProcessTransport: AnswerSink {
         let number = state.withLock { state in
             state.lastNumber += 1
             // An answer may come before the handler returns.
-            state.clients[state.lastNumber] = client
+            state.clients[state.lastNumber] = Client(take: client)
             return state.lastNumber
         }
         let exchange = Exchange(id: number, client: request.client, sink: self)
@@ -79,16 +83,17 @@ package final class InProcessTransport: AnswerSink {
         case .waiting(let time): expireAfter(time)
         case .deferred:
             let isResumed = state.withLock { state in
-                if state.resumed.remove(exchange.id) != nil { return true }
                 // The exchange may have been answered already.
-                if state.clients[exchange.id] != nil { state.deferred[exchange.id] = request }
-                return false
+                guard let isResumed = state.clients[exchange.id]?.isResumed else { return false }
+                state.clients[exchange.id]?.deferred = isResumed ? nil : request
+                state.clients[exchange.id]?.isResumed = false
+                return isResumed
             }
             if isResumed { receive(request, exchange) }
         case .workingLong: break
         case .streaming(var response, let heartbeat):
             exchange.complete(&response)
-            state.withLock { $0.clients[exchange.id] }?(.head(response))
+            state.withLock { $0.clients[exchange.id] }?.take(.head(response))
             beat(exchange, heartbeat)
             isStream = true
         }
@@ -100,15 +105,12 @@ package final class InProcessTransport: AnswerSink {
     package func hangUp(_ exchange: Exchange) {
         guard exchange.fire() else { return }
         _ = handlers.expire(exchange, .hangUp)
-        forget(exchange)
+        end(exchange)
     }
 
-    private func forget(_ exchange: Exchange) {
-        state.withLock { state in
-            state.clients[exchange.id] = nil
-            state.deferred[exchange.id] = nil
-            state.resumed.remove(exchange.id)
-        }
+    private func end(_ exchange: Exchange, _ event: Event? = nil) {
+        let client = state.withLock { $0.clients.removeValue(forKey: exchange.id) }
+        if let event { client?.take(event) }
     }
 
     private func expire(_ exchange: Exchange) {
@@ -127,73 +129,52 @@ package final class InProcessTransport: AnswerSink {
     package func put(_ transmission: Transmission) {
         switch transmission {
         case .single(let exchange):
-            guard let response = exchange.takeAnswer() else { return }
-            let client = state.withLock { state in
-                state.deferred[exchange.id] = nil
-                return state.clients.removeValue(forKey: exchange.id)
-            }
-            client?(.answer(response))
+            if let response = exchange.takeAnswer() { end(exchange, .answer(response)) }
         case .again(let exchange):
             let request = state.withLock { state in
-                let request = state.deferred.removeValue(forKey: exchange.id)
-                if request == nil, state.clients[exchange.id] != nil { state.resumed.insert(exchange.id) }
+                let request = state.clients[exchange.id]?.deferred.take()
+                state.clients[exchange.id]?.isResumed = request == nil
                 return request
             }
             if let request { receive(request, exchange) }
         case .answer(let exchanges, let response):
-            for exchange in exchanges {
-                state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.answer(response))
-            }
-        case .cut(let exchange):
-            state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.end)
+            for exchange in exchanges { end(exchange, .answer(response)) }
+        case .cut(let exchange): end(exchange, .end)
         case .chunk(let exchanges, let chunk):
             let (bytes, isLast) = (chunk.content, chunk.isLast)
             for exchange in exchanges {
-                guard let client = state.withLock({ $0.clients[exchange.id] }) else { continue }
-                if !bytes.isEmpty { client(.chunk(bytes)) }
-                guard isLast else { continue }
-                state.withLock { $0.clients[exchange.id] = nil }
-                client(.end)
+                if !bytes.isEmpty { state.withLock { $0.clients[exchange.id] }?.take(.chunk(bytes)) }
+                if isLast { end(exchange, .end) }
             }
             // A socket reports writable later, and never inside the call that sends.
             if !isLast { after(.zero) { [handlers] in handlers.writable(exchanges) } }
         }
     }
 
-    // MARK: Asynchronous clients
-
     /// Sends a request and returns its answer; cancelling the task hangs up.
     package func send(_ request: Request) async -> Answer {
-        let (events, continuation) = AsyncStream<Event>.makeStream()
+        let (heads, head) = AsyncStream<(response: Response, isStream: Bool)>.makeStream()
+        let (chunks, chunk) = AsyncStream<[UInt8]>.makeStream()
         let exchange = send(request) { event in
-            continuation.yield(event)
             switch event {
-            case .answer, .end: continuation.finish()
-            case .head, .chunk: break
+            case .answer(let response): head.yield((response, false))
+            case .head(let response): head.yield((response, true))
+            case .chunk(let bytes): chunk.yield(bytes)
+            case .end:
+                head.finish()
+                chunk.finish()
             }
         }
-        continuation.onTermination = { [weak self] reason in
+        head.onTermination = { [weak self] reason in
             if case .cancelled = reason { self?.hangUp(exchange) }
         }
-        var iterator = events.makeAsyncIterator()
-        switch await iterator.next() {
-        case .answer(let response): return .whole(response)
-        case .head(let response): return .stream(response, chunks(of: events, exchange))
+        for await (response, isStream) in heads {
+            guard isStream else { return .whole(response) }
+            head.finish()
+            chunk.onTermination = { [weak self] _ in self?.hangUp(exchange) }
+            return .stream(response, chunks)
+        }
         // Only a cancelled task gets here: its cancellation has hung up.
-        case .chunk, .end, nil: return .whole(Response(status: .serviceUnavailable))
-        }
-    }
-
-    private func chunks(of events: AsyncStream<Event>, _ exchange: Exchange) -> AsyncStream<[UInt8]> {
-        let (chunks, continuation) = AsyncStream<[UInt8]>.makeStream()
-        let reader = Task {
-            for await case .chunk(let bytes) in events { continuation.yield(bytes) }
-            continuation.finish()
-        }
-        continuation.onTermination = { [weak self] _ in
-            reader.cancel()
-            self?.hangUp(exchange)
-        }
-        return chunks
+        return .whole(Response(status: .serviceUnavailable))
     }
 }
