@@ -48,37 +48,22 @@ public struct StateLogHandler: LogHandler {
         }
     }
 
-    private static func json(_ time: String, _ event: LogEvent, _ pairs: [(key: String, value: Logger.MetadataValue)])
-        -> [UInt8]
-    {
-        var writer = JSONWriter()
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        writer.member("time", time, &isFirst)
-        writer.member("level", event.level.rawValue, &isFirst)
-        writer.member("message", event.message.description, &isFirst)
-        for (key, value) in pairs {
-            writer.separator(&isFirst)
-            writer.string(key)
-            writer.byte(UInt8(ascii: ":"))
-            writer.string(value.description)
-        }
-        writer.raw("}\n")
-        return writer.bytes
+    private typealias Pairs = [(key: String, value: Logger.MetadataValue)]
+
+    private static func json(_ time: String, _ event: LogEvent, _ pairs: Pairs) -> [UInt8] {
+        let members = [("time", time), ("level", event.level.rawValue), ("message", event.message.description)]
+        let all = members + pairs.map { ($0.key, $0.value.description) }
+        return JSONValue.of(all.map { ($0, .string($1)) }).text + [0x0A]
     }
 
-    private static func text(_ time: String, _ event: LogEvent, _ pairs: [(key: String, value: Logger.MetadataValue)])
-        -> [UInt8]
-    {
+    private static func text(_ time: String, _ event: LogEvent, _ pairs: Pairs) -> [UInt8] {
         let level = event.level.rawValue
         var line = "\(time) \(level)\(String(repeating: " ", count: max(1, 9 - level.utf8.count)))\(event.message)"
         for (key, value) in pairs {
             // A value with a space or a control character is quoted as in JSON.
             var text = value.description
             if !text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") }) {
-                var writer = JSONWriter()
-                writer.string(text)
-                text = String(decoding: writer.bytes, as: UTF8.self)
+                text = String(decoding: JSONValue.string(text).text, as: UTF8.self)
             }
             line += " \(key)=\(text)"
         }
