@@ -59,7 +59,6 @@ package struct DocumentRequest: Sendable {
     let style: Style
     let coding: ContentCoding?
     let latest: Cursor
-    package let requestID: RequestID
 }
 
 /// The layout of a JSON body.
@@ -312,22 +311,6 @@ package final class StreamRequest: Sendable {
     /// The options of a stream of the Durable Streams protocol, or nil for the contract's own streams.
     package var durable: DurableRead? {
         if case .changes(let follow) = source { follow.durable } else { nil }
-    }
-
-    /// The store that the path names.
-    package var store: VisibleStore {
-        switch source {
-        case .value(let read): read.store
-        case .changes(let follow): follow.store
-        }
-    }
-
-    /// The ID of the request in problems and logs.
-    package var requestID: RequestID {
-        switch source {
-        case .value(let read): read.requestID
-        case .changes(let follow): follow.requestID
-        }
     }
 }
 

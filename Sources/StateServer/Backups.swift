@@ -1,4 +1,6 @@
 internal import Dispatch
+internal import HTTPMessages
+internal import HTTPTypes
 internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
@@ -8,24 +10,14 @@ internal import Synchronization
 
 /// The backup that is on its way to a client, one at a time, copied on its own queue; any thread may call any method.
 final class Backups: Sendable {
-    private struct Sending {
+    private struct Backup {
         let exchange: Exchange
-        let archive: JournalArchive
         let access: Access
+        /// Nil while it is made.
+        var archive: JournalArchive?
+        var isClaimed = false
         var chunksCount = 0
         var bytesCount = 0
-    }
-
-    private enum Stage {
-        case idle
-        case copying
-        case copied(Sending)
-        case sending(Sending)
-    }
-
-    enum Refusal: Error {
-        case underWay
-        case memoryExhausted
     }
 
     private static let chunkBytes = 256 << 10
@@ -37,7 +29,7 @@ final class Backups: Sendable {
     private let schedule: Schedule
     private let memory: MemoryBudget
     private let logger: Logger
-    private let stage = Mutex(Stage.idle)
+    private let current = Mutex<Backup?>(nil)
     private let queue = DispatchQueue(label: "storekeeper.backup", qos: .utility)
 
     init(directory: String, of place: JournalPlace, schedule: Schedule, memory: MemoryBudget, logger: Logger) {
@@ -55,11 +47,7 @@ final class Backups: Sendable {
 
     convenience init?(_ settings: Settings, schedule: Schedule, memory: MemoryBudget, logger: Logger) throws {
         guard let place = try JournalPlace(settings.data, settings) else { return nil }
-        let directory =
-            switch place {
-            case .directory(let path): path
-            case .cluster: settings.clusterDirectory
-            }
+        let directory = if case .directory(let path) = place { path } else { settings.clusterDirectory }
         guard directory != "none" else { return nil }
         self.init(directory: directory, of: place, schedule: schedule, memory: memory, logger: logger)
     }
@@ -70,27 +58,22 @@ final class Backups: Sendable {
     ///
     /// Where there is no copy, `failed` takes the reason; otherwise the exchange is resumed.
     func begin(
-        for exchange: Exchange, _ access: Access, failed: @escaping @Sendable (JournalError) -> Void
-    ) -> Refusal? {
-        let isFirst = stage.withLock { stage in
-            guard case .idle = stage else { return false }
-            stage = .copying
-            return true
-        }
-        guard isFirst else { return .underWay }
-        guard memory.reserve(Self.chunkBytes) else {
-            stage.withLock { $0 = .idle }
-            return .memoryExhausted
+        for exchange: Exchange, _ access: Access, failed: @escaping @Sendable (Problem) -> Void
+    ) throws(Problem) {
+        try current.withLock { (current) throws(Problem) in
+            guard current == nil else { throw .backupUnderWay }
+            guard memory.reserve(Self.chunkBytes) else { throw .memoryExhausted }
+            current = Backup(exchange: exchange, access: access)
         }
         queue.async { [self] in
             do throws(JournalError) {
                 let archive = try JournalArchive(in: directory) { try place.history() }
-                stage.withLock { $0 = .copied(Sending(exchange: exchange, archive: archive, access: access)) }
+                current.withLock { $0?.archive = archive }
             } catch {
                 memory.release(Self.chunkBytes)
-                stage.withLock { $0 = .idle }
+                current.withLock { $0 = nil }
                 logger.error("backup failed", metadata: ["reason": .string("\(error)")])
-                return failed(error)
+                return failed(Self.problem(of: error))
             }
             // The exchange may have ended while there was no copy to drop.
             guard !exchange.isOver else { return dropCopy(for: exchange) }
@@ -98,38 +81,42 @@ final class Backups: Sendable {
             // A client whose credential has ended meanwhile is refused instead of taking its copy.
             schedule.after(.seconds(5)) { self.dropCopy(for: exchange) }
         }
-        return nil
+    }
+
+    private static func problem(of error: JournalError) -> Problem {
+        switch error.kind {
+        case .noRoom: .noRoomForBackup
+        case .damage: .journalDamaged
+        case .superseded, .other: .ourFault
+        }
     }
 
     func claim(_ exchange: Exchange) -> JournalArchive? {
-        let archive = stage.withLock { stage -> JournalArchive? in
-            guard case .copied(let sending) = stage, sending.exchange === exchange else { return nil }
-            stage = .sending(sending)
-            return sending.archive
+        let archive = current.withLock { current -> JournalArchive? in
+            guard current?.exchange === exchange, current?.isClaimed == false, let archive = current?.archive else {
+                return nil
+            }
+            current?.isClaimed = true
+            return archive
         }
         if archive != nil { schedule.after(Self.patience) { self.judge(exchange, chunksCount: 0) } }
         return archive
     }
 
     func writable(_ exchanges: [Exchange]) {
-        let exchange = stage.withLock { stage -> Exchange? in
-            guard case .sending(let sending) = stage, exchanges.contains(sending.exchange) else { return nil }
-            return sending.exchange
-        }
-        guard let exchange else { return }
+        guard let exchange = claimed?.exchange, exchanges.contains(exchange) else { return }
         queue.async { self.sendNext(to: exchange) }
     }
 
     private func sendNext(to exchange: Exchange) {
-        guard let sending = sending(to: exchange) else { return }
+        guard let archive = claimed(by: exchange)?.archive else { return }
         do throws(JournalError) {
-            let bytes = try sending.archive.next(Self.chunkBytes)
+            let bytes = try archive.next(Self.chunkBytes)
             guard !bytes.isEmpty else { return finish(exchange) }
-            stage.withLock { stage in
-                guard case .sending(var sending) = stage, sending.exchange === exchange else { return }
-                sending.chunksCount += 1
-                sending.bytesCount += bytes.count
-                stage = .sending(sending)
+            current.withLock { current in
+                guard current?.exchange === exchange else { return }
+                current?.chunksCount += 1
+                current?.bytesCount += bytes.count
             }
             Exchange.send(bytes, to: [exchange])
         } catch {
@@ -138,80 +125,78 @@ final class Backups: Sendable {
     }
 
     private func finish(_ exchange: Exchange) {
-        guard let sending = leave(exchange) else { return }
+        guard let backup = leave(exchange) else { return }
         Exchange.send([], to: [exchange], isLast: true)
-        logger.info("backup sent", metadata: metadata(of: sending))
+        logger.info("backup sent", metadata: metadata(of: backup))
         DirectoryFigures.noteBackup(of: directory)
     }
 
     private func judge(_ exchange: Exchange, chunksCount: Int) {
-        guard let sending = sending(to: exchange) else { return }
-        guard sending.chunksCount > chunksCount else {
+        guard let backup = claimed(by: exchange) else { return }
+        guard backup.chunksCount > chunksCount else {
             cutOff(exchange, "the client takes too little")
             return
         }
-        schedule.after(Self.patience) { self.judge(exchange, chunksCount: sending.chunksCount) }
+        schedule.after(Self.patience) { self.judge(exchange, chunksCount: backup.chunksCount) }
     }
 
     func end(_ exchange: Exchange) -> Bool { cutOff(exchange, "the client has gone") }
 
     func stop() {
-        if let sending = current { cutOff(sending.exchange, "the server stops") }
+        if let claimed { cutOff(claimed.exchange, "the server stops") }
     }
 
     func endWithoutAccess() {
-        if let sending = current, sending.access.hasEnded { cutOff(sending.exchange, "the credential has ended") }
+        if let claimed, claimed.access.hasEnded { cutOff(claimed.exchange, "the credential has ended") }
     }
 
-    private var current: Sending? {
-        stage.withLock {
-            guard case .sending(let sending) = $0 else { return nil }
-            return sending
-        }
-    }
+    private var claimed: Backup? { current.withLock { $0?.isClaimed == true ? $0 : nil } }
+
+    private func claimed(by exchange: Exchange) -> Backup? { claimed.flatMap { $0.exchange === exchange ? $0 : nil } }
 
     @discardableResult
     private func cutOff(_ exchange: Exchange, _ reason: String) -> Bool {
-        guard let sending = leave(exchange) else { return false }
+        guard let backup = leave(exchange) else { return false }
         exchange.cutOff()
-        logger.warning("backup cut off", metadata: metadata(of: sending, ["reason": .string(reason)]))
+        logger.warning("backup cut off", metadata: metadata(of: backup, ["reason": .string(reason)]))
         return true
     }
 
     private func dropCopy(for exchange: Exchange) {
-        let isUnclaimed = stage.withLock { stage in
-            if case .copied(let sending) = stage { sending.exchange === exchange } else { false }
-        }
+        let isUnclaimed = current.withLock { $0?.exchange === exchange && $0?.isClaimed == false }
         if isUnclaimed { _ = leave(exchange) }
     }
 
-    private func sending(to exchange: Exchange) -> Sending? {
-        stage.withLock { stage in
-            guard case .sending(let sending) = stage, sending.exchange === exchange else { return nil }
-            return sending
-        }
-    }
-
     /// Makes way for the next backup, or returns nil if another caller has done so for this exchange.
-    private func leave(_ exchange: Exchange) -> Sending? {
-        let left = stage.withLock { stage -> Sending? in
-            switch stage {
-            case .copied(let sending) where sending.exchange === exchange,
-                .sending(let sending) where sending.exchange === exchange:
-                stage = .idle
-                return sending
-            case .idle, .copying, .copied, .sending: return nil
-            }
+    private func leave(_ exchange: Exchange) -> Backup? {
+        let left = current.withLock { current -> Backup? in
+            guard let backup = current, backup.exchange === exchange, backup.archive != nil else { return nil }
+            current = nil
+            return backup
         }
         if left != nil { memory.release(Self.chunkBytes) }
         return left
     }
 
-    private func metadata(of sending: Sending, _ others: Logger.Metadata = [:]) -> Logger.Metadata {
+    private func metadata(of backup: Backup, _ others: Logger.Metadata = [:]) -> Logger.Metadata {
         var metadata = others
-        metadata["cursor"] = .string(sending.archive.cursor.description)
-        metadata["bytes"] = .stringConvertible(sending.bytesCount)
-        metadata["by"] = sending.access.subject.map { .string($0) }
+        metadata["cursor"] = backup.archive.map { .string($0.cursor.description) }
+        metadata["bytes"] = .stringConvertible(backup.bytesCount)
+        metadata["by"] = backup.access.subject.map { .string($0) }
         return metadata
+    }
+}
+
+extension RequestHandler {
+    /// A HEAD makes no backup, so its answer has the cursor that a backup would have at least.
+    func backup(_ request: Request, _ access: Access, _ exchange: Exchange) throws -> Reply {
+        guard let backups else { throw Problem.noJournal }
+        guard request.method == .get else { return .now(contract.response(toBackupAt: latest)) }
+        if let copy = backups.claim(exchange) {
+            return .streaming(contract.response(toBackupAt: copy.cursor), heartbeat: heartbeat)
+        }
+        guard !isDraining.load(ordering: .acquiring) else { throw Problem.draining }
+        try backups.begin(for: exchange, access) { [self] problem in answer(exchange, respond(problem, exchange)) }
+        return .deferred
     }
 }

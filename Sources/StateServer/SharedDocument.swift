@@ -162,8 +162,6 @@ struct SharedFile: SharedDocument {
         }
     }
 
-    // MARK: Faults
-
     private func fault(_ what: String, _ reason: Int32) -> SettingsFault {
         let hint =
             [EACCES, EPERM].contains(reason)

@@ -124,18 +124,9 @@ public struct StateServer: Service, Sendable {
                 clientTypes: Page.bytes(of: "client.d.ts")), store: store,
             journal: journal, cluster: try opened?.cluster.map { try Cluster($0) }, quarantine: quarantine,
             backups: try Backups(settings, schedule: schedule, memory: gauges.memory, logger: logger),
-            forks: settings.forksMax == 0
-                ? nil
-                : Forks(settings, memory: gauges.memory, schedule: schedule),
-            hooks: hooks,
-            schedule: schedule,
-            heartbeat: .seconds(settings.heartbeatSeconds),
-            streamLifetime: .seconds(settings.streamSecondsMax), gauges: gauges,
-            slowReads: SlowReads(
-                countMax: settings.slowRequestsMax,
-                countPerClientMax: settings.slowRequestsPerClientMax),
-            requestNumbers: .scrambled(by: .random(in: 0 ... .max)), metrics: metrics,
-            logger: logger)
+            forks: settings.forksMax == 0 ? nil : Forks(settings, memory: gauges.memory, schedule: schedule),
+            hooks: hooks, schedule: schedule, gauges: gauges,
+            requestNumbers: .scrambled(by: .random(in: 0 ... .max)), metrics: metrics, logger: logger)
         orphans = OrphanedActions(store, authenticator, schedule)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
@@ -214,9 +205,10 @@ public struct StateServer: Service, Sendable {
             if action.isOfInternalType { return .unknownAction(scheduled.type) }
             return authenticator.rejection(of: action, by: scheduled.name.by, with: scheduled.credential)
         }
-        watchFiles()
+        repeatedly(every: .milliseconds(500)) { readFiles() }
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
-        shareMetrics()
+        // The gauges in the program's own metrics system, where it has one.
+        if handler.metrics.isShared { repeatedly(every: .seconds(10)) { handler.sampleMetrics() } }
         let reached = Address(host: address?.host ?? "", port: address?.port ?? 0)
         try onReady(reached)
         greet(reached, bound.lazy.compactMap(\.path).first, authenticator.isProtected)
@@ -236,6 +228,12 @@ public struct StateServer: Service, Sendable {
             // Only a cancelled start returns early.
             try? await Task.sleep(for: .milliseconds(5))
         }
+    }
+
+    private func repeatedly(every time: Duration, _ work: @escaping @Sendable () -> Void) {
+        guard !handler.isDraining.load(ordering: .relaxed) else { return }
+        work()
+        handler.schedule.after(time) { repeatedly(every: time, work) }
     }
 
     private func warnOfLibrary() {
@@ -258,19 +256,6 @@ public struct StateServer: Service, Sendable {
 
     /// Reads the files of tokens and keys, and the list of quarantined actions, again after each change, which it looks for
     /// twice a second, and ends the accesses of tokens that have expired.
-    private func watchFiles() {
-        guard !handler.isDraining.load(ordering: .relaxed) else { return }
-        readFiles()
-        handler.schedule.after(.milliseconds(500)) { self.watchFiles() }
-    }
-
-    /// Sets the gauges in the program's own metrics system, where it has one, every ten seconds.
-    private func shareMetrics() {
-        guard handler.metrics.isShared, !handler.isDraining.load(ordering: .relaxed) else { return }
-        handler.sampleMetrics()
-        handler.schedule.after(.seconds(10)) { self.shareMetrics() }
-    }
-
     private func readFiles() {
         refreshTokens()
         quarantine?.reload()

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPMessages
 import Logging
 import StateHTTP
 import StateJournal
@@ -59,10 +60,18 @@ struct BackupsTests {
 
     func exchange(_ id: UInt64) -> Exchange { Exchange(id: id, client: "client", sink: sink) }
 
+    /// The code of the problem by which a backup is refused.
+    func refusal(of exchange: Exchange) -> String? {
+        do throws(Problem) {
+            try backups.begin(for: exchange, Access()) { _ in }
+            return nil
+        } catch { return error.code }
+    }
+
     /// Begins a backup and waits for its copy.
     func copied(_ id: UInt64, _ access: Access = Access()) async throws -> Exchange {
         let exchange = exchange(id)
-        try #require(backups.begin(for: exchange, access) { Issue.record("\($0)") } == nil)
+        try backups.begin(for: exchange, access) { Issue.record("\($0)") }
         try #require(try await eventually { sink.resumed.contains(id) })
         return exchange
     }
@@ -71,7 +80,7 @@ struct BackupsTests {
     func whole() async throws {
         let exchange = try await copied(1)
         let archive = try #require(backups.claim(exchange))
-        #expect(backups.begin(for: self.exchange(2), Access()) { _ in } == .underWay)
+        #expect(refusal(of: self.exchange(2)) == "backup-under-way")
 
         for number in 1...20 where !sink.isEnded {
             backups.writable([exchange])
@@ -136,7 +145,7 @@ struct BackupsTests {
     func memoryExhausted() async throws {
         #expect(memory.reserve((1 << 20) - (256 << 10) + 1))
 
-        #expect(backups.begin(for: exchange(1), Access()) { _ in } == .memoryExhausted)
+        #expect(refusal(of: exchange(1)) == "memory-exhausted")
 
         memory.release(1)
         #expect(memory.reserve(0))

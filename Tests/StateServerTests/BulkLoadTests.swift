@@ -20,7 +20,7 @@ struct BulkLoadTests {
     private func outcomes(
         of count: Int, in store: UntypedStore, valuesBytesMax: Int = LoadOutcomes.valuesBytesMax,
         isRepresented: Bool = false, sent: [UInt8]? = nil,
-        standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
+        standing: @escaping @Sendable () -> BulkLoad.Standing = { .wanted }
     ) throws -> LoadOutcomes {
         let transaction = Transaction([.init(Number.Add(amount: 1), sent: sent)], wantsRepresentation: isRepresented)
         let load = BulkLoad(

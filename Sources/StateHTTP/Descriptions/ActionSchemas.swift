@@ -225,8 +225,7 @@ extension Contract {
         let style = try Parameters(routed.target, known: document == .types ? [] : ["pretty"]).style()
         let request = DocumentRequest(
             document: document, store: routed.store, style: style,
-            coding: style == .compact ? coding(of: routed.request) : nil, latest: routed.circumstances.latest,
-            requestID: routed.circumstances.requestID)
+            coding: style == .compact ? coding(of: routed.request) : nil, latest: routed.circumstances.latest)
         guard let known = documents.known(of: routed.store)?[document], isReady(known, for: request) else {
             return .document(request)
         }

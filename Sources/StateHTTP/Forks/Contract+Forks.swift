@@ -234,9 +234,7 @@ extension Contract {
         }
         guard let test = found.test else { throw Self.invalid(JSONPointer(["test"]), "expected a test") }
         return .bisect(
-            BisectRequest(
-                test: test, from: found.from, to: found.to, store: routed.store, style: style,
-                requestID: routed.circumstances.requestID))
+            BisectRequest(test: test, from: found.from, to: found.to, store: routed.store, style: style))
     }
 
     private func test(_ value: JSONValue, _ place: JSONPointer) throws(Problem) -> ValueTest {

@@ -64,5 +64,4 @@ package struct BisectRequest: Sendable {
     package var to: Cursor?
     package var store: VisibleStore
     package var style: Style
-    package var requestID: RequestID
 }

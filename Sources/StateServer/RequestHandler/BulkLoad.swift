@@ -7,26 +7,26 @@ internal import Synchronization
 /// A turn has eight transactions, so that another client's action waits for eight, and not for the batch. All loads
 /// together have half of the mailbox, which keeps room for others.
 final class BulkLoad: Sendable {
-    private struct Progress {
-        var rest: ArraySlice<Transaction>
-        var outcomes: LoadOutcomes
+    enum Standing {
+        case wanted, abandoned
+        case refused(Outcome)
     }
 
     private static let batchTransactionsMax = 64
     private static let batchBytesMax = 256 << 10
     private static let turnTransactionsMax = 8
 
-    private let progress: Mutex<Progress>
+    private let progress: Mutex<LoadProgress>
     private let client: String
     private let store: UntypedStore
     private let loads: BulkLoads
-    private let standing: @Sendable () -> DryRuns.Standing
+    private let standing: @Sendable () -> Standing
 
     init(
         _ transactions: [Transaction], of client: String, into outcomes: LoadOutcomes, store: UntypedStore,
-        among loads: BulkLoads, standing: @escaping @Sendable () -> DryRuns.Standing = { .wanted }
+        among loads: BulkLoads, standing: @escaping @Sendable () -> Standing = { .wanted }
     ) {
-        progress = Mutex(Progress(rest: transactions[...], outcomes: outcomes))
+        progress = Mutex(LoadProgress(rest: transactions[...], outcomes: outcomes))
         self.client = client
         self.store = store
         self.loads = loads
@@ -82,9 +82,7 @@ final class BulkLoad: Sendable {
     private func nextBatch() -> [Transaction]? {
         let standing = standing()
         guard case .wanted = standing else {
-            if case .refused(let outcome) = standing {
-                progress.withLock { $0.outcomes.append(outcome, count: $0.rest.count) }
-            }
+            _ = progress.withLock { $0.end(standing) }
             return nil
         }
         let room = max(1, min(Self.batchTransactionsMax, store.mailboxMax / 2 / max(1, loads.count)))
@@ -101,14 +99,22 @@ final class BulkLoad: Sendable {
     }
 
     private func take(_ outcomes: [Outcome]) {
-        // The rest ends outside the lock: it is as long as the client has made it.
         _ = progress.withLock { progress -> ArraySlice<Transaction> in
             for outcome in outcomes { progress.outcomes.append(outcome) }
             // A store that stops takes nothing more.
-            guard case .draining? = outcomes.last else { return [] }
-            progress.outcomes.append(.draining, count: progress.rest.count)
-            return exchange(&progress.rest, with: [])
+            return if case .draining? = outcomes.last { progress.end(.refused(.draining)) } else { [] }
         }
+    }
+}
+
+struct LoadProgress {
+    var rest: ArraySlice<Transaction>
+    var outcomes: LoadOutcomes
+
+    /// Ends a load; the caller drops its rest outside the lock, because it is as long as the client has made it.
+    mutating func end(_ standing: BulkLoad.Standing) -> ArraySlice<Transaction> {
+        if case .refused(let outcome) = standing { outcomes.append(outcome, count: rest.count) }
+        return exchange(&rest, with: [])
     }
 }
 

@@ -25,8 +25,6 @@ final class RequestHandler: Sendable {
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
-    let heartbeat: Duration
-    let streamLifetime: Duration
     let metrics: ServerMetrics
     let isDraining = Atomic(false)
     private let fieldsByOrigin: [String: AddedFields]
@@ -44,45 +42,30 @@ final class RequestHandler: Sendable {
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
         store: UntypedStore, journal: (any Journal)?, cluster: Cluster? = nil, quarantine: Quarantine? = nil,
-        backups: Backups? = nil, forks: Forks? = nil, hooks: Hooks? = nil, schedule: Schedule, heartbeat: Duration,
-        streamLifetime: Duration,
-        gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
-        requestNumbers: RequestNumbers = .counting,
+        backups: Backups? = nil, forks: Forks? = nil, hooks: Hooks? = nil, schedule: Schedule,
+        gauges: ServerGauges, slowReads: SlowReads? = nil, requestNumbers: RequestNumbers = .counting,
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.authenticator = authenticator
         fieldsByOrigin = Dictionary(
             origins.origins.map { ($0, AddedFields(AllowedOrigins.fields(for: $0))) }, uniquingKeysWith: { $1 })
         fieldsWithoutOrigin = origins.origins.isEmpty ? nil : AddedFields(AllowedOrigins.varying)
-        self.slowReads = slowReads
-        self.requestNumbers = requestNumbers
-        self.contract = contract
-        self.store = store
-        self.journal = journal
-        self.cluster = cluster
-        self.quarantine = quarantine
-        self.backups = backups
-        self.forks = forks
-        self.hooks = hooks
-        self.schedule = schedule
-        begun = schedule.now()
-        self.heartbeat = heartbeat
-        self.streamLifetime = streamLifetime
-        self.gauges = gauges
-        self.metrics = metrics
-        self.logger = logger
+        self.slowReads = slowReads ?? SlowReads(metrics.settings)
+        (self.contract, self.store, self.journal, self.cluster) = (contract, store, journal, cluster)
+        (self.quarantine, self.backups, self.forks, self.hooks) = (quarantine, backups, forks, hooks)
+        (self.schedule, begun, self.requestNumbers) = (schedule, schedule.now(), requestNumbers)
+        (self.gauges, self.metrics, self.logger) = (gauges, metrics, logger)
     }
 
     var hub: WatchHub { store.hub }
     var latest: Cursor { hub.latest.cursor }
+    var heartbeat: Duration { .seconds(metrics.settings.heartbeatSeconds) }
 
     var handlers: Handlers {
         Handlers(
             receive: { self.finished(self.receive($0, $1), $1) },
             expire: { exchange, expiry in
-                guard var response = self.expire(exchange, expiry) else { return nil }
-                self.finish(&response, exchange.trace)
-                return response
+                self.expire(exchange, expiry).map { self.finished($0, exchange.trace) }
             },
             // The loop thread runs the turn of an iteration: that takes less time than waking the store's queue.
             iterationEnded: { self.store.flushNow() },
@@ -91,11 +74,7 @@ final class RequestHandler: Sendable {
                 self.hub.writable($0.map(\.id))
             },
             silent: { self.hub.silent($0.map(\.id)) },
-            refuse: { fault, request in
-                var response = self.refuse(fault, request)
-                self.finish(&response, request?.trace)
-                return response
-            },
+            refuse: { self.finished(self.refuse($0, $1), $1?.trace) },
             generation: { [hub] in hub.generation },
             debugLog: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
     }
@@ -120,9 +99,7 @@ final class RequestHandler: Sendable {
             if let share = access.share { exchange.count(toShareOf: share) }
             // The body of another method is not read.
             if request.body.count > Self.quickBytesMax, request.method == .post {
-                return receiveLong(
-                    request, exchange,
-                    Circumstances(bounds: hub.bounds, name: name(of: exchange), authentication: authentication))
+                return receiveLong(request, exchange, authentication)
             }
         }
         let (plan, remember) = contract.plan(
@@ -138,8 +115,10 @@ final class RequestHandler: Sendable {
         return hasEnded ? authenticator.problemOfEndedAccess : nil
     }
 
-    private func plan(for request: Request, in circumstances: Circumstances) -> Plan {
-        let (plan, remember) = contract.plan(for: request, in: circumstances)
+    private func plan(for request: Request, _ authentication: Authentication, _ exchange: Exchange) -> Plan {
+        let (plan, remember) = contract.plan(
+            for: request,
+            in: Circumstances(bounds: hub.bounds, name: name(of: exchange), authentication: authentication))
         if let remember { request.head.remember(remember) }
         return plan
     }
@@ -154,93 +133,74 @@ final class RequestHandler: Sendable {
     }
 
     private func verify(_ token: String, of request: Request, _ exchange: Exchange) -> Reply {
+        let refuse = { @Sendable [self] (problem: Problem) in
+            carryOut(plan(for: request, .refused(problem), exchange), of: request, exchange)
+        }
         let isTaken = authenticator.verify(token, for: request.client) { [self] problem in
-            guard let problem else { return exchange.resume() }
-            answer(exchange, refuse(problem, request, exchange))
+            if let problem { complete(refuse(problem), exchange) } else { exchange.resume() }
         }
-        return isTaken ? .deferred : .now(refuse(.tooManyVerifications, request, exchange))
-    }
-
-    private func refuse(_ problem: Problem, _ request: Request, _ exchange: Exchange) -> Response {
-        let circumstances = Circumstances(
-            bounds: hub.bounds, name: name(of: exchange), authentication: .refused(problem))
-        let plan = plan(for: request, in: circumstances)
-        switch carryOut(plan, of: request, exchange) {
-        case .now(let response): return response
-        case .reusable(let response): return response
-        default: preconditionFailure("the plan for a client that is refused is an answer")
-        }
+        return isTaken ? .deferred : refuse(.tooManyVerifications)
     }
 
     /// How many times the size of a body its parsed form may have: a body of small numbers or of many short lines.
     static let parsingFactor = 12
 
     /// Reads a request with a long body as slow work, because the loop thread serves other clients.
-    private func receiveLong(_ request: Request, _ exchange: Exchange, _ circumstances: Circumstances) -> Reply {
-        if let refusal = slowReads.begin(exchange, isAbandonable: false) {
-            return .now(respond(.tooManyReads(refusal), requestID(of: exchange)))
-        }
-        schedule.slow(.parse, exchange.client) { [self] in
+    private func receiveLong(_ request: Request, _ exchange: Exchange, _ authentication: Authentication) -> Reply {
+        slowly(.parse, exchange) { [self] () -> Plan in
             let bytes = Self.parsingFactor * request.body.count
-            guard gauges.memory.reserve(bytes) else {
-                slowReads.end(exchange)
-                return answer(exchange, respond(.memoryExhausted, requestID(of: exchange)))
-            }
+            guard gauges.memory.reserve(bytes) else { throw Problem.memoryExhausted }
             defer { gauges.memory.release(bytes) }
-            let plan = plan(for: request, in: circumstances)
-            // The client may ask again as soon as it has the answer, and this request then counts no more.
-            slowReads.end(exchange)
-            if let problem = endedAccess(of: exchange) {
-                return answer(exchange, respond(problem, requestID(of: exchange)))
-            }
-            complete(carryOut(plan, of: request, exchange), exchange)
-            store.flush()
-        }
-        return .workingLong
+            return plan(for: request, authentication, exchange)
+        } then: { [self] plan in
+            carryOut(plan, of: request, exchange)
+        } ?? .workingLong
     }
 
     private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange) -> Reply {
-        switch plan {
-        case .respond(let response):
-            if response.status.code >= 400 { note(response, to: exchange) }
-            // A problem carries the name of its request, so other requests cannot reuse it.
-            return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
-        case .document(let document):
-            return reading(exchange, document.requestID) { [contract] in contract.response(to: document) }
-        case .dispatch(let dispatch):
-            if let cluster, dispatch.commits, let reply = forward(dispatch, request, exchange, in: cluster) {
-                return reply
+        do {
+            switch plan {
+            case .respond(let response):
+                if response.status.code >= 400 { note(response, to: exchange) }
+                // A problem carries the name of its request, so other requests cannot reuse it.
+                return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
+            case .document(let document):
+                return reading(exchange) { [contract] in contract.response(to: document) }
+            case .dispatch(let dispatch):
+                if let cluster, dispatch.commits, let reply = forward(dispatch, request, exchange, in: cluster) {
+                    return reply
+                }
+                return self.dispatch(dispatch, exchange)
+            case .read(let read): return self.read(read, exchange)
+            case .changes(let changes): return try self.changes(changes, exchange)
+            case .earlier(let changes, let before): return try earlier(changes, before: before, exchange)
+            case .stream(let stream): return try self.stream(stream, exchange)
+            case .entities(let entities): return try self.entities(entities, exchange)
+            case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange)
+            case .schedule(let request):
+                return reading(exchange) { [contract, hub] in contract.response(to: request, in: hub.latest) }
+            case .live:
+                return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
+            case .ready(.plain): return .now(try readiness())
+            case .ready(.verbose): return .now(verboseReadiness())
+            case .metrics: return .now(metricsText())
+            case .operations(let style):
+                return reading(exchange) { [self] in
+                    let report = ServerReport(self)
+                    return .json(.ok, report.operations.text, style: style, latest: report.latest.cursor)
+                }
+            case .forks(let request): return try carryOut(request, exchange)
+            case .bisect(let request): return bisect(request, exchange)
+            case .file(let name):
+                if let file = Page.response(to: request, file: name, in: contract.coding(of: request)) {
+                    return .now(file)
+                }
+                // Files need no credential, so the answer says nothing of the history.
+                return .now(respond(Contract.noSuchRoute, exchange, latest: nil))
+            case .backup(let access): return try backup(request, access, exchange)
             }
-            return self.dispatch(dispatch, exchange)
-        case .read(let read): return self.read(read, exchange)
-        case .changes(let changes): return self.changes(changes, exchange)
-        case .earlier(let changes, let before): return earlier(changes, before: before, exchange)
-        case .stream(let stream): return self.stream(stream, exchange)
-        case .entities(let entities): return self.entities(entities, exchange)
-        case .outcome(let id, let visible, let style):
-            return outcome(id, visible, style, exchange, requestID(of: exchange))
-        case .schedule(let request):
-            return reading(exchange, request.requestID) { [contract, hub] in
-                contract.response(to: request, in: hub.latest)
-            }
-        case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
-        case .ready(.plain): return .now(readiness(requestID(of: exchange)))
-        case .ready(.verbose): return .now(verboseReadiness())
-        case .metrics: return .now(metricsText())
-        case .operations(let style):
-            return reading(exchange, requestID(of: exchange)) { [self] in
-                let report = ServerReport(self)
-                return .json(.ok, report.operations.text, style: style, latest: report.latest.cursor)
-            }
-        case .forks(let request): return carryOut(request, exchange, requestID(of: exchange))
-        case .bisect(let request): return bisect(request, exchange)
-        case .file(let file):
-            return .now(
-                Page.response(to: request, file: file, in: contract.coding(of: request))
-                    // Files need no credential, so the answer says nothing of the history.
-                    ?? closing(
-                        contract.response(to: Contract.noSuchRoute, latest: nil, requestID: requestID(of: exchange))))
-        case .backup(let access): return backup(request, access, exchange, requestID(of: exchange))
+        } catch {
+            return .now(respond(to: error, exchange))
         }
     }
 
@@ -252,6 +212,12 @@ final class RequestHandler: Sendable {
     func finish(_ response: inout Response, _ trace: TraceContext?) {
         if !response.problems.isEmpty { metrics.count(response.problems) }
         if let trace { response.fields[.traceParent] = trace.text }
+    }
+
+    private func finished(_ response: Response, _ trace: TraceContext?) -> Response {
+        var response = response
+        finish(&response, trace)
+        return response
     }
 
     private func finished(_ reply: consuming Reply, _ exchange: Exchange) -> Reply {
@@ -286,8 +252,42 @@ final class RequestHandler: Sendable {
             "refused", metadata: requestID(of: exchange).metadata(["status": .stringConvertible(response.status.code)]))
     }
 
-    func respond(_ problem: Problem, _ requestID: RequestID) -> Response {
-        closing(contract.response(to: problem, latest: latest, requestID: requestID))
+    func respond(_ problem: Problem, _ exchange: Exchange) -> Response {
+        respond(problem, exchange, latest: latest)
+    }
+
+    private func respond(_ problem: Problem, _ exchange: Exchange, latest: Cursor?) -> Response {
+        closing(contract.response(to: problem, latest: latest, requestID: requestID(of: exchange)))
+    }
+
+    func respond(to error: any Error, _ exchange: Exchange) -> Response {
+        if error is Fork.NoRoom { return respond(.memoryExhausted, exchange) }
+        if let problem = error as? Problem ?? Problem.of(query: error) { return respond(problem, exchange) }
+        logger.error("reading failed", metadata: requestID(of: exchange).metadata(["reason": .string("\(error)")]))
+        return respond(.of(failure: error), exchange)
+    }
+
+    /// Answers a request that the loop does not hold any more; false if it goes on.
+    @discardableResult
+    func complete(_ reply: consuming Reply, _ exchange: Exchange) -> Bool {
+        switch consume reply {
+        case .now(let response):
+            answer(exchange, response)
+            return true
+        case .reusable(let response): answer(exchange, response)
+        case .working(let time):
+            // The loop, which has a turn run at the end of its iteration, does not know of the transaction.
+            store.flush()
+            guard let time else { break }
+            schedule.after(time) { [self] in
+                guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
+                answer(exchange, response)
+            }
+        case .workingLong: store.flush()
+        // Only a GET is deferred, waits or streams.
+        default: break
+        }
+        return false
     }
 
     /// The response, which also ends its connection while the server drains.
@@ -301,41 +301,54 @@ final class RequestHandler: Sendable {
     /// The wait, shortened at random by up to a sixteenth, so that clients that began together do not return together.
     func time(of wait: Wait) -> Duration { wait.duration * schedule.random(0.9375...1) }
 
+    func beginDraining() {
+        isDraining.store(true, ordering: .sequentiallyConsistent)
+        hub.endGeneration()
+        backups?.stop()
+        forks?.stop()
+    }
+
+    /// Ends every wait as if its time were up, spread over the window, so that the clients do not all return at once.
+    func drain(over window: Duration) async {
+        let ids = hub.watchIDs
+        let parts = 10
+        for part in 0..<parts {
+            hub.drain(stride(from: part, to: ids.count, by: parts).map { ids[$0] })
+            // A cancellation only shortens the window.
+            if ids.count > parts { try? await Task.sleep(for: window / parts) }
+        }
+        store.drain()
+    }
+
     private func refuse(_ fault: TransportFault, _ request: Request?) -> Response {
         let problem =
             switch fault {
-            case .malformed(let detail): Problem(.badRequest, "malformed-request", detail)
+            case .malformed(let detail): Problem(fault.status, "malformed-request", detail)
             case .headTooLarge(let bytes, let fields):
                 Problem(
-                    HTTPResponse.Status(code: 431, reasonPhrase: "Request Header Fields Too Large"), "head-too-large",
+                    fault.status, "head-too-large",
                     "a request's head has at most \(bytes) bytes and \(fields) fields here")
             case .targetTooLong(let bytes, let parameters):
                 Problem(
-                    HTTPResponse.Status(code: 414, reasonPhrase: "URI Too Long"), "target-too-long",
+                    fault.status, "target-too-long",
                     "a request's target has at most \(bytes) bytes and \(parameters) parameters here")
             case .versionNotSupported:
-                Problem(
-                    HTTPResponse.Status(code: 505, reasonPhrase: "HTTP Version Not Supported"), "http-version",
-                    "this server speaks HTTP/1.1 and HTTP/1.0")
-            case .tooSlow:
-                Problem(
-                    HTTPResponse.Status(code: 408, reasonPhrase: "Request Timeout"), "request-timeout",
-                    "the request has taken too long to arrive")
+                Problem(fault.status, "http-version", "this server speaks HTTP/1.1 and HTTP/1.0")
+            case .tooSlow: Problem(fault.status, "request-timeout", "the request has taken too long to arrive")
             case .unsupportedTransferCoding:
                 Problem(
-                    .notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
+                    fault.status, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
             case .lengthRequired:
                 Problem(
-                    .lengthRequired, "length-required",
+                    fault.status, "length-required",
                     "a chunked body needs libmicrohttpd 1.0 or later at this server; send it with its Content-Length")
             case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
             case .memoryExhausted: Problem.memoryExhausted
             case .shareExhausted: Problem.tooManyBytes
             case .connectionsExhausted:
                 Problem(
-                    .serviceUnavailable, "too-many-connections",
-                    "this server has too many connections; try again in a moment",
-                    fields: [.retryAfter: "1"])
+                    fault.status, "too-many-connections",
+                    "this server has too many connections; try again in a moment", fields: [.retryAfter: "1"])
             }
         var response = contract.response(
             to: problem, latest: authenticator.isProtected ? nil : latest,

@@ -194,14 +194,8 @@ extension WatchedRequest.Kind {
             case .query(_, of: let base): subject(base)
             }
         }
-        switch self {
-        case .read(let request): return subject(request.selection)
-        case .changes: return ("changes", nil)
-        case .dispatch: return ("cascade", nil)
-        case .stream(let stream):
-            if case .value(let request) = stream.source { return subject(request.selection) }
-            return ("changes", nil)
-        }
+        if let read { return subject(read.selection) }
+        return (changes == nil ? "cascade" : "changes", nil)
     }
 }
 
@@ -236,4 +230,38 @@ struct HookReport: Sendable {
             ("refused", refusals.map { .string($0.reason) } ?? .null),
             ("refusedAt", refusals.map { .string($0.newest) } ?? .null), ("refusedCount", .count(refusals?.count ?? 0)))
     }
+}
+
+extension RequestHandler {
+    func readiness() throws -> Response {
+        let report = ServerReport(self)
+        if report.isDraining { throw Problem.draining }
+        if report.journalFailure != nil {
+            probeJournal()
+            throw Problem.notDurable
+        }
+        if report.unreadableReason != nil { throw Problem.tokensUnreadable }
+        if let failure = store.domainFailure { throw Problem.domainFailed(failure) }
+        return Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ready\n".utf8))
+    }
+
+    func verboseReadiness() -> Response {
+        let report = ServerReport(self)
+        if report.journalFailure != nil { probeJournal() }
+        return report.readiness
+    }
+
+    /// A load balancer sends no action to a server that is not ready, so the probes themselves have to try the journal.
+    private func probeJournal() {
+        if let journal { schedule.slow(.read, "") { journal.probe() } }
+    }
+
+    func metricsText() -> Response {
+        sampleMetrics()
+        return Response(
+            status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
+            body: metrics.text + ProcessFigures.text())
+    }
+
+    func sampleMetrics() { metrics.sample(ServerReport(self)) }
 }

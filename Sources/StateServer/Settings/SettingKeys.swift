@@ -193,7 +193,7 @@ public struct SettingKeys: Sendable {
         "cluster_address", default: "none",
         "how the other servers on a history in etcd reach this one, such as http://10.0.0.1:8080; none: it writes by itself",
         "none, or http:// with a host and a port, such as http://10.0.0.1:8080"
-    ) { $0 == "none" || ForwardingAddress.isOne($0) }
+    ) { $0 == "none" || ForwardingAddress.host(of: $0) != nil }
     public let clusterDirectory = Setting(
         "cluster_directory", default: "none",
         "with a journal in etcd: directory of this server alone, for the record of what it is reducing, a copy of the newest snapshot, and backups; none: after a crash this server does not know what it was reducing, and it makes no backups over HTTP"

@@ -86,8 +86,7 @@ final class Stage {
                 catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
             store: store, journal: journal, quarantine: setting.quarantine,
             forks: Forks(Settings(), memory: gauges.memory, schedule: schedule.value),
-            schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
-            gauges: gauges, metrics: ServerMetrics(settings: settings),
+            schedule: schedule.value, gauges: gauges, metrics: ServerMetrics(settings: settings),
             logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
         bulkLoads = handler.bulkLoads
         store.beginFiring {

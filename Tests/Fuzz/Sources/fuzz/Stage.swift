@@ -96,8 +96,7 @@ final class Stage {
                 after: { schedule.add($1, after: $0) },
                 slowWork: { _, _, _, work in schedule.add(work) },
                 random: { $0.lowerBound }),
-            heartbeat: .seconds(15), streamLifetime: .seconds(900), gauges: ServerGauges(loops: 1),
-            logger: logger)
+            gauges: ServerGauges(loops: 1), logger: logger)
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: { schedule.add($1, after: $0) })
     }
 

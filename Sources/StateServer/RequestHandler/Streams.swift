@@ -9,29 +9,20 @@ internal import Synchronization
 
 /// The server keeps at most one chunk of a stream for a client; when that is taken, the hub looks for the next.
 extension RequestHandler {
-    func stream(_ request: StreamRequest, _ exchange: Exchange) -> Reply {
-        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, request.requestID)) }
+    func stream(_ request: StreamRequest, _ exchange: Exchange) throws -> Reply {
+        guard !isDraining.load(ordering: .acquiring) else { throw Problem.draining }
         if case .value(let read) = request.source {
             if let reply = evaluate(read, exchange) { return reply }
-            do {
-                _ = try hub.readQuickly(read.selection)
-            } catch {
-                return .now(failedRead(read, error))
-            }
+            _ = try hub.readQuickly(read.selection)
         }
         let bounds = hub.bounds
-        if let seen = request.seenVersion(of: bounds.latest.epoch), isBehind(seen, bounds.latest) {
-            return .now(respond(.behind(bounds.latest), request.requestID))
-        }
-        if let refusal = refusal(of: request, bounds) { return .now(respond(refusal, request.requestID)) }
+        let watch = try watch(request, exchange, bounds)
+        try checkSnapshot(of: request, bounds)
         if case .changes(let follow) = request.source {
-            if follow.durable != nil, let reply = check(request, follow, bounds, exchange) { return reply }
+            if follow.durable != nil, let reply = checkStart(of: request, follow, bounds, exchange) { return reply }
             prepareStatePages(for: follow)
         }
-        let watch = watch(request, exchange, bounds)
-        if let refusal = hub.register(watch) {
-            return .now(respond(.tooManyWaiters(refusal), request.requestID))
-        }
+        if let refusal = hub.register(watch) { throw Problem.tooManyWaiters(refusal) }
         metrics.streamBegan(watch.route)
         // A value or a reset that comes first has a cursor of its own.
         let start = watch.chunk == .first ? watch.examinedVersion.map { Cursor(bounds.latest.epoch, $0) } : nil
@@ -46,22 +37,28 @@ extension RequestHandler {
         return .streaming(response, heartbeat: heartbeat * schedule.random(0.75...1))
     }
 
-    private func watch(_ request: StreamRequest, _ exchange: Exchange, _ bounds: HistoryBounds) -> Watch {
+    private func watch(_ request: StreamRequest, _ exchange: Exchange, _ bounds: HistoryBounds) throws -> Watch {
         var first: Watch.Chunk = request.snapshot == nil ? .first : .snapshot(isLast: false)
-        if request.isLost || request.lastEpoch.map({ $0 != bounds.latest.epoch }) ?? false { first = .reset(.lost) }
+        let isOfEpoch = request.lastEpoch.map { $0 == bounds.latest.epoch } ?? true
+        if request.isLost || !isOfEpoch { first = .reset(.lost) }
         let subject: Watch.Subject
         var examined: Version?
         switch request.source {
         case .value(let read):
             subject = .value(read.selection, until: .otherThan(.tags([])))
-            if let seen = read.atLeast, seen > bounds.latest.version { first = .reset(.lost) }
+            if let seen = read.atLeast, seen > bounds.latest.version {
+                if isOfEpoch { try refuseBehind(seen, bounds.latest) }
+                first = .reset(.lost)
+            }
         case .changes(let changes):
             let query = changes.streamQuery(since: 0)
             subject = .changes(query.filter, limit: query.limit, weightMax: query.weightMax)
             examined = bounds.latest.version
             switch changes.since {
-            case .cursor(let cursor):
-                if cursor.epoch == bounds.latest.epoch { examined = cursor.version } else { first = .reset(.lost) }
+            case .cursor(let cursor) where cursor.epoch == bounds.latest.epoch:
+                try refuseBehind(cursor.version, bounds.latest)
+                examined = cursor.version
+            case .cursor: first = .reset(.lost)
             case .oldest: examined = bounds.oldest
             case .now, .never: break
             }
@@ -77,55 +74,72 @@ extension RequestHandler {
 
     func send(_ chunk: Watch.Chunk, _ change: Delivery.Change, to group: [WatchedRequest]) {
         guard case .stream(let request)? = group.first?.kind else { return }
-        if case .changes(let follow) = request.source, let read = follow.durable {
-            if case .changes(let page, let since) = change { send(page, since: since, follow, read, to: group) }
-            return
-        }
         let streams = group.map(\.exchange)
-        guard isLong(change) else {
-            return Exchange.send(StreamChunk(bytes(chunk, change, of: request)), to: streams)
-        }
-        if let known = event(chunk, change, of: request) { return Exchange.send(known, to: streams) }
-        let shared = Shared<StreamChunk>()
-        // The loop thread does not make what is long.
-        slowly(group) { [self] group in
-            Exchange.send(shared.made { long(chunk, change, of: request) }, to: group.map(\.exchange))
+        switch (change, request.source) {
+        case (.value(let reading), _) where Self.isLong(reading):
+            if let known = event(chunk, reading, of: request) { return Exchange.send(known, to: streams) }
+            let shared = Shared<StreamChunk>()
+            // The loop thread does not make what is long.
+            slowly(group) { [self] group in
+                Exchange.send(shared.made { long(chunk, reading, of: request) }, to: group.map(\.exchange))
+            }
+        case (.value(let reading), _): Exchange.send(bytes(chunk, reading, of: request), to: streams)
+        case (.changes(let page, let since), .changes(let follow)):
+            send(page, since: since, request, follow, to: group)
+        case (.changes, .value), (.latest, _), (.notInMemory, _), (.outcome, _): Exchange.send([], to: streams)
         }
     }
 
-    private func isLong(_ change: Delivery.Change) -> Bool {
-        switch change {
-        case .value(let reading): Self.isLong(reading)
-        case .changes(let page, _): page.weight > Self.quickBytesMax
-        case .latest, .notInMemory, .outcome: false
+    private func send(
+        _ page: ChangesPage, since: Version, _ request: StreamRequest, _ follow: ChangesRequest,
+        to group: [WatchedRequest]
+    ) {
+        let shared = Shared<CommitsChunk>()
+        let send = { @Sendable [self] (group: [WatchedRequest]) in
+            do {
+                let made = try shared.made { try chunk(with: page, since: since, request, follow) }
+                if made.next != page.next { hub.returns(group.map(\.exchange.id), to: made.next) }
+                Exchange.send(made.bytes, to: group.map(\.exchange))
+            } catch {
+                fail(group, error)
+            }
         }
+        if isLong(page, since: since, for: follow) { slowly(group, send) } else { send(group) }
     }
 
     /// A long chunk; the data of a value's event is kept, and all streams of the value share it.
-    private func long(_ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest) -> StreamChunk {
-        if request.format == .events, case .value(let reading) = change, let encoded = reading.encoded,
-            event(chunk, change, of: request) == nil
-        {
+    private func long(_ chunk: Watch.Chunk, _ reading: Reading, of request: StreamRequest) -> StreamChunk {
+        if request.format == .events, let encoded = reading.encoded, event(chunk, reading, of: request) == nil {
             encoded.keep(StreamChunk(contract.eventData(of: encoded)))
         }
-        return event(chunk, change, of: request) ?? StreamChunk(bytes(chunk, change, of: request))
+        return event(chunk, reading, of: request) ?? StreamChunk(bytes(chunk, reading, of: request))
     }
 
-    private func event(_ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest) -> StreamChunk? {
-        guard request.format == .events, case .value(let reading) = change,
-            let data: StreamChunk = reading.encoded?.kept()
-        else { return nil }
+    private func event(_ chunk: Watch.Chunk, _ reading: Reading, of request: StreamRequest) -> StreamChunk? {
+        guard request.format == .events, let data: StreamChunk = reading.encoded?.kept() else { return nil }
         let reason: ResetReason? = if case .reset(let reason) = chunk { reason } else { nil }
         return StreamChunk(contract.head(of: reading, isFirst: chunk == .first, reset: reason), before: data)
     }
 
-    private func bytes(_ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest) -> [UInt8] {
-        switch (chunk, change) {
-        case (.reset(let reason), .value(let reading)): contract.chunk(of: request, reset: reason, reading)
-        case (_, .value(let reading)): contract.chunk(of: request, reading, isFirst: chunk == .first)
-        case (_, .changes(let page, _)): contract.chunk(of: request, page)
-        case (_, .latest), (_, .notInMemory), (_, .outcome): []
+    private func bytes(_ chunk: Watch.Chunk, _ reading: Reading, of request: StreamRequest) -> [UInt8] {
+        if case .reset(let reason) = chunk { return contract.chunk(of: request, reset: reason, reading) }
+        return contract.chunk(of: request, reading, isFirst: chunk == .first)
+    }
+
+    private typealias CommitsChunk = (bytes: StreamChunk, next: Version, isMore: Bool)
+
+    private func chunk(
+        with page: ChangesPage, since version: Version, _ request: StreamRequest, _ follow: ChangesRequest
+    ) throws -> CommitsChunk {
+        var page = page
+        let bytes: [UInt8]
+        if let read = follow.durable {
+            let messages = try messages(of: &page, since: version, follow)
+            bytes = contract.chunk(of: read, page, messages: messages, at: streamTime)
+        } else {
+            bytes = contract.chunk(of: request, page)
         }
+        return (StreamChunk(bytes), page.next, page.isMore)
     }
 
     func sendHeartbeat(_ version: Version?, to group: [WatchedRequest]) {
@@ -139,16 +153,24 @@ extension RequestHandler {
 
     func end(_ streams: [WatchedRequest]) { Exchange.send([], to: streams.map(\.exchange), isLast: true) }
 
+    /// Ends streams whose clients cannot go on from where they are: they learn the reason when they come back.
+    private func fail(_ streams: [WatchedRequest], _ error: any Error) {
+        // A problem is the client's: its offset is gone.
+        logger.log(
+            level: error is Problem ? .debug : .error, "stream failed", metadata: ["reason": .string("\(error)")])
+        end(streams.filter { hub.end($0.exchange.id) != nil })
+    }
+
     /// Examines the commits after a version for streams with equal options, once for all of them, on a read queue.
     func prepare(_ group: [WatchedRequest], _ chunk: Watch.Chunk, after version: Version) {
         guard case .stream(let request)? = group.first?.kind, case .changes(let follow) = request.source else { return }
-        let shared = Shared<(next: Version, isMore: Bool, chunk: StreamChunk)?>()
+        let shared = Shared<CommitsChunk?>()
         slowly(group) { [self] group in
             // Losing the error is right: what fails here fails for each stream by itself, which then ends with the reason.
-            let made = try? shared.made { () throws -> (next: Version, isMore: Bool, chunk: StreamChunk)? in
-                guard var page = try page(follow.streamQuery(since: version)) else { return nil }
-                let bytes = try bytes(of: &page, since: version, request, follow)
-                return (page.next, page.isMore, StreamChunk(bytes))
+            let made = try? shared.made {
+                try store.page(follow.streamQuery(since: version)).map {
+                    try self.chunk(with: $0, since: version, request, follow)
+                }
             }
             guard let made else {
                 for watched in group { prepare(watched, chunk) }
@@ -164,60 +186,50 @@ extension RequestHandler {
                     sent.append(watched.exchange)
                 }
             }
-            Exchange.send(made.chunk, to: sent)
+            Exchange.send(made.bytes, to: sent)
         }
     }
 
-    /// The chunk with the commits of a page, which becomes what the chunk holds of it.
-    private func bytes(
-        of page: inout ChangesPage, since version: Version, _ request: StreamRequest, _ follow: ChangesRequest
-    ) throws -> [UInt8] {
-        guard let read = follow.durable else { return contract.chunk(of: request, page) }
-        let messages = try messages(of: &page, since: version, follow)
-        return contract.chunk(of: read, page, messages: messages, at: streamTime)
-    }
-
     func prepare(_ watched: WatchedRequest, _ chunk: Watch.Chunk) {
-        guard case .stream(let request) = watched.kind, case .changes(let changes) = request.source else { return }
-        schedule.slow(.read, watched.exchange.client) { [self] in
+        guard case .stream(let request) = watched.kind, case .changes(let follow) = request.source else { return }
+        slowly([watched]) { [self] _ in
             do {
-                if let read = changes.durable {
-                    try send(chunk, of: request, changes, read, to: watched)
-                } else {
-                    try send(chunk, of: request, changes, to: watched.exchange)
-                }
+                try send(chunk, of: request, follow, to: watched)
             } catch {
-                logger.error("stream failed", metadata: ["reason": .string("\(error)")])
-                if hub.end(watched.exchange.id) != nil { end([watched]) }
+                fail([watched], error)
             }
         }
     }
 
     private func send(
-        _ chunk: Watch.Chunk, of request: StreamRequest, _ changes: ChangesRequest, to exchange: Exchange
+        _ chunk: Watch.Chunk, of request: StreamRequest, _ follow: ChangesRequest, to watched: WatchedRequest
     ) throws {
-        let id = exchange.id
+        let id = watched.exchange.id
         var reason = ResetReason.expired
-        guard !exchange.isOver else { return }
         if case .reset(let known) = chunk {
             reason = known
         } else if let examined = hub.examinedVersion(of: id) {
+            if case .snapshot = chunk, let entities = request.snapshot {
+                return try send(entities, behind: examined, to: watched)
+            }
             do {
-                if let page = try page(changes.streamQuery(since: examined)) {
-                    guard hub.prepared(id, chunk, page.next, hasMore: page.isMore) else { return }
-                    return Exchange.send(contract.chunk(of: request, page), to: [exchange])
+                if let page = try store.page(follow.streamQuery(since: examined)) {
+                    let made = try self.chunk(with: page, since: examined, request, follow)
+                    guard hub.prepared(id, chunk, made.next, hasMore: made.isMore) else { return }
+                    return Exchange.send(made.bytes, to: [watched.exchange])
                 }
-            } catch let error as JournalError where error.kind == .damage {
+            } catch let error as JournalError where error.kind == .damage && follow.durable == nil {
                 // The client goes on from the latest state, and knows that it has missed commits.
                 logger.error("reading failed", metadata: ["reason": .string("\(error)")])
                 reason = .damaged
             }
         }
+        guard follow.durable == nil else { throw Problem.offsetGone }
         let snapshot = hub.latest
-        let state = try changes.store.state(in: snapshot)
+        let state = try follow.store.state(in: snapshot)
         let reading = Reading(cursor: snapshot.cursor, encoded: Encoded(state))
         guard hub.prepared(id, .reset(reason), reading.cursor.version, hasMore: false) else { return }
-        Exchange.send(contract.chunk(of: request, reset: reason, reading), to: [exchange])
+        Exchange.send(contract.chunk(of: request, reset: reason, reading), to: [watched.exchange])
     }
 }
 
@@ -237,16 +249,5 @@ final class Shared<Value: Sendable>: Sendable {
         let made = try make()
         value.withLock { $0 = made }
         return made
-    }
-}
-
-extension StreamRequest {
-    fileprivate func seenVersion(of epoch: Epoch) -> Version? {
-        switch source {
-        case .value(let read): return lastEpoch == nil || lastEpoch == epoch ? read.atLeast : nil
-        case .changes(let changes):
-            guard case .cursor(let cursor) = changes.since, cursor.epoch == epoch else { return nil }
-            return cursor.version
-        }
     }
 }

@@ -3,28 +3,21 @@ internal import HTTPTypes
 internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
+internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
 extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange) -> Reply {
-        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID(of: exchange))) }
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, exchange)) }
         if let tagGuard = request.tagGuard, !tagGuard.isHidden, tagGuard.tags != .any,
             let tree = hub.latest.longTree(at: tagGuard.pointer), !tree.isTagged
         {
-            if let refusal = slowReads.begin(exchange, isAbandonable: false) {
-                return .now(respond(.tooManyReads(refusal), requestID(of: exchange)))
-            }
-            schedule.slow(.read, exchange.client) { [self] in
-                _ = tree.tag
-                slowReads.end(exchange)
-                if let problem = endedAccess(of: exchange) {
-                    return answer(exchange, respond(problem, requestID(of: exchange)))
-                }
-                complete(dispatchTagged(request, exchange), exchange)
-                store.flush()
-            }
-            return .working()
+            return slowly(.read, exchange) {
+                tree.tag
+            } then: { [self] _ in
+                dispatchTagged(request, exchange)
+            } ?? .working()
         }
         return dispatchTagged(request, exchange)
     }
@@ -54,16 +47,49 @@ extension RequestHandler {
     }
 
     fileprivate func take(_ outcome: Outcome, of request: DispatchRequest, _ exchange: Exchange) {
-        if case .failed(let detail) = outcome { noteFailure(detail, exchange) }
+        if case .failed = outcome { note(outcome, exchange) }
         if let quarantine, quarantine.mayTry { quarantine.endTrial(of: request, isReduced: outcome.isOfReducers) }
         answer(exchange, request, outcome)
+    }
+
+    private func restore(
+        _ restoration: Restoration, _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange
+    ) -> Reply {
+        slowly(.past, exchange) { [self] in
+            let (past, base) = try state(of: restoration.source)
+            // Who names the tag of the whole state has looked at the present one.
+            let hasLooked = transaction.tagGuard?.pointer == .root
+            do {
+                return transaction.restoring(try store.stateToRestore(like: past), ifAt: hasLooked ? nil : base)
+            } catch let fault as JSONFault {
+                throw Problem.restoreMisfit(fault)
+            }
+        } then: { [self] found in
+            dispatch(found, of: request, exchange)
+        } ?? .working()
+    }
+
+    private func state(of source: Restoration.Source) throws -> (past: Snapshot, base: Version?) {
+        switch source {
+        case .version(let version):
+            guard version <= latest.version else {
+                let detail = "expected a version that there is; the newest is \(latest.version)"
+                throw Problem(
+                    .unprocessableContent, "invalid-action", "/payload/version: \(detail)",
+                    parts: [.init("/payload/version", detail)])
+            }
+            return (try pastState(version), nil)
+        case .fork(let name):
+            guard let fork = forks?.state(of: name) else { throw Problem.noSuchFork }
+            return fork
+        }
     }
 
     private func load(
         _ lines: [DispatchRequest.Line], of request: DispatchRequest, _ exchange: Exchange
     ) -> Reply {
         guard let outcomes = LoadOutcomes(of: lines.count, in: gauges.memory) else {
-            return .now(respond(.memoryExhausted, requestID(of: exchange)))
+            return .now(respond(.memoryExhausted, exchange))
         }
         let transactions = lines.compactMap { line in (try? line.content.get()).map(store.prepared) }
         let isLong = lines.count > Self.quickLinesMax
@@ -95,45 +121,56 @@ extension RequestHandler {
     private func dryRun(
         _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange
     ) -> Reply {
-        guard let outcomes = LoadOutcomes(of: 1, valuesBytesMax: .max, in: gauges.memory) else {
-            return .now(respond(.memoryExhausted, requestID(of: exchange)))
-        }
-        return dryRun([transaction], into: outcomes, exchange, isWhole: true) { [self] outcomes in
-            defer { outcomes.release() }
-            if let problem = endedAccess(of: exchange) {
-                return answer(exchange, respond(problem, requestID(of: exchange)))
-            }
-            guard let outcome = outcomes.all.first else { return }
+        slowly(.dryRun, exchange) { [self] in
+            let outcome =
+                isDraining.load(ordering: .relaxed) ? .draining : store.dryRun(transaction, of: exchange.client)
             note(outcome, exchange)
-            // A single dry run without its patch would say nothing.
-            guard !outcomes.isFull else { return answer(exchange, respond(.memoryExhausted, requestID(of: exchange))) }
-            answer(exchange, request, outcome)
+            // The answer has the values once more; a single dry run without its patch would say nothing.
+            let bytes = 2 * outcome.valuesBytesCount
+            guard gauges.memory.reserve(bytes) else { throw Problem.memoryExhausted }
+            defer { gauges.memory.release(bytes) }
+            return contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange))
+        } then: { [self] response in
+            if response.status.code >= 400 { note(response, to: exchange) }
+            return .now(response)
         } ?? .working()
     }
 
+    /// Dry-runs transactions as slow work beside the turns; between two of them other clients have theirs.
+    ///
+    /// The outcomes come to `done` in order; fewer if the client has gone.
     private func dryRun(
         _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange,
-        isWhole: Bool = false, _ done: @escaping @Sendable (LoadOutcomes) -> Void
+        _ done: @escaping @Sendable (LoadOutcomes) -> Void
     ) -> Reply? {
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
             outcomes.release()
-            return .now(respond(.tooManyReads(refusal), requestID(of: exchange)))
+            return .now(respond(.tooManyReads(refusal), exchange))
         }
-        DryRuns(
-            transactions, into: outcomes, store: store, on: schedule, for: exchange.client,
-            standing: { [self] in
-                isDraining.load(ordering: .relaxed) ? .refused(.draining) : standing(of: exchange, isWhole: isWhole)
+        let progress = Mutex(LoadProgress(rest: transactions[...], outcomes: outcomes))
+        @Sendable func computeNext() {
+            schedule.slow(.dryRun, exchange.client) { [self] in
+                let draining = isDraining.load(ordering: .relaxed) ? BulkLoad.Standing.refused(.draining) : nil
+                let standing = draining ?? standing(of: exchange)
+                if case .wanted = standing, let next = progress.withLock({ $0.rest.popFirst() }) {
+                    let outcome = store.dryRun(next, of: exchange.client)
+                    progress.withLock { $0.outcomes.append(outcome) }
+                } else {
+                    _ = progress.withLock { $0.end(standing) }
+                }
+                guard let outcomes = progress.withLock({ $0.rest.isEmpty ? $0.outcomes : nil }) else {
+                    return computeNext()
+                }
+                slowReads.end(exchange)
+                done(outcomes)
             }
-        ).run { [slowReads] outcomes in
-            slowReads.end(exchange)
-            done(outcomes)
         }
+        computeNext()
         return nil
     }
 
-    /// Whether the rest of a request is still wanted; a client whose request `isWhole` may have finished sending.
-    private func standing(of exchange: Exchange, isWhole: Bool = false) -> DryRuns.Standing {
-        if exchange.isOver || !isWhole && exchange.hasHungUp { return .abandoned }
+    private func standing(of exchange: Exchange) -> BulkLoad.Standing {
+        if exchange.isOver || exchange.hasHungUp { return .abandoned }
         guard endedAccess(of: exchange) != nil else { return .wanted }
         return .refused(.rejected(Rejection("token-revoked", "the token has ended since the request came"), index: 0))
     }
@@ -157,10 +194,7 @@ extension RequestHandler {
         _ request: DispatchRequest, _ transaction: Transaction, awaitingCascade wait: Wait, _ exchange: Exchange
     ) -> Reply? {
         let id = exchange.id
-        let watch = Watch(
-            id, client: exchange.client, receiver: self,
-            request: WatchedRequest(exchange, .dispatch(request)), subject: .cascade, route: .action)
-        guard hub.register(watch) == nil else { return nil }
+        guard hub.register(watch(exchange, .dispatch(request), .cascade)) == nil else { return nil }
         metrics.waitBegan(.action)
         store.enqueue(
             PendingTransaction(transaction, client: exchange.client, watcherID: id) { [self] outcome in
@@ -202,35 +236,35 @@ extension RequestHandler {
     private static let quickLinesMax = 64
 
     private func note(_ outcome: Outcome, _ exchange: Exchange) {
-        if case .failed(let detail) = outcome { noteFailure(detail, exchange) }
-    }
-
-    private func noteFailure(_ detail: String, _ exchange: Exchange) {
+        guard case .failed(let detail) = outcome else { return }
         logger.error("action failed", metadata: requestID(of: exchange).metadata(["reason": .string(detail)]))
     }
 
-    func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange, _ requestID: RequestID)
-        -> Reply
-    {
+    func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange) -> Reply {
         let latest = latest
         let version = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
         let subjects = visible.subjectsSought
-        let found =
-            version.map { hub.commit(version: $0) }
-            ?? subjects.lazy.compactMap { self.hub.commit(id: id, by: $0) }.first
         // Everybody knows of each version. A hidden commit by another ID is as one that is not there.
-        let isKnown = { @Sendable (commit: Commit) in version != nil || visible.finding(id, commit) != nil }
-        let known = found.flatMap { isKnown($0) ? $0 : nil }
+        let visibleOnly = { @Sendable (commit: Commit?) in
+            commit.flatMap { version != nil || visible.finding(id, $0) != nil ? $0 : nil }
+        }
+        let known = visibleOnly(
+            version.map { hub.commit(version: $0) }
+                ?? subjects.lazy.compactMap { self.hub.commit(id: id, by: $0) }.first)
+        let requestID = requestID(of: exchange)
         let response = { @Sendable [self] (commit: Commit?) in
             contract.response(
                 toOutcomeOf: id, commit, visible, latest: self.latest, style: style, requestID: requestID)
         }
-        if let known, known.weight > Self.quickBytesMax { return reading(exchange, requestID) { response(known) } }
+        if let known, known.weight > Self.quickBytesMax { return reading(exchange) { response(known) } }
         guard known == nil, let journal else { return .now(response(known)) }
-        return reading(exchange, requestID) { [self] in
+        return reading(exchange) { [self] in
             func recorded() throws -> Commit? {
-                let found = try version.map { try journal.commit(version: $0) } ?? commit(id, by: subjects, in: journal)
-                return found.flatMap { isKnown($0) ? $0 : nil }
+                if let version { return visibleOnly(try journal.commit(version: version)) }
+                for subject in subjects {
+                    if let found = try journal.commit(id: id, by: subject) { return visibleOnly(found) }
+                }
+                return nil
             }
             // Asked before the journal is read: the probe of another request may settle it meanwhile.
             let isOpen = journal.isOutcomeOpen
@@ -238,24 +272,13 @@ extension RequestHandler {
             if isOpen, known.map({ $0.version > self.latest.version }) ?? true {
                 // The probe settles what has failed, and may find the action.
                 journal.probe()
-                if journal.isOutcomeOpen { return respond(.outcomeUnknown(id: id), requestID) }
+                if journal.isOutcomeOpen { throw Problem.outcomeUnknown(id: id) }
                 known = try recorded()
             }
             // The journal has a commit before the hub publishes it, and may yet take it back.
-            if let known, known.version > self.latest.version {
-                return respond(.outcomeUnknown(id: id), requestID)
-            }
+            if let known, known.version > self.latest.version { throw Problem.outcomeUnknown(id: id) }
             return response(known)
         }
-    }
-}
-
-extension RequestHandler {
-    private func commit(_ id: String, by subjects: [String?], in journal: any Journal) throws -> Commit? {
-        for subject in subjects {
-            if let found = try journal.commit(id: id, by: subject) { return found }
-        }
-        return nil
     }
 }
 
@@ -289,4 +312,13 @@ private final class PostedTransaction: OutcomeTaker {
     var client: String? { exchange.client }
 
     func take(_ outcome: Outcome) { handler.take(outcome, of: request, exchange) }
+}
+
+extension Problem {
+    fileprivate static func restoreMisfit(_ fault: JSONFault) -> Problem {
+        let detail = "the state does not fit what this server serves now: at \(fault.place) \(fault.detail)"
+        return Problem(
+            .unprocessableContent, "restore-misfit", "\(detail); nothing was committed",
+            parts: [.init(fault.pointer.description, fault.detail)])
+    }
 }
