@@ -41,8 +41,8 @@ struct OpenedJournal {
                     initial: initial)
                 return try OpenedJournal(
                     journal: journal, setDomain: journal.setDomain, epoch: journal.epoch,
-                    place: "in this data directory", state: recovery.state,
-                    version: recovery.version, oldest: recovery.oldest, keys: recovery.keys,
+                    place: "in this data directory", state: recovery.state, version: recovery.version,
+                    oldest: recovery.oldest, keys: recovery.keys,
                     historyTime: recovery.historyTime, patchesCount: recovery.patchesCount, domain: journal.domain(),
                     warnings: recovery.warnings)
             }
@@ -54,9 +54,8 @@ struct OpenedJournal {
                     retention: settings.retention, report: { log.log($0) }, initial: initial)
                 return try OpenedJournal(
                     journal: journal, setDomain: journal.setDomain, cluster: journal, epoch: journal.epoch,
-                    place: address.description,
-                    state: recovery.state,
-                    version: recovery.version, oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
+                    place: address.description, state: recovery.state, version: recovery.version,
+                    oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
                     patchesCount: recovery.patchesCount, domain: journal.whenReached { try journal.domain() },
                     commitBytesMax: ClusterJournal.commitBytesMax, warnings: recovery.warnings)
             }

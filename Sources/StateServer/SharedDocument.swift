@@ -29,7 +29,7 @@ extension SharedDocument {
         } catch {
             let pointer = error.pointer.tokens.isEmpty ? "" : " at \(error.pointer)"
             let what = error.kind == .mismatch ? "has a fault\(pointer)" : "is not JSON"
-            throw SettingsFault(description: "the \(name) \(path) \(what): \(error.detail)")
+            throw SettingsFault("the \(name) \(path) \(what): \(error.detail)")
         }
     }
 
@@ -39,7 +39,7 @@ extension SharedDocument {
         do {
             return try encoder.encode(content) + Data("\n".utf8)
         } catch {
-            throw SettingsFault(description: "the \(name) \(path) cannot be written: \(error)")
+            throw SettingsFault("the \(name) \(path) cannot be written: \(error)")
         }
     }
 }
@@ -128,8 +128,7 @@ struct SharedFile: SharedDocument {
             guard errno == EWOULDBLOCK || errno == EINTR else { throw fault("changed", errno) }
             guard ContinuousClock.now < end else {
                 throw SettingsFault(
-                    description:
-                        "the \(name) \(path) cannot be changed: another process has had the lock of its directory for \(Self.lockWait)"
+                    "the \(name) \(path) cannot be changed: another process has had the lock of its directory for \(Self.lockWait)"
                 )
             }
             usleep(5000)
@@ -166,8 +165,7 @@ struct SharedFile: SharedDocument {
         let hint =
             [EACCES, EPERM].contains(reason)
             ? "; run it as the user that may, such as `\(CommandLineText.asAnother(owner))`" : ""
-        var fault = SettingsFault(
-            description: "the \(name) \(path) cannot be \(what): \(String(cString: strerror(reason)))\(hint)")
+        var fault = SettingsFault("the \(name) \(path) cannot be \(what): \(String(cString: strerror(reason)))\(hint)")
         fault.isOfDisk = [ENOSPC, EDQUOT, EIO].contains(reason)
         return fault
     }
@@ -192,15 +190,8 @@ enum CommandLineText {
     }
 
     private static func quoted(_ word: String) -> String {
-        let isPlain = word.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                true
-            default: "_-+./:=,@%".utf8.contains(byte)
-            }
-        }
-        return isPlain && !word.isEmpty ? word : "'\(word.replacing("'", with: "'\\''"))'"
+        let isPlain = word.wholeMatch(of: #/[A-Za-z0-9_\-+./:=,@%]+/#) != nil
+        return isPlain ? word : "'\(word.replacing("'", with: "'\\''"))'"
     }
 }
 
@@ -272,5 +263,27 @@ final class WatchedFile<Content: Sendable>: Sendable {
                 return .shut
             }
         }
+    }
+}
+
+/// Looks at a file for a new content, as an editor saves it: in place, or as another file under its name.
+struct FileWatch {
+    private let file: SharedFile
+    private var taken: [Int]?
+    private var last: [Int]?
+
+    init(_ path: String) {
+        file = SharedFile(path: path, name: "watched file")
+        taken = file.stamp
+        last = taken
+    }
+
+    /// Whether the file is another one than at the last change, and the same as at the look before: its writer is done.
+    mutating func hasChanged() -> Bool {
+        let now = file.stamp
+        defer { last = now }
+        guard let now, now == last, now != taken else { return false }
+        taken = now
+        return true
     }
 }

@@ -16,7 +16,7 @@ extension StateServer {
         do throws(DispatchError) {
             _ = try store.dispatch(Transaction([.init(StoreResume())]), .turn)
         } catch {
-            logger.warning("resume refused", metadata: ["code": .string(error.code), "reason": .string("\(error)")])
+            logger.log(.warning, "resume refused", ["code": error.code, "reason": "\(error)"])
         }
     }
 
@@ -25,8 +25,7 @@ extension StateServer {
             try JournalPlace(settings.data, settings)?.hasHistory != true
         else { return }
         throw SettingsFault(
-            description:
-                "the schema does not fit the first document: at \(fault.place): \(fault.detail); \"default\" beside \"type\" in the schema names another first document"
+            "the schema does not fit the first document: at \(fault.place): \(fault.detail); \"default\" beside \"type\" in the schema names another first document"
         )
     }
 
@@ -36,12 +35,12 @@ extension StateServer {
         _ now: Timestamp
     ) throws -> (UntypedStore.Origin, Version?) {
         guard var opened else { return (.init(state: compiled.initial), nil) }
-        for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
+        for warning in opened.warnings { logger.log(.warning, "snapshot skipped", ["reason": warning]) }
         let record = try claim?.record(of: opened.domain, endingAt: opened.version, in: opened.place)
         if opened.domain?.isHeldToSchema == true, let claim, !claim.hasSchema, !claim.takesOthers {
-            logger.warning(
-                "no schema",
-                metadata: [
+            logger.log(
+                .warning, "no schema",
+                [
                     "reason":
                         "a server has held this state to a schema, and this one takes every value: name the schema again, or start once with --change-domain to go on without it"
                 ])
@@ -51,8 +50,7 @@ extension StateServer {
             let foreign = newest.types.first(where: { !compiled.handles($0) && !newest.isOfPatchAlone })
         {
             throw SettingsFault(
-                description:
-                    "the journal \(opened.place) is of another domain: its newest action is \(foreign), which this one does not have; name that domain or model, or another place for the data"
+                "the journal \(opened.place) is of another domain: its newest action is \(foreign), which this one does not have; name that domain or model, or another place for the data"
             )
         }
         var state: StateBox
@@ -67,7 +65,7 @@ extension StateServer {
                 state = try compiled.resumed(from: recorded)
             } catch {
                 throw SettingsFault(
-                    description: error.kind == .schema
+                    error.kind == .schema
                         ? "the present document does not fit the schema: at \(error.place): \(error.detail); start without the schema, or with the one before, and change the document first"
                         : "the journal \(opened.place) does not fit the domain: at \(error.place) \(error.detail); was it made by another domain?"
                 )
@@ -78,8 +76,7 @@ extension StateServer {
                     from: recorded, to: state, version: opened.version + 1, epoch: opened.epoch, at: now)
             else { break }
             if try opened.record(upgrade, until: end) {
-                let version = Logger.MetadataValue.stringConvertible(opened.version)
-                logger.notice("state extended for this domain", metadata: ["version": version])
+                logger.log(.notice, "state extended for this domain", ["version": opened.version])
                 break
             }
             // Another server of the history has written first: the change is one of the state that it has left.

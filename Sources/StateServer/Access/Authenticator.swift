@@ -19,11 +19,6 @@ final class Authenticator: Sendable {
         var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
         var hasFile = false
         var failures = Failures()
-
-        mutating func takeAccesses() -> [Access] {
-            defer { accesses = [:] }
-            return accesses.values.map(\.access) + (open.take().map { [$0] } ?? [])
-        }
     }
 
     private struct Looks {
@@ -238,7 +233,11 @@ final class Authenticator: Sendable {
             return false
         case .shut:
             logger.error("no credential is taken until the token file can be read")
-            let ended = state.withLock { $0.takeAccesses() } + (signed?.forgetAll() ?? [])
+            let known = state.withLock { state in
+                defer { (state.accesses, state.open) = ([:], nil) }
+                return state.accesses.values.map(\.access) + [state.open].compactMap(\.self)
+            }
+            let ended = known + (signed?.forgetAll() ?? [])
             for access in ended { access.end() }
             return !ended.isEmpty
         case nil: return false

@@ -12,9 +12,8 @@ struct RememberedTokens: Sendable {
     }
 
     private var entries: [[UInt8]: Entry] = [:]
-    /// The tokens that are held, oldest first; also some that have ended.
+    /// The tokens that are held, oldest first.
     private var order: Deque<[UInt8]> = []
-    private var heldCount = 0
     private(set) var earliestEnd = Timestamp(milliseconds: .max)
     private let heldMax: Int
     private var ended: [[UInt8]: Timestamp] = [:]
@@ -38,17 +37,10 @@ struct RememberedTokens: Sendable {
     }
 
     mutating func insert(_ access: Access, _ digest: [UInt8], key: VerificationKey, end: Timestamp) {
-        if entries[digest]?.held == nil {
-            heldCount += 1
-            order.append(digest)
-        }
+        if entries[digest]?.held == nil { order.append(digest) }
         entries[digest] = Entry(access: access, held: access, key: key, end: end)
         earliestEnd = min(earliestEnd, end)
-        while heldCount > heldMax, let oldest = order.popFirst() {
-            guard entries[oldest]?.held != nil else { continue }
-            entries[oldest]?.held = nil
-            heldCount -= 1
-        }
+        if order.count > heldMax, let oldest = order.popFirst() { entries[oldest]?.held = nil }
         // The entries of forgotten accesses go where they are as many as the others.
         if entries.count > 2 * heldMax + 64, entries.count.isMultiple(of: 64) {
             entries = entries.filter { $0.value.access != nil }
@@ -75,7 +67,6 @@ struct RememberedTokens: Sendable {
             return false
         }
         order.removeAll { entries[$0]?.held == nil }
-        heldCount = order.count
         earliestEnd = entries.values.map(\.end).min() ?? Timestamp(milliseconds: .max)
         return removed
     }

@@ -118,13 +118,12 @@ extension TokenFile.Entry {
     }
 
     var digest: [UInt8]? {
-        guard hash.hasPrefix("sha256:") else { return nil }
         let digits = Array(hash.utf8.dropFirst(7))
-        guard digits.count == 64 else { return nil }
-        let bytes = stride(from: 0, to: 64, by: 2).map {
+        guard hash.hasPrefix("sha256:"), digits.count == 64 else { return nil }
+        let bytes = stride(from: 0, to: 64, by: 2).compactMap {
             UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
         }
-        return bytes.contains(nil) ? nil : bytes.compactMap(\.self)
+        return bytes.count == 32 ? bytes : nil
     }
 }
 

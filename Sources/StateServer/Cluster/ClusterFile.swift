@@ -30,7 +30,7 @@ struct ClusterFile: SharedDocument {
             }
             if isDone { return }
         }
-        throw SettingsFault(description: "the \(name) \(path) cannot be changed: others change it all the time")
+        throw SettingsFault("the \(name) \(path) cannot be changed: others change it all the time")
     }
 
     private func reaching<Value>(
@@ -39,7 +39,7 @@ struct ClusterFile: SharedDocument {
         do {
             return try body()
         } catch {
-            throw SettingsFault(description: "the \(name) \(path) cannot be \(what): \(error)")
+            throw SettingsFault("the \(name) \(path) cannot be \(what): \(error)")
         }
     }
 }
@@ -50,7 +50,7 @@ extension Settings {
         do {
             return ClusterFile(try ClusterDocument(address, key), name: name, at: address, key)
         } catch {
-            throw SettingsFault(description: "\(error)")
+            throw SettingsFault("\(error)")
         }
     }
 }

@@ -1,16 +1,11 @@
 internal import Glibc
 internal import StateStore
 
-/// The lines in which a server tells a person at a terminal what it serves, and how to begin.
-struct Greeting {
-    let domain: String
-    let data: String
-    let socket: String?
-    let listening: StateServer.Address
-    let program: String
-    let isProtected: Bool
-
-    var lines: [String] {
+enum Greeting {
+    /// Tells a person at a terminal what a server serves, and how to begin.
+    static func show(
+        _ domain: String, data: String, socket: String?, listening: StateServer.Address, isProtected: Bool
+    ) {
         let served = domain == "document" ? "one JSON document" : domain
         let kept = data == "none" ? "in memory only" : "with its journal in \(data)"
         let token = isProtected ? "-H \"Authorization: Bearer $TOKEN\" " : ""
@@ -21,19 +16,18 @@ struct Greeting {
             domain == "document"
             ? #"--json '{"type":"document/set","payload":{"path":"/hello","value":"world"}}' \#(address)/v1/actions"#
             : "\(address)/v1/actions    # the actions that it takes, by POST"
-        return [
+        let lines = [
             "Serves  \(served), \(kept)",
             "Page    \(socket == nil ? "http://\(address)/" : "none: a browser cannot open a Unix socket")",
             "Read    curl \(token)\(address)/v1/state",
             "Write   curl \(token)\(write)",
             "Access  "
                 + (isProtected
-                    ? "whoever has a token; \(program) token create makes one"
+                    ? "whoever has a token; \(Program.current.name) token create makes one"
                     : "everybody who reaches it may do everything, until there is a token"),
         ]
+        show(lines.map { "  \($0)" }.joined(separator: "\n"))
     }
-
-    func write() { Self.show(lines.map { "  \($0)" }.joined(separator: "\n")) }
 
     /// Writes a text of several lines to standard error, where that is a terminal; a line of the log has it otherwise.
     static func show(_ text: String) {

@@ -9,27 +9,22 @@ struct Health: SettingsCommand {
     @OptionGroup var options: SettingsOptions
 
     func run(_ reading: SettingsReading) async throws {
-        let place = try reading.settings.reachablePlace()
-        let line = try Self.statusLine(of: "/readyz", at: place)
-        guard line.hasPrefix("HTTP/1.1 200") else { throw Failure("not ready: \(line)") }
-        print("ready")
-    }
-
-    private static func statusLine(of path: String, at place: ListeningPlace) throws -> String {
         let (descriptor, host) =
-            switch place {
-            case .address(let host, let port): (try connect(host: host, port: port), host)
-            case .socket(let path, _): (try connect(path: path), "localhost")
+            switch try reading.settings.reachablePlace() {
+            case .address(let host, let port): (try Self.connect(host: host, port: port), host)
+            case .socket(let path, _): (try Self.connect(path: path), "localhost")
             }
         defer { close(descriptor) }
-        let request = Array("GET \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n".utf8)
+        let request = Array("GET /readyz HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n".utf8)
         guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
             throw Failure("the request could not be sent: \(String(cString: strerror(errno)))")
         }
         var buffer = [UInt8](repeating: 0, count: 512)
         let count = recv(descriptor, &buffer, buffer.count, 0)
         guard count > 0 else { throw Failure("no answer within five seconds") }
-        return String(decoding: buffer[..<count].prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+        let line = String(decoding: buffer[..<count].prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+        guard line.hasPrefix("HTTP/1.1 200") else { throw Failure("not ready: \(line)") }
+        print("ready")
     }
 
     private static func connect(host: String, port: UInt16) throws -> Int32 {

@@ -14,15 +14,57 @@ struct JournalInfo: SettingsCommand {
     var json = false
 
     func run(_ reading: SettingsReading) async throws {
-        let facts: any HistoryFacts =
-            switch try reading.settings.journalPlace {
-            case .directory(let path): try JournalFacts(directory: path, at: .now())
-            case .cluster(let address): try ClusterFacts(address, at: .now())
-            }
-        guard json else { return print(facts.table) }
+        switch try reading.settings.journalPlace {
+        case .directory(let path):
+            let facts = try JournalFacts(directory: path, at: .now())
+            try show(facts, Self.lines(of: facts))
+        case .cluster(let address):
+            let facts = try ClusterFacts(address, at: .now())
+            try show(facts, Self.lines(of: facts))
+        }
+    }
+
+    private func show(_ facts: some Encodable, _ lines: [(String, String?)]) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        print(String(decoding: try encoder.encode(facts), as: UTF8.self))
+        if json { return print(String(decoding: try encoder.encode(facts), as: UTF8.self)) }
+        for case (let name, let value?) in lines {
+            print(name + String(repeating: " ", count: 21 - name.utf8.count) + value)
+        }
+    }
+
+    private static func lines(of facts: ClusterFacts) -> [(String, String?)] {
+        lines(
+            facts.format, facts.epoch, facts.domain, facts.versions, facts.commits, facts.snapshots, facts.keys
+        ) + [
+            ("turns", "\(facts.turns.count) (\(facts.turns.bytes) bytes)"),
+            ("revision of etcd", "\(facts.revision)"), ("etcds", "\(facts.etcds)"),
+        ]
+    }
+
+    private static func lines(of facts: JournalFacts) -> [(String, String?)] {
+        let fence = [
+            facts.fence.stage, facts.fence.version.map { "version \($0)" }, facts.fence.term.map { "term \($0)" },
+        ].compactMap(\.self)
+        return lines(
+            facts.format, facts.epoch, facts.domain, facts.versions, facts.commits, facts.snapshots, facts.keys
+        ) + [("fence", fence.joined(separator: ", "))]
+            + facts.files.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value) bytes") }
+            + [("in use", facts.isInUse ? "yes" : "no")]
+    }
+
+    private static func lines(
+        _ format: Int, _ epoch: String?, _ domain: String?, _ versions: HistoryVersions?, _ commits: Int?,
+        _ snapshots: [SnapshotSize]?, _ keys: Int?
+    ) -> [(String, String?)] {
+        [
+            ("format", "\(format)"), ("epoch", epoch), ("domain", domain),
+            ("latest version", versions.map { "\($0.latest)" }),
+            ("oldest state", versions.map { "\($0.oldestState)" }),
+            ("oldest commit", versions.map { "\($0.oldestCommit)" }), ("commits", commits.map { "\($0)" }),
+            ("snapshots", snapshots?.map { "\($0.version) (\($0.bytes) bytes)" }.joined(separator: ", ")),
+            ("idempotency keys", keys.map { "\($0)" }),
+        ]
     }
 }
 
@@ -112,53 +154,5 @@ struct JournalCompact: SettingsCommand {
         print(
             "compacted: \(done.bytesBefore) bytes before, \(done.bytesAfter) after, \(dropped) commits dropped\(damaged)"
         )
-    }
-}
-
-private protocol HistoryFacts: Encodable {
-    var lines: [(String, String)] { get }
-}
-
-extension HistoryFacts {
-    fileprivate var table: String {
-        lines.map { name, value in
-            name + String(repeating: " ", count: 21 - name.utf8.count) + value
-        }.joined(separator: "\n")
-    }
-
-    fileprivate func lines(
-        _ format: Int, _ epoch: String?, _ domain: String?, _ versions: HistoryVersions?, _ commits: Int?,
-        _ snapshots: [SnapshotSize]?,
-        _ keys: Int?
-    ) -> [(String, String)] {
-        let list = snapshots?.map { "\($0.version) (\($0.bytes) bytes)" }.joined(separator: ", ")
-        let lines: [(String, String?)] = [
-            ("format", "\(format)"), ("epoch", epoch), ("domain", domain),
-            ("latest version", versions.map { "\($0.latest)" }),
-            ("oldest state", versions.map { "\($0.oldestState)" }),
-            ("oldest commit", versions.map { "\($0.oldestCommit)" }), ("commits", commits.map { "\($0)" }),
-            ("snapshots", list), ("idempotency keys", keys.map { "\($0)" }),
-        ]
-        return lines.compactMap { name, value in value.map { (name, $0) } }
-    }
-}
-
-extension ClusterFacts: HistoryFacts {
-    fileprivate var lines: [(String, String)] {
-        lines(format, epoch, domain, versions, commits, snapshots, keys) + [
-            ("turns", "\(turns.count) (\(turns.bytes) bytes)"), ("revision of etcd", "\(revision)"),
-            ("etcds", "\(etcds)"),
-        ]
-    }
-}
-
-extension JournalFacts: HistoryFacts {
-    fileprivate var lines: [(String, String)] {
-        var lines = lines(format, epoch, domain, versions, commits, snapshots, keys)
-        let details = [fence.version.map { "version \($0)" }, fence.term.map { "term \($0)" }].compactMap(\.self)
-        lines.append(("fence", ([fence.stage] + details).joined(separator: ", ")))
-        for (name, bytes) in files.sorted(by: { $0.key < $1.key }) { lines.append((name, "\(bytes) bytes")) }
-        lines.append(("in use", isInUse ? "yes" : "no"))
-        return lines
     }
 }

@@ -38,8 +38,7 @@ struct Program: Sendable {
             @Sendable (
                 Settings, DomainClaim, Logger, StateServer.DamagePolicy,
                 @escaping @Sendable (StateServer.Address) throws -> Void
-            )
-                throws -> StateServer
+            ) throws -> StateServer
 
         init<D: Domain>(_ domain: D, middleware: [Middleware<D.State>]) {
             self.domain = domain
@@ -47,8 +46,7 @@ struct Program: Sendable {
             server = { settings, claim, logger, policy, onReady in
                 try StateServer(
                     domain, of: claim, settings: settings, logger: logger, middleware: middleware,
-                    version: Program.current.version,
-                    onDamage: policy, onReady: onReady)
+                    version: Program.current.version, onDamage: policy, onReady: onReady)
             }
         }
     }
@@ -60,9 +58,8 @@ struct Program: Sendable {
     static let optionNames: Set<String> = [
         "accept-loss", "all", "at-least", "at-most", "chain", "change-domain", "config", "deep", "dispatch", "equals",
         "expires", "finish", "fork", "from", "header", "help", "help-hidden", "insecure", "json", "not", "open",
-        "operate",
-        "others", "path",
-        "port-file", "read", "repeats", "same-epoch", "since", "subject", "to", "types", "url", "version", "watch",
+        "operate", "others", "path", "port-file", "read", "repeats", "same-epoch", "since", "subject", "to", "types",
+        "url", "version", "watch",
     ]
 
     func checkOptionNames() throws(SettingsFault) {

@@ -57,11 +57,9 @@ struct Serve: SettingsCommand {
         }
         try await server.runUntilSignal(reloading: file?.kind ?? "model", watching: watch ? file?.path : nil) {
             address, socket, isProtected in
-            Greeting(
-                domain: Program.current.domainName(settings), data: settings.data,
-                socket: address.port == 0 ? socket : nil, listening: address, program: Program.current.name,
-                isProtected: isProtected
-            ).write()
+            Greeting.show(
+                Program.current.domainName(settings), data: settings.data, socket: address.port == 0 ? socket : nil,
+                listening: address, isProtected: isProtected)
         }
         StateLogHandler.flush()
         // The process exits without freeing its objects: freeing a million of them takes seconds.

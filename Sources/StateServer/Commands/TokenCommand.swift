@@ -192,19 +192,14 @@ extension Settings {
             let setting = self.tokens == "data" ? "data is \(self.data)" : "tokens names this file"
             return ("\(file.fullPath): each server whose setting \(setting) reads it within a second.", false)
         }
-        switch JournalReader.user(of: directory) {
-        case nil:
+        guard let process = JournalReader.user(of: directory) else {
             return (
                 "Warning: no running server reads \(file.fullPath): none has this data directory. Name the directory of a running server with --data.",
                 true
             )
-        case 0?: return ("\(file.fullPath): the server with this data directory reads it within a second.", false)
-        case let process?:
-            return (
-                "\(file.fullPath): the server with this data directory, process \(process), reads it within a second.",
-                false
-            )
         }
+        let name = process == 0 ? "" : ", process \(process),"
+        return ("\(file.fullPath): the server with this data directory\(name) reads it within a second.", false)
     }
 
     fileprivate func warningsWithoutAdministrator(_ entries: [TokenFile.Entry]) -> [String] {

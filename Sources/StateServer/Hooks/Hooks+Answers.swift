@@ -45,24 +45,20 @@ extension Hooks {
             site.store.enqueue(
                 PendingTransaction(transaction, client: run.entry.subject) { [self] outcome in
                     queue.async {
+                        let refusal = outcome.refusal
                         // The delivery comes again and is counted then, or it was counted before.
-                        if outcome.isRetried || outcome.isReplay {
+                        if refusal?.isRetried == true || outcome.isReplay {
                             self.state.withLock { $0.budget.giveBack(count, of: root) }
                         }
-                        self.end(id, number, delivery, outcome, site)
+                        guard self.underWay(id, number) != nil else { return }
+                        guard let refusal, refusal.isRetried else {
+                            return self.finish(id, delivery, site, refused: refusal?.sentence)
+                        }
+                        self.fail(id, "the actions in the answer are not recorded: \(refusal.sentence)")
                     }
                 })
             site.store.flush()
         } catch { finish(id, delivery, site, refused: "\(error.code): \(error.detail)") }
-    }
-
-    private func end(
-        _ id: String, _ number: Int, _ delivery: HookRun.Delivery, _ outcome: Outcome, _ site: Site
-    ) {
-        guard underWay(id, number) != nil else { return }
-        if outcome.isRetried { return fail(id, "the actions in the answer are not recorded: \(outcome.sentence)") }
-        if case .committed = outcome { return finish(id, delivery, site) }
-        finish(id, delivery, site, refused: outcome.sentence)
     }
 
     private func underWay(_ id: String, _ number: Int) -> (HookRun, Site)? {
@@ -132,24 +128,18 @@ extension HTTPConnection.Failure {
 }
 
 extension Outcome {
-    /// Whether the receiver is asked again; its actions are then committed once.
-    fileprivate var isRetried: Bool {
+    /// Why an answer's actions are not committed, and whether the receiver is asked again, so that they are committed once.
+    fileprivate var refusal: (isRetried: Bool, sentence: String)? {
         switch self {
-        case .full, .notRecorded, .unknown, .draining: true
-        case .committed, .rejected, .preconditionFailed, .failed, .nothingCommitted, .keyReused, .wouldCommit: false
-        }
-    }
-
-    fileprivate var sentence: String {
-        switch self {
-        case .rejected(let rejection, _): "\(rejection.code): \(rejection.detail)"
-        case .preconditionFailed(let failure): "precondition-failed: \(failure.pointer) is not as expected"
-        case .keyReused: "key-reused: another answer is committed"
-        case .full: "too many actions wait, or too many idempotency keys are kept"
-        case .notRecorded, .unknown: "the journal has failed"
-        case .failed(let detail): "internal: \(detail)"
-        case .draining: "the server is stopping"
-        case .committed, .wouldCommit, .nothingCommitted: "there was nothing to commit"
+        case .committed: nil
+        case .wouldCommit, .nothingCommitted: (false, "there was nothing to commit")
+        case .rejected(let rejection, _): (false, "\(rejection.code): \(rejection.detail)")
+        case .preconditionFailed(let failure): (false, "precondition-failed: \(failure.pointer) is not as expected")
+        case .keyReused: (false, "key-reused: another answer is committed")
+        case .failed(let detail): (false, "internal: \(detail)")
+        case .full: (true, "too many actions wait, or too many idempotency keys are kept")
+        case .notRecorded, .unknown: (true, "the journal has failed")
+        case .draining: (true, "the server is stopping")
         }
     }
 }

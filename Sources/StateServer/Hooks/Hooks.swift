@@ -130,19 +130,17 @@ final class Hooks: Sendable {
 
     private func take(_ entries: [HookFile.Entry]) {
         let isFirst = state.withLock { state in
-            defer { (state.entries, state.unreadable) = (entries, nil) }
-            return state.entries.isEmpty
+            let isFirst = state.entries.isEmpty
+            (state.entries, state.unreadable) = (entries, nil)
+            state.update()
+            return isFirst
         }
         hasHooks.store(!entries.isEmpty, ordering: .relaxed)
-        if !entries.isEmpty || !isFirst {
-            logger.log(.notice, "hooks read", ["hooks": entries.count])
-        }
+        if !entries.isEmpty || !isFirst { logger.log(.notice, "hooks read", ["hooks": entries.count]) }
         if isFirst, !entries.isEmpty, ClusterAddress.isMeant(by: settings.data), settings.clusterAddress == "none" {
             logger.warning(
                 "this server delivers to no hook: without cluster_address it never has the part of the writer")
         }
-        guard let site = state.withLock({ $0.site }) else { return }
-        state.withLock { $0.update(site) }
     }
 
     private func report(unreadable reason: String) {
@@ -164,7 +162,7 @@ final class Hooks: Sendable {
                 state.withLock { state in
                     state.unreadable = nil
                     (state.written, state.budget) = (read, HookBudget(read.roots))
-                    state.update(site)
+                    state.update()
                 }
             } catch { return report(unreadable: error.description) }
         }
@@ -266,22 +264,17 @@ final class Hooks: Sendable {
 }
 
 extension Hooks.State {
-    fileprivate mutating func update(_ site: Hooks.Site) {
-        guard let written else { return }
+    fileprivate mutating func update() {
+        guard let written, let site else { return }
         let (before, bounds) = (runs, site.store.hub.bounds)
         runs = [:]
         for entry in entries {
             let view = site.contract.hookView(
                 entry.grant, subject: entry.subject, path: entry.pointer, types: entry.types)
-            var run: HookRun
-            if let known = before[entry.id] {
-                run = known
-                if run.entry != entry { run.replace(by: entry, view) }
-            } else {
-                let begin = entry.since ?? Cursor(bounds.latest.epoch, bounds.oldest).description
-                let known = written.hooks.first { $0.id == entry.id } ?? HookProgress(id: entry.id, cursor: begin)
-                run = HookRun(entry, view, known)
-            }
+            let begin = entry.since ?? Cursor(bounds.latest.epoch, bounds.oldest).description
+            let known = written.hooks.first { $0.id == entry.id } ?? HookProgress(id: entry.id, cursor: begin)
+            var run = before[entry.id] ?? HookRun(entry, view, known)
+            if run.entry != entry { run.replace(by: entry, view) }
             if run.resume(keptAfter: bounds.oldest, through: bounds.latest.version) { mustWrite = true }
             runs[entry.id] = run
         }

@@ -6,6 +6,8 @@ struct JSONWebKeySet: Sendable {
     /// Why a set or one of its keys cannot be used, in words without the keys.
     struct Fault: Error, Sendable, CustomStringConvertible {
         var description: String
+
+        init(_ description: String) { self.description = description }
     }
 
     let keys: [VerificationKey]
@@ -23,17 +25,17 @@ struct JSONWebKeySet: Sendable {
             entries = try JSON.decode(Content.self, from: bytes, unknownFields: .ignored).keys
         } catch {
             // The error of a decoder can quote the set, which may have secrets.
-            throw Fault(description: "cannot be read: it must be a JSON Web Key Set, {\"keys\":[...]}")
+            throw Fault("cannot be read: it must be a JSON Web Key Set, {\"keys\":[...]}")
         }
         var (keys, faults): ([VerificationKey], [String]) = ([], [])
         for (index, entry) in entries.enumerated() {
             do throws(Fault) {
                 guard let key = entry.key else {
-                    throw Fault(description: "it has no kty, or a member of another type than RFC 7517 says")
+                    throw Fault("it has no kty, or a member of another type than RFC 7517 says")
                 }
                 guard let key = try key.verificationKey else { continue }
                 guard keys.count < Self.keysMax else {
-                    throw Fault(description: "the server takes no more than \(Self.keysMax) keys")
+                    throw Fault("the server takes no more than \(Self.keysMax) keys")
                 }
                 keys.append(key)
             } catch {
@@ -61,7 +63,7 @@ private struct JSONWebKey: Decodable {
     var kty: String
     var alg: String?
     var use: String?
-    var operations: [String]?
+    var key_ops: [String]?
     var kid: String?
     var crv: String?
     var n: String?
@@ -72,26 +74,21 @@ private struct JSONWebKey: Decodable {
     /// A chain of certificates, which the server does not read, whatever it is.
     var x5c: JSONValue?
 
-    private enum CodingKeys: String, CodingKey {
-        case kty, alg, use, kid, crv, n, e, x, y, k, x5c
-        case operations = "key_ops"
-    }
-
     /// Nil for a key of another use or algorithm.
     var verificationKey: VerificationKey? {
         get throws(JSONWebKeySet.Fault) {
             if let use, use != "sig" { return nil }
-            if let operations, !operations.contains("verify") { return nil }
+            if let key_ops, !key_ops.contains("verify") { return nil }
             let stated = alg.map { VerificationKey.Algorithm(name: $0) }
             if case .some(nil) = stated { return nil }
             let key = try ofType()
             if let stated, key?.algorithm != stated {
-                throw JSONWebKeySet.Fault(description: "a key of this type cannot be used with the algorithm in alg")
+                throw JSONWebKeySet.Fault("a key of this type cannot be used with the algorithm in alg")
             }
             guard let key else { return nil }
             guard key.isGood else {
                 let sizes = key.algorithm == .rs256 ? "; an RSA key has at least 2048 bits, and at most 8192" : ""
-                throw JSONWebKeySet.Fault(description: "it is not a key for \(key.algorithm.rawValue)\(sizes)")
+                throw JSONWebKeySet.Fault("it is not a key for \(key.algorithm.rawValue)\(sizes)")
             }
             return key
         }
@@ -102,10 +99,12 @@ private struct JSONWebKey: Decodable {
         switch (kty, crv) {
         case ("oct", _):
             // Each hash has an algorithm, and a cipher has such keys, too.
-            guard alg != nil else { throw Self.ambiguous }
+            guard alg != nil else {
+                throw JSONWebKeySet.Fault("it has no alg, and several algorithms can use a key of this type: add alg")
+            }
             let secret = try bytes(k)
             guard secret.count >= 32 else {
-                throw JSONWebKeySet.Fault(description: "a secret for HS256 has at least 32 bytes")
+                throw JSONWebKeySet.Fault("a secret for HS256 has at least 32 bytes")
             }
             return VerificationKey(id: kid, algorithm: .hs256, first: secret)
         case ("RSA", _):
@@ -119,17 +118,14 @@ private struct JSONWebKey: Decodable {
     }
 
     private func bytes(_ text: String?) throws(JSONWebKeySet.Fault) -> [UInt8] {
-        if text == nil, x5c != nil { throw Self.certified }
-        guard let text, let bytes = Data(base64URL: text.utf8) else { throw Self.incomplete }
+        if text == nil, x5c != nil {
+            throw JSONWebKeySet.Fault("it has x5c without the members of the key, and the server reads no certificate")
+        }
+        guard let text, let bytes = Data(base64URL: text.utf8) else {
+            throw JSONWebKeySet.Fault("it lacks a part of the key, or has one that is not base64url")
+        }
         return Array(bytes)
     }
-
-    private static let ambiguous = JSONWebKeySet.Fault(
-        description: "it has no alg, and several algorithms can use a key of this type: add alg")
-    private static let certified = JSONWebKeySet.Fault(
-        description: "it has x5c without the members of the key, and the server reads no certificate")
-    private static let incomplete = JSONWebKeySet.Fault(
-        description: "it lacks a part of the key, or has one that is not base64url")
 }
 
 extension Data {

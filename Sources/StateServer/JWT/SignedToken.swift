@@ -17,18 +17,16 @@ struct SignedToken: Sendable {
     ///
     /// O(n) in the length of the credential, up to ``bytesMax``.
     static func isLike(_ text: String) -> Bool {
-        guard text.utf8.count <= bytesMax else { return false }
-        var dotsCount = 0
-        for byte in text.utf8 {
+        func isAllowed(_ byte: UInt8) -> Bool {
             switch byte {
-            case UInt8(ascii: "."): dotsCount += 1
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                break
-            default: return false
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: "-_.".utf8.contains(byte)
             }
         }
-        return dotsCount == 2
+        return text.utf8.count <= bytesMax && text.utf8.allSatisfy(isAllowed)
+            && text.utf8.count { $0 == UInt8(ascii: ".") } == 2
     }
 
     /// Reads the header; throws for a token that no key of the server can have signed, and for one of another kind.

@@ -215,11 +215,8 @@ struct HookReport: Sendable {
 
     fileprivate var json: JSONValue {
         let (failing, refusals) = (progress?.failing, progress?.refusals)
-        let failure = failing.map { failing in
-            JSONValue.of(
-                ("cursor", .string(failing.cursor)), ("attempts", .count(failing.attempts)),
-                ("since", .string(failing.since)), ("next", .string(failing.next)), ("reason", .string(failing.reason)))
-        }
+        // Texts and a count are always encoded.
+        let failure = failing.flatMap { try? JSONValue(parsing: JSON.encode($0)) }
         return .of(
             ("id", .string(entry.id)),
             // The rest of the receiver's address may be a secret.

@@ -156,11 +156,7 @@ extension DeclaredSetting {
             guard let setting = (SettingKeys.shared[keyPath: path] as? any SettingDeclaration)?.declared else {
                 throw SettingsFault("\(path) leads to no Setting")
             }
-            let isSpelled = setting.key.utf8.allSatisfy {
-                $0 == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
-                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
-            }
-            guard isSpelled, !setting.key.isEmpty else {
+            guard setting.key.wholeMatch(of: /[a-z0-9_]+/) != nil else {
                 throw SettingsFault(
                     "the key \(setting.key) of a setting has characters other than lower-case letters, digits and _"
                 )
