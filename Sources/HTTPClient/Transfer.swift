@@ -177,11 +177,9 @@ final class Transfer {
 
     private func take(field line: String) {
         guard let colon = line.firstIndex(of: ":") else { return }
-        let value = line[line.index(after: colon)...]
-        let isSpace = { (character: Character) in character.isWhitespace }
-        guard let first = value.firstIndex(where: { !isSpace($0) }), let last = value.lastIndex(where: { !isSpace($0) })
-        else { return fields.append((String(line[..<colon]), "")) }
-        fields.append((String(line[..<colon]), String(value[first...last])))
+        var value = line[line.index(after: colon)...].drop { $0.isWhitespace }
+        while value.last?.isWhitespace == true { value.removeLast() }
+        fields.append((String(line[..<colon]), String(value)))
     }
 
     private func reason(_ code: CURLcode) -> String {

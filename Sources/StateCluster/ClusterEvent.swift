@@ -20,20 +20,36 @@ package enum ClusterEvent: Sendable {
     case olderThanSeen
 }
 
-/// Why a history in etcd cannot be used, as a sentence.
-package struct ClusterFault: Error, Sendable, CustomStringConvertible {
-    package let description: String
+/// Why a history in etcd cannot be used, or what has become of a request to etcd, as a sentence.
+package enum ClusterFault: Error, Sendable, CustomStringConvertible {
+    /// No endpoint has carried the request out, and none will.
+    case unreachable(String)
+    /// An endpoint may have carried it out.
+    case unanswered(String)
+    /// etcd has refused it, and carried nothing out; the number is that of a gRPC status.
+    case refused(Int, String)
+    /// The answer is not one of etcd.
+    case malformed(String)
+    /// The history is not there, or not as it has to be.
+    case history(String)
+
+    init(_ description: String) { self = .history(description) }
+
+    package var description: String {
+        switch self {
+        case .unreachable(let reason): "no etcd can be reached: \(reason)"
+        case .unanswered(let reason): "etcd does not answer: \(reason)"
+        case .refused(_, let reason): "etcd refuses: \(reason)"
+        case .malformed(let reason): "this is not etcd: \(reason)"
+        case .history(let reason): reason
+        }
+    }
+
     /// Whether it may pass without anybody's doing.
-    package let isPassing: Bool
-
-    init(_ description: String) { (self.description, isPassing) = (description, false) }
-
-    init(_ failure: EtcdFailure) {
-        description = "\(failure)"
-        isPassing =
-            switch failure {
-            case .unreachable, .unanswered: true
-            case .refused, .malformed: false
-            }
+    package var isPassing: Bool {
+        switch self {
+        case .unreachable, .unanswered: true
+        case .refused, .malformed, .history: false
+        }
     }
 }

@@ -4,7 +4,7 @@ internal import Synchronization
 
 extension ClusterJournal {
     package func follow(_ appended: @escaping @Sendable () -> Void) {
-        condition.withLock { $0.followers.append(appended) }
+        condition.withLock { $0.follower = appended }
     }
 
     func take(_ event: TurnFollower.Event) {
@@ -63,12 +63,10 @@ extension ClusterJournal {
                 return known.take(turn, after: tip)
             }
         }
-        notifyFollowers()
+        notifyFollower()
     }
 
-    func notifyFollowers() {
-        for follower in condition.withLock({ $0.followers }) { follower() }
-    }
+    func notifyFollower() { condition.withLock(\.follower)?() }
 
     /// The client of the appends reads for a nil `reader`, because they need what is behind the tip.
     @discardableResult

@@ -42,7 +42,7 @@ package final class ClusterJournal: Journal {
         var broken: String?
         /// Whether this server has tried to give the history in etcd another epoch, because it is older.
         var hasRenewedEpoch = false
-        var followers: [@Sendable () -> Void] = []
+        var follower: (@Sendable () -> Void)?
         var isSaving = false
         var writer = ClusterWriter.nobody
         var newest: Version = 0
@@ -144,9 +144,9 @@ package final class ClusterJournal: Journal {
         follower.start { [weak self] in self?.take($0) }
         quota.start { [weak self] in self?.take($0) }
         lease.start { [weak self] in
-            self?.known.withLock { ($0.tipKey, $0.tip.hash) }
-        } isFit: { [weak self] in
-            self?.condition.withLock(\.isFit)() ?? false
+            guard let self else { return nil }
+            let (key, hash) = known.withLock { ($0.tipKey, $0.tip.hash) }
+            return (key, hash, condition.withLock(\.isFit)())
         } _: { [weak self] in
             self?.take($0)
         }
@@ -168,7 +168,7 @@ package final class ClusterJournal: Journal {
                 guard tip.version > version else { return result }
                 // A part of the commits is durable, and the watch tells nobody of a turn that is known.
                 condition.withLock { $0.isOpen = true }
-                notifyFollowers()
+                notifyFollower()
                 return .unknown
             }
             known.withLock { known in
@@ -208,7 +208,7 @@ package final class ClusterJournal: Journal {
         // with each attempt, and finds what an earlier one has put.
         var timeout = Self.firstTime
         while true {
-            do throws(EtcdFailure) {
+            do throws(ClusterFault) {
                 let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction, within: timeout)
                 if answer.succeeded == true { return .landed }
                 let there = answer.found
@@ -224,7 +224,7 @@ package final class ClusterJournal: Journal {
                 // A proxy that answers like no etcd may stand before one that has carried it out.
                 case .unanswered, .malformed: (isOpen, timeout) = (true, min(timeout * 2, Self.appendTime))
                 case .unreachable: break
-                case .refused: return fail("\(error)", isOpen: isOpen)
+                case .refused, .history: return fail("\(error)", isOpen: isOpen)
                 }
                 guard ContinuousClock.now < end else { return fail("\(error)", isOpen: isOpen) }
                 pause(.milliseconds(10))
@@ -267,7 +267,7 @@ package final class ClusterJournal: Journal {
     /// Reads what is behind the tip: after that, whatever a failed append has left is known.
     package func probe() {
         guard condition.withLock({ $0.failure != nil && $0.broken == nil }) else { return }
-        do throws(EtcdFailure) {
+        do throws(ClusterFault) {
             let _: Etcd.RangeResponse = try client.call("/v3/kv/range", Etcd.Range(keys.meta))
         } catch {
             return condition.withLock { if $0.broken == nil { $0.failure = "\(error)" } }

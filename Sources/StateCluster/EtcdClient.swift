@@ -4,25 +4,6 @@ internal import HTTPClient
 internal import StateJSON
 internal import Synchronization
 
-enum EtcdFailure: Error, CustomStringConvertible {
-    /// No endpoint has carried the request out, and none will.
-    case unreachable(String)
-    /// An endpoint may have carried it out.
-    case unanswered(String)
-    /// etcd has refused it, and carried nothing out; the number is that of a gRPC status.
-    case refused(Int, String)
-    case malformed(String)
-
-    var description: String {
-        switch self {
-        case .unreachable(let reason): "no etcd can be reached: \(reason)"
-        case .unanswered(let reason): "etcd does not answer: \(reason)"
-        case .refused(_, let reason): "etcd refuses: \(reason)"
-        case .malformed(let reason): "this is not etcd: \(reason)"
-        }
-    }
-}
-
 /// A client of a cluster of etcds by its JSON gateway: one request at a time, to one endpoint until that one fails.
 ///
 /// Each request is such that carrying it out twice does no harm, so a failed one is sent to the next endpoint.
@@ -54,37 +35,31 @@ final class EtcdClient: Sendable {
     func cancel() { connection.cancel() }
 
     func call<Answer: Decodable & Sendable>(
-        _ path: String, _ message: some Encodable & Sendable, as type: Answer.Type = Answer.self,
-        within timeout: Duration? = nil
-    ) throws(EtcdFailure) -> Answer {
-        let body: [UInt8]
-        do {
-            body = try JSON.encode(message)
-        } catch {
-            throw .malformed("\(error)")
+        _ path: String, _ message: some Encodable & Sendable, within timeout: Duration? = nil
+    ) throws(ClusterFault) -> Answer {
+        guard let body = try? JSON.encode(message) else { throw .malformed("a request to \(path) cannot be written") }
+        let answered = queue.sync {
+            Result { () throws(ClusterFault) in try send(path, body, timeout ?? self.timeout) }
         }
-        let answered = queue.sync { Result { () throws(EtcdFailure) in try send(path, body, timeout ?? self.timeout) } }
-        do {
-            return try Etcd.decode(type, from: try answered.get())
-        } catch let failure as EtcdFailure {
-            throw failure
-        } catch {
+        let bytes = try answered.get()
+        guard let answer = try? Etcd.decode(Answer.self, from: bytes) else {
             throw .malformed("its answer to \(path) cannot be read")
         }
+        return answer
     }
 
-    private func send(_ path: String, _ body: [UInt8], _ timeout: Duration) throws(EtcdFailure) -> [UInt8] {
-        var failure = EtcdFailure.unreachable("it has no endpoints")
+    private func send(_ path: String, _ body: [UInt8], _ timeout: Duration) throws(ClusterFault) -> [UInt8] {
+        var failure = ClusterFault.unreachable("it has no endpoints")
         var mayBeDone = false
         for _ in endpoints {
-            do throws(EtcdFailure) {
+            do throws(ClusterFault) {
                 return try send(path, body, timeout, to: endpoints[current])
             } catch {
                 failure = error
                 switch error {
                 case .unanswered: mayBeDone = true
                 case .unreachable: break
-                case .refused, .malformed: throw mayBeDone ? .unanswered("\(error)") : error
+                case .refused, .malformed, .history: throw mayBeDone ? .unanswered("\(error)") : error
                 }
                 current = (current + 1) % endpoints.count
             }
@@ -94,22 +69,16 @@ final class EtcdClient: Sendable {
     }
 
     private func send(
-        _ path: String, _ body: [UInt8], _ timeout: Duration, to endpoint: String
-    ) throws(EtcdFailure) -> [UInt8] {
-        do throws(EtcdFailure) {
-            return try post(path, body, timeout, to: endpoint)
-        } catch  where login.isExpired(by: error) {
-            return try post(path, body, timeout, to: endpoint)
-        }
-    }
-
-    private func post(
-        _ path: String, _ body: [UInt8], _ timeout: Duration, to endpoint: String
-    ) throws(EtcdFailure) -> [UInt8] {
+        _ path: String, _ body: [UInt8], _ timeout: Duration, to endpoint: String, isAgain: Bool = false
+    ) throws(ClusterFault) -> [UInt8] {
         let request = HTTPConnection.Request(
             endpoint + path, method: "POST", fields: try login.fields(at: endpoint, by: connection), body: body,
             within: timeout, bodyBytesMax: Self.answerBytesMax)
-        return try connection.answer(request, of: endpoint)
+        do throws(ClusterFault) {
+            return try connection.answer(request, of: endpoint)
+        } catch  where !isAgain && login.isExpired(by: error) {
+            return try send(path, body, timeout, to: endpoint, isAgain: true)
+        }
     }
 
     // MARK: Requests that are not told apart by how they fail
@@ -119,11 +88,10 @@ final class EtcdClient: Sendable {
     ) throws(ClusterFault) -> Answer {
         let end = ContinuousClock.now + patience
         while true {
-            do throws(EtcdFailure) {
+            do throws(ClusterFault) {
                 return try call(path, message)
             } catch {
-                let fault = ClusterFault(error)
-                guard fault.isPassing, ContinuousClock.now < end else { throw fault }
+                guard error.isPassing, ContinuousClock.now < end else { throw error }
                 pause(.milliseconds(200))
             }
         }
@@ -142,15 +110,15 @@ final class EtcdClient: Sendable {
 }
 
 extension HTTPConnection {
-    func answer(_ request: Request, of endpoint: String) throws(EtcdFailure) -> [UInt8] {
+    func answer(_ request: Request, of endpoint: String) throws(ClusterFault) -> [UInt8] {
         let response: Response
         do throws(Failure) {
             response = try perform(request)
         } catch {
-            throw EtcdFailure(error, endpoint)
+            throw ClusterFault(error, endpoint)
         }
         guard response.status != 200 else { return response.body }
-        throw EtcdFailure(response.body, status: response.status, endpoint)
+        throw ClusterFault(response.body, status: response.status, endpoint)
     }
 }
 
@@ -162,7 +130,7 @@ func pause(_ time: DispatchTimeInterval) {
     group.leave()
 }
 
-extension EtcdFailure {
+extension ClusterFault {
     init(_ failure: HTTPConnection.Failure, _ endpoint: String) {
         switch failure {
         case .unreachable(let reason): self = .unreachable("\(endpoint): \(reason)")
@@ -208,7 +176,7 @@ final class EtcdLogin: Sendable {
     init(_ user: ClusterAddress.User?) { self.user = user }
 
     /// The fields of a request to an endpoint; the first one of a user asks for a token.
-    func fields(at endpoint: String, by connection: HTTPConnection) throws(EtcdFailure) -> [String] {
+    func fields(at endpoint: String, by connection: HTTPConnection) throws(ClusterFault) -> [String] {
         let type = "Content-Type: application/json"
         guard let user else { return [type] }
         if let token = token.withLock(\.self) { return [type, "Authorization: \(token)"] }
@@ -217,7 +185,7 @@ final class EtcdLogin: Sendable {
             endpoint + "/v3/auth/authenticate", method: "POST", fields: [type], body: body, within: Self.timeout,
             bodyBytesMax: 1 << 16)
         let answer: [UInt8]
-        do throws(EtcdFailure) {
+        do throws(ClusterFault) {
             answer = try connection.answer(request, of: endpoint)
         } catch {
             // Whatever has come of this request, the one that it is for has not been sent.
@@ -232,7 +200,7 @@ final class EtcdLogin: Sendable {
     }
 
     /// A token expires, is lost with the process of an etcd, and counts no more when users or roles have changed.
-    func isExpired(by failure: EtcdFailure) -> Bool {
+    func isExpired(by failure: ClusterFault) -> Bool {
         guard user != nil, case .refused(let code, let reason) = failure,
             code == 16 || reason.contains("revision of auth store is old")
         else { return false }

@@ -89,7 +89,7 @@ final class TurnFollower: Sendable {
             }
             return "\(endpoint): the watch has ended with status \(response.status)"
         } catch let failure as HTTPConnection.Failure {
-            return fault ?? "\(EtcdFailure(failure, endpoint))"
+            return fault ?? "\(ClusterFault(failure, endpoint))"
         } catch {
             return "\(error)"
         }
@@ -125,11 +125,10 @@ final class TurnFollower: Sendable {
             login.forget()
             return result.cancel_reason ?? "etcd has ended the watch"
         }
-        let known = state.withLock { state in
-            defer { state.cluster = result.header.cluster_id }
-            return state.cluster
+        let cluster = result.header.cluster_id
+        if state.withLock({ exchange(&$0.cluster, with: cluster) ?? cluster }) != cluster {
+            take(.replaced("its etcd is another cluster now"))
         }
-        if let known, known != result.header.cluster_id { take(.replaced("its etcd is another cluster now")) }
         for event in result.events ?? [] {
             if event.kv.key.elementsEqual(keys.meta.utf8) {
                 take(.replaced(event.type == "DELETE" ? "it is deleted" : "it has begun anew"))

@@ -65,15 +65,15 @@ final class WriterLease: Sendable {
     /// How long ago it was last sure that this server could know the newest turn.
     var age: Duration { state.withLock { $0.confirmed }.duration(to: .now) }
 
+    /// Looks until `tip` returns nil, or that this server has a tip, and whether it may have the part.
     func start(
-        _ tip: @escaping @Sendable () -> (Version, SegmentHash)?, isFit: @escaping @Sendable () -> Bool,
+        _ tip: @escaping @Sendable () -> (key: Version, hash: SegmentHash, mayWrite: Bool)?,
         _ take: @escaping @Sendable (Finding) -> Void
     ) {
         queue.async { [self] in
             while !isStopped.load(ordering: .relaxed), let tip = tip() {
-                let isFit = isFit()
-                if !isFit { giveUp() }
-                take(look(tip, mayWrite: isFit))
+                if !tip.mayWrite { giveUp() }
+                take(look(tip))
                 pause(.milliseconds(500))
             }
         }
@@ -92,10 +92,10 @@ final class WriterLease: Sendable {
         let _: Etcd.Nothing? = try? client.call("/v3/lease/revoke", Etcd.Lease(ID: lease))
     }
 
-    private func look(_ tip: (key: Version, hash: SegmentHash), mayWrite: Bool) -> Finding {
+    private func look(_ tip: (key: Version, hash: SegmentHash, mayWrite: Bool)) -> Finding {
         let begun = ContinuousClock.now
-        do throws(EtcdFailure) {
-            let lease = mayWrite ? try keepLease() : nil
+        do throws(ClusterFault) {
+            let lease = tip.mayWrite ? try keepLease() : nil
             let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction(tip.key, lease))
             let found = answer.found
             guard found.count == 4 else { return .failed("its answer to a transaction cannot be read") }
@@ -136,7 +136,7 @@ final class WriterLease: Sendable {
         return found.id == holder?.id ? .this : .other(found.address)
     }
 
-    private func keepLease() throws(EtcdFailure) -> String? {
+    private func keepLease() throws(ClusterFault) -> String? {
         guard holder != nil else { return nil }
         if let lease = state.withLock({ $0.lease }) {
             let answer: Etcd.LeaseLine = try client.call("/v3/lease/keepalive", Etcd.Lease(ID: lease))

@@ -72,10 +72,9 @@ struct QuarantineRulesTests {
         var entries: [Entry] = []
         for name in ["a", "b", "c", "d"] { _ = entries.begin(trial(by: "v"), of: record(name)) }
 
-        entries.endTrial(of: record("a").identity, by: "v", process: "1")
-        entries.endTrial(of: record("b").identity, by: "w", process: "1")
-        entries.endTrial(of: record("d").identity, by: "v", process: "2")
-        entries.endTrial(of: record("d").identity, by: "v", process: nil)
+        entries.end(trial(by: "v"), of: record("a").identity)
+        entries.end(trial(by: "w"), of: record("b").identity)
+        entries.end(trial(by: "v", "2"), of: record("d").identity)
         entries.setAside(record("a").identity, triedIn: trial(by: "v"))
         entries.setAside(record("c").identity, triedIn: trial(by: "v"))
         entries.setAside(record("d").identity, triedIn: trial(by: "v", "2"))

@@ -87,7 +87,7 @@ struct QuarantineTests {
     }
 
     @Test("a trial that the page of its server does not name is no fault of the action")
-    func acquitted() async throws {
+    func acquitted() throws {
         for (key, crashes) in [("a", true), ("b", false)] {
             let identity = TransactionIdentity(.key, ContentHash(Array(key.utf8)))
             try file.change { entries in
@@ -100,7 +100,7 @@ struct QuarantineTests {
 
         let quarantine = try Quarantine(directory: scratch.path, file, server: "http://h:1", logger: logger)
         // The change comes behind the one that the start has made.
-        await withCheckedContinuation { done in quarantine.changes.change({ _ in }) { _ in done.resume() } }
+        #expect(quarantine.changes.make { _ in })
 
         #expect(try file.read().map(\.name) == ["b", "a"])
         #expect(try file.read().map(\.state) == [.suspected, .quarantined])
@@ -108,7 +108,7 @@ struct QuarantineTests {
     }
 
     @Test("the list forgets what was computed without harm, however long it cannot be changed")
-    func unreachableList() async throws {
+    func unreachableList() throws {
         let list = UnreachableDocument(SharedFile(path: scratch.path + "/quarantine.json", name: QuarantineFile.name))
         let quarantine = try Quarantine(
             directory: scratch.path, QuarantineFile(list), server: "http://h:1", logger: logger)
@@ -118,13 +118,10 @@ struct QuarantineTests {
 
         list.isReachable.store(false, ordering: .relaxed)
         quarantine.changes.release(record.identity)
-        let isChanged = await withCheckedContinuation { done in
-            quarantine.changes.change({ _ in }) { done.resume(returning: $0) }
-        }
-        #expect(!isChanged)
+        #expect(!quarantine.changes.make { _ in })
         #expect(try file.read().count == 1)
         list.isReachable.store(true, ordering: .relaxed)
-        await withCheckedContinuation { done in quarantine.changes.change({ _ in }) { _ in done.resume() } }
+        #expect(quarantine.changes.make { _ in })
 
         #expect(try file.read().isEmpty)
     }

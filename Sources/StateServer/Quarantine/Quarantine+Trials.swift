@@ -27,7 +27,10 @@ extension Quarantine {
     /// The list has the loss, or cannot be changed, when `done` is called.
     func recordLoss(of server: String, during dispatch: DispatchRequest, then done: @escaping @Sendable () -> Void) {
         guard let record = MarkPage.Record(dispatch) else { return done() }
-        changes.change({ $0.recordLoss(of: server, during: record) }, then: { _ in done() })
+        let end = ContinuousClock.now + .seconds(2)
+        // Later on the server may be there again, and try the action.
+        changes.change { if .now < end { $0.recordLoss(of: server, during: record) } }
+        changes.afterwards(done)
     }
 
     /// Notes a suspected action in the list before this server carries it out; nil means that `done` takes the verdict.
@@ -65,9 +68,7 @@ extension Quarantine {
 
     private func begin(_ record: MarkPage.Record) -> Verdict {
         let known = entry(of: record.identity)
-        // Of a load the page names a line, which the list does not know.
-        let trial = QuarantineFile.Trial(
-            server: server, process: process, isOnPage: hasPage && record.identity.kind != .content)
+        let trial = trial(of: record.identity)
         var (verdict, latest) = (Verdict.unknown, [QuarantineFile.Entry]())
         let isWritten = changes.make { entries in
             if let known, known.triedSince.duration(to: .now) > .seconds(trialSeconds) {
@@ -79,12 +80,17 @@ extension Quarantine {
         guard isWritten else {
             trials.withLock { $0.failed = .now }
             // The list may have the trial all the same.
-            changes.change { $0.endTrial(of: record.identity, by: trial.server, process: trial.process) }
+            changes.change { $0.end(trial, of: record.identity) }
             return .unknown
         }
         // The turn refuses it: a server that has been killed may have committed it, and then its retry has an answer.
         if case .refused = verdict { take(latest) }
         return verdict
+    }
+
+    private func trial(of identity: TransactionIdentity) -> QuarantineFile.Trial {
+        // Of a load the page names a line, which the list does not know.
+        .init(server: server, process: process, isOnPage: hasPage && identity.kind != .content)
     }
 
     /// Drops from the list what this server has tried and carried out without harm, and what is set aside but committed.
@@ -94,7 +100,8 @@ extension Quarantine {
         if isReduced, end != nil || entry(of: identity)?.entry.state == .quarantined {
             changes.release(identity)
         } else if end != nil {
-            changes.change { [server, process] in $0.endTrial(of: identity, by: server, process: process) }
+            let trial = trial(of: identity)
+            changes.change { $0.end(trial, of: identity) }
         }
         end?.leave()
     }

@@ -59,9 +59,9 @@ final class Quarantine: Sendable {
             guard let identity = entry.identity else { continue }
             if ended.contains(where: { $0.identity == identity }) {
                 log(entry)
-            } else if hasPage, entry.tried?.server == server {
+            } else if hasPage, let trial = entry.tried, trial.isOnPage, trial.server == server {
                 // The page names another action or nothing: the end was no fault of what this server tried then.
-                changes.change { $0.endTrial(of: identity, by: server, process: nil) }
+                changes.change { $0.end(trial, of: identity) }
             }
         }
         take(entries)

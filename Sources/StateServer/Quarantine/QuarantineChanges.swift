@@ -23,10 +23,8 @@ final class QuarantineChanges: Sendable {
         if isFirst { queue.async { self.writeAll() } }
     }
 
-    /// Tries to make a change once, behind those before; `done` takes whether the list has it.
-    func change(_ body: @escaping Change, then done: @escaping @Sendable (Bool) -> Void) {
-        queue.async { done(self.write(body)) }
-    }
+    /// Calls `done` when the list has the changes so far, or cannot be changed.
+    func afterwards(_ done: @escaping @Sendable () -> Void) { queue.async(execute: done) }
 
     /// Tries to make a change once, behind those before, and waits; false where the list may not have it.
     func make(_ body: (inout [QuarantineFile.Entry]) -> Void) -> Bool { queue.sync { write(body) } }

@@ -115,17 +115,15 @@ extension QuarantineFile.Entry {
     /// A suspected one.
     init(_ record: MarkPage.Record, server: String?, tried: QuarantineFile.Trial?) {
         let hash = record.identity.hash
-        let digits = [hash.high, hash.low].map { half in
-            let text = String(half, radix: 16)
-            return String(repeating: "0", count: 16 - text.count) + text
-        }.joined()
+        let digits = String(UInt128(hash.high) << 64 | UInt128(hash.low), radix: 16)
+        let zeros = String(repeating: "0", count: 32 - digits.count)
         let key = record.identity.kind == .key ? IdempotencyKey(recorded: record.name) : nil
         self.init(
-            id: "q\(record.identity.kind.rawValue)" + digits.prefix(10), state: .suspected, type: record.type,
+            id: "q\(record.identity.kind.rawValue)" + (zeros + digits).prefix(10), state: .suspected, type: record.type,
             by: Self.kinds[Int(record.identity.kind.rawValue) - 1],
             name: key?.key.text ?? (record.name.isEmpty ? nil : record.name), subject: key?.subject?.text,
             line: key?.line.map { $0 + 1 }, crashes: 1,
-            since: Date().formatted(.iso8601), hash: digits,
+            since: Date().formatted(.iso8601), hash: zeros + digits,
             version: record.identity.kind == .view ? record.version : nil, server: server, tried: tried)
     }
 
@@ -138,11 +136,10 @@ extension QuarantineFile.Entry {
     }
 
     var identity: TransactionIdentity? {
-        let digits = hash.utf8.count == 32 ? hash : ""
-        guard let place = Self.kinds.firstIndex(of: by),
-            let kind = TransactionIdentity.Kind(rawValue: UInt8(place + 1)),
-            let high = UInt64(digits.prefix(16), radix: 16), let low = UInt64(digits.suffix(16), radix: 16)
+        guard hash.utf8.count == 32, let bits = UInt128(hash, radix: 16), let place = Self.kinds.firstIndex(of: by),
+            let kind = TransactionIdentity.Kind(rawValue: UInt8(place + 1))
         else { return nil }
+        let (high, low) = (UInt64(truncatingIfNeeded: bits >> 64), UInt64(truncatingIfNeeded: bits))
         return TransactionIdentity(kind, ContentHash(high: high, low: low))
     }
 }

@@ -73,13 +73,11 @@ extension [QuarantineFile.Entry] {
         return .passes
     }
 
-    /// Records that a trial is over; a process of nil stands for any that has the trial on its page.
-    mutating func endTrial(of identity: TransactionIdentity, by server: String, process: String?) {
-        let index = firstIndex { entry in
-            guard entry.identity == identity, let trial = entry.tried, trial.server == server else { return false }
-            return process.map { trial.process == $0 } ?? trial.isOnPage
+    /// Records that a trial is over.
+    mutating func end(_ trial: QuarantineFile.Trial, of identity: TransactionIdentity) {
+        for index in indices where self[index].identity == identity && self[index].tried == trial {
+            self[index].tried = nil
         }
-        if let index { self[index].tried = nil }
     }
 
     mutating func setAside(_ identity: TransactionIdentity, triedIn trial: QuarantineFile.Trial?) {
