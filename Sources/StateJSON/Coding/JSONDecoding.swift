@@ -32,12 +32,12 @@ struct JSONValueDecoder {
         }
     }
 
-    func string() throws(JSONFault) -> String {
+    func decode(_ type: String.Type) throws -> String {
         guard document.kind(index) == UInt8(ascii: "\"") else { throw mismatch("a string") }
         return document.string(index)
     }
 
-    func bool() throws(JSONFault) -> Bool {
+    func decode(_ type: Bool.Type) throws -> Bool {
         switch document.kind(index) {
         case UInt8(ascii: "t"): return true
         case UInt8(ascii: "f"): return false
@@ -45,7 +45,8 @@ struct JSONValueDecoder {
         }
     }
 
-    func integer<Number: FixedWidthInteger>(_ type: Number.Type) throws(JSONFault) -> Number {
+    /// Serves the ten types of whole numbers.
+    func decode<Number: FixedWidthInteger & Decodable>(_ type: Number.Type) throws -> Number {
         let number: Number? =
             switch document.kind(index) {
             case UInt8(ascii: "l"): Number(exactly: Int64(bitPattern: document.bits(index)))
@@ -67,7 +68,7 @@ struct JSONValueDecoder {
         double > -0x1p63 ? Number(exactly: double) : nil
     }
 
-    func double() throws(JSONFault) -> Double {
+    func decode(_ type: Double.Type) throws -> Double {
         switch document.kind(index) {
         case UInt8(ascii: "d"): return Double(bitPattern: document.bits(index))
         case UInt8(ascii: "l"): return Double(Int64(bitPattern: document.bits(index)))
@@ -76,8 +77,8 @@ struct JSONValueDecoder {
         }
     }
 
-    func float() throws(JSONFault) -> Float {
-        let float = Float(try double())
+    func decode(_ type: Float.Type) throws -> Float {
+        let float = Float(try decode(Double.self))
         guard float.isFinite else {
             throw JSONFault(.mismatch, at: document.pointer(to: index), "expected a number that a Float holds")
         }
@@ -88,7 +89,7 @@ struct JSONValueDecoder {
 }
 
 extension JSONValueDecoder: Decoder, SingleValueDecodingContainer {
-    var codingPath: [any CodingKey] { document.pointer(to: index).tokens.map { JSONCodingKey($0) } }
+    var codingPath: [any CodingKey] { document.pointer(to: index).tokens.map { JSONCodingKey(stringValue: $0) } }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
@@ -110,20 +111,6 @@ extension JSONValueDecoder: Decoder, SingleValueDecodingContainer {
     }
 
     func decodeNil() -> Bool { isNull }
-    func decode(_ type: Bool.Type) throws -> Bool { try bool() }
-    func decode(_ type: String.Type) throws -> String { try string() }
-    func decode(_ type: Double.Type) throws -> Double { try double() }
-    func decode(_ type: Float.Type) throws -> Float { try float() }
-    func decode(_ type: Int.Type) throws -> Int { try integer(type) }
-    func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
-    func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }
-    func decode(_ type: Int32.Type) throws -> Int32 { try integer(type) }
-    func decode(_ type: Int64.Type) throws -> Int64 { try integer(type) }
-    func decode(_ type: UInt.Type) throws -> UInt { try integer(type) }
-    func decode(_ type: UInt8.Type) throws -> UInt8 { try integer(type) }
-    func decode(_ type: UInt16.Type) throws -> UInt16 { try integer(type) }
-    func decode(_ type: UInt32.Type) throws -> UInt32 { try integer(type) }
-    func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
 }
 
 struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
@@ -151,20 +138,14 @@ struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func contains(_ key: Key) -> Bool { session.member(key.stringValue, of: object, hint) != nil }
     func decodeNil(forKey key: Key) throws -> Bool { try value(key, Never.self).isNull }
-    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try value(key, type).bool() }
-    func decode(_ type: String.Type, forKey key: Key) throws -> String { try value(key, type).string() }
-    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try value(key, type).double() }
-    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try value(key, type).float() }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try value(key, type).integer(type) }
-    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try value(key, type).integer(type) }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try value(key, type).integer(type) }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try value(key, type).integer(type) }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try value(key, type).integer(type) }
-    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try value(key, type).integer(type) }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try value(key, type).integer(type) }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try value(key, type).integer(type) }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try value(key, type).integer(type) }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try value(key, type).integer(type) }
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try value(key, type).decode(type) }
+    func decode(_ type: String.Type, forKey key: Key) throws -> String { try value(key, type).decode(type) }
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try value(key, type).decode(type) }
+    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try value(key, type).decode(type) }
+    @inline(__always)
+    func decode<Number: FixedWidthInteger & Decodable>(_ type: Number.Type, forKey key: Key) throws -> Number {
+        try value(key, type).decode(type)
+    }
     func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
         try value(key, type).decode(type)
     }
@@ -226,20 +207,14 @@ struct JSONUnkeyedDecoding: UnkeyedDecodingContainer {
         return true
     }
 
-    mutating func decode(_ type: Bool.Type) throws -> Bool { try element(type) { try $0.bool() } }
-    mutating func decode(_ type: String.Type) throws -> String { try element(type) { try $0.string() } }
-    mutating func decode(_ type: Double.Type) throws -> Double { try element(type) { try $0.double() } }
-    mutating func decode(_ type: Float.Type) throws -> Float { try element(type) { try $0.float() } }
-    mutating func decode(_ type: Int.Type) throws -> Int { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: Int8.Type) throws -> Int8 { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: Int16.Type) throws -> Int16 { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: Int32.Type) throws -> Int32 { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: Int64.Type) throws -> Int64 { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: UInt.Type) throws -> UInt { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: UInt16.Type) throws -> UInt16 { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: UInt32.Type) throws -> UInt32 { try element(type) { try $0.integer(type) } }
-    mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try element(type) { try $0.integer(type) } }
+    mutating func decode(_ type: Bool.Type) throws -> Bool { try element(type) { try $0.decode(type) } }
+    mutating func decode(_ type: String.Type) throws -> String { try element(type) { try $0.decode(type) } }
+    mutating func decode(_ type: Double.Type) throws -> Double { try element(type) { try $0.decode(type) } }
+    mutating func decode(_ type: Float.Type) throws -> Float { try element(type) { try $0.decode(type) } }
+    @inline(__always)
+    mutating func decode<Number: FixedWidthInteger & Decodable>(_ type: Number.Type) throws -> Number {
+        try element(type) { try $0.decode(type) }
+    }
     mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         try element(type) { try $0.decode(type) }
     }
@@ -259,13 +234,8 @@ struct JSONUnkeyedDecoding: UnkeyedDecodingContainer {
 
 struct JSONCodingKey: CodingKey {
     var stringValue: String
-    var intValue: Int?
+    var intValue: Int? { JSONPointer.index(stringValue) }
 
-    init(_ text: String) {
-        stringValue = text
-        intValue = JSONPointer.index(text)
-    }
-
-    init(stringValue: String) { self.init(stringValue) }
-    init(intValue: Int) { self.init(String(intValue)) }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init(intValue: Int) { stringValue = String(intValue) }
 }

@@ -233,16 +233,9 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func encode(_ value: String) { session.writer.string(value) }
     func encode(_ value: Double) throws { try session.number(value) }
     func encode(_ value: Float) throws { try session.number(value) }
-    func encode(_ value: Int) { session.writer.integer(value) }
-    func encode(_ value: Int8) { session.writer.integer(value) }
-    func encode(_ value: Int16) { session.writer.integer(value) }
-    func encode(_ value: Int32) { session.writer.integer(value) }
-    func encode(_ value: Int64) { session.writer.integer(value) }
-    func encode(_ value: UInt) { session.writer.integer(value) }
-    func encode(_ value: UInt8) { session.writer.integer(value) }
-    func encode(_ value: UInt16) { session.writer.integer(value) }
-    func encode(_ value: UInt32) { session.writer.integer(value) }
-    func encode(_ value: UInt64) { session.writer.integer(value) }
+    // It serves the ten types of whole numbers.
+    @inline(__always)
+    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number) { session.writer.integer(value) }
     func encode(_ value: some Encodable) throws { try session.encode(value) }
 }
 
@@ -250,30 +243,26 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
 ///
 /// A dictionary inside another type's `encode(to:)` does not pass through the session, so the session cannot check its
 /// type; its key type shows in the call that asks for a container.
-private enum DictionaryKeyProbe {
+private final class DictionaryKeyProbe: Encoder {
     static let keyType: ObjectIdentifier? = {
-        let probe = Probe()
-        // The probe's containers write nothing and throw nothing.
+        let probe = DictionaryKeyProbe()
+        // Without members, nothing is written and nothing thrown.
         try? [String: Int]().encode(to: probe)
-        return probe.found.keyType
+        return probe.found
     }()
 
-    private final class Found {
-        var keyType: ObjectIdentifier?
+    private var found: ObjectIdentifier?
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        found = ObjectIdentifier(type)
+        // The encoder's own container would ask the probe for the key type.
+        return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: JSONEncodingSession(), id: 0, depth: 0))
     }
 
-    private struct Probe: Encoder {
-        let found = Found()
-        var codingPath: [any CodingKey] { [] }
-        var userInfo: [CodingUserInfoKey: Any] { [:] }
-        func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-            found.keyType = ObjectIdentifier(type)
-            // The encoder's own container would ask the probe for the key type.
-            return JSONSuperEncoder(session: JSONEncodingSession(), depth: 0).container(keyedBy: type)
-        }
-        func unkeyedContainer() -> any UnkeyedEncodingContainer { JSONEncodingSession().encoder.unkeyedContainer() }
-        func singleValueContainer() -> any SingleValueEncodingContainer { JSONEncodingSession().encoder }
-    }
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { JSONEncodingSession().encoder.unkeyedContainer() }
+    func singleValueContainer() -> any SingleValueEncodingContainer { JSONEncodingSession().encoder }
 }
 
 private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
@@ -291,16 +280,8 @@ private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol
     func encode(_ value: String, forKey key: Key) { begin(key).encode(value) }
     func encode(_ value: Double, forKey key: Key) throws { try begin(key).encode(value) }
     func encode(_ value: Float, forKey key: Key) throws { try begin(key).encode(value) }
-    func encode(_ value: Int, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: Int8, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: Int16, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: Int32, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: Int64, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: UInt, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: UInt8, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: UInt16, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: UInt32, forKey key: Key) { begin(key).encode(value) }
-    func encode(_ value: UInt64, forKey key: Key) { begin(key).encode(value) }
+    @inline(__always)
+    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number, forKey key: Key) { begin(key).encode(value) }
     func encode(_ value: some Encodable, forKey key: Key) throws { try begin(key).encode(value) }
 
     func nestedContainer<Nested: CodingKey>(
@@ -312,28 +293,8 @@ private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol
     func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { begin(key).unkeyedContainer() }
 
     /// The encoder of the same object: the fields of a superclass are members beside those of its subclass.
-    func superEncoder() -> any Encoder { JSONSuperEncoder(session: session, depth: depth) }
+    func superEncoder() -> any Encoder { JSONValueEncoder(session: session, depth: depth) }
     func superEncoder(forKey key: Key) -> any Encoder { begin(key) }
-}
-
-private struct JSONSuperEncoder: Encoder {
-    let session: JSONEncodingSession
-    let depth: Int
-
-    var codingPath: [any CodingKey] { [] }
-    var userInfo: [CodingUserInfoKey: Any] { [:] }
-
-    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-        let id = session.container(atDepth: depth, isObject: true, isSorted: false)
-        return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
-    }
-
-    func unkeyedContainer() -> any UnkeyedEncodingContainer {
-        let id = session.container(atDepth: depth, isObject: false, isSorted: false)
-        return JSONUnkeyedEncoding(session: session, id: id, depth: depth)
-    }
-
-    func singleValueContainer() -> any SingleValueEncodingContainer { session.encoder }
 }
 
 private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
@@ -351,16 +312,8 @@ private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
     func encode(_ value: String) { begin().encode(value) }
     func encode(_ value: Double) throws { try begin().encode(value) }
     func encode(_ value: Float) throws { try begin().encode(value) }
-    func encode(_ value: Int) { begin().encode(value) }
-    func encode(_ value: Int8) { begin().encode(value) }
-    func encode(_ value: Int16) { begin().encode(value) }
-    func encode(_ value: Int32) { begin().encode(value) }
-    func encode(_ value: Int64) { begin().encode(value) }
-    func encode(_ value: UInt) { begin().encode(value) }
-    func encode(_ value: UInt8) { begin().encode(value) }
-    func encode(_ value: UInt16) { begin().encode(value) }
-    func encode(_ value: UInt32) { begin().encode(value) }
-    func encode(_ value: UInt64) { begin().encode(value) }
+    @inline(__always)
+    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number) { begin().encode(value) }
     func encode(_ value: some Encodable) throws { try begin().encode(value) }
 
     func nestedContainer<Nested: CodingKey>(keyedBy keyType: Nested.Type) -> KeyedEncodingContainer<Nested> {

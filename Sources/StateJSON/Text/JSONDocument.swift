@@ -53,7 +53,7 @@ package final class JSONDocument {
         guard let handle else { preconditionFailure("no memory for a JSON parser") }
         var status = storekeeper_json_parse(handle, bytes, bytes.count)
         if status == STOREKEEPER_JSON_NUMBER_OUT_OF_RANGE || status == STOREKEEPER_JSON_MALFORMED,
-            let widened = WideNumbers.asFloatingPoint(bytes)
+            let widened = JSONText.withExponents(bytes)
         {
             status = storekeeper_json_parse(handle, widened, widened.count)
         }
@@ -116,6 +116,31 @@ package final class JSONDocument {
 
     /// The first child of a container: an array's first element, or an object's first key.
     @inlinable package func firstChild(_ container: Int) -> Int { container + 1 }
+
+    /// The values of a container; the key of an object's member lies one index before its value.
+    ///
+    /// Where each request gets to, a loop over the indices is faster.
+    @inlinable package func children(of container: Int) -> Children {
+        Children(document: self, step: kind(container) == UInt8(ascii: "{") ? 1 : 0, place: firstChild(container))
+    }
+
+    /// The indices of the values of a container, read one at a time.
+    package struct Children: Sequence, IteratorProtocol {
+        @usableFromInline let document: JSONDocument
+        @usableFromInline let step: Int
+        @usableFromInline var place: Int
+
+        @inlinable init(document: JSONDocument, step: Int, place: Int) {
+            (self.document, self.step, self.place) = (document, step, place)
+        }
+
+        @inlinable package mutating func next() -> Int? {
+            guard !document.isEnd(place) else { return nil }
+            let value = place + step
+            place = document.after(value)
+            return value
+        }
+    }
 
     /// Whether an index is that of the end of its container.
     @inlinable @inline(__always)
@@ -224,20 +249,11 @@ package final class JSONDocument {
         var container = root
         while container != target {
             let isObject = kind(container) == UInt8(ascii: "{")
-            guard isObject || kind(container) == UInt8(ascii: "[") else { break }
-            var child = firstChild(container)
-            var offset = 0
-            while !isEnd(child) {
-                let value = isObject ? child + 1 : child
-                if target < after(value) {
-                    tokens.append(isObject ? string(child) : String(offset))
-                    container = isObject && target == child ? target : value
-                    break
-                }
-                child = after(value)
-                offset += 1
-            }
-            if isEnd(child) { break }
+            guard isObject || kind(container) == UInt8(ascii: "["),
+                let (offset, value) = children(of: container).enumerated().first(where: { target < after($1) })
+            else { break }
+            tokens.append(isObject ? string(value - 1) : String(offset))
+            container = isObject && target == value - 1 ? target : value
         }
         return JSONPointer(tokens)
     }

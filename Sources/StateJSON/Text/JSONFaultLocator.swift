@@ -19,7 +19,7 @@ struct JSONFaultLocator {
             skipSpace()
             try value(depth: 0)
             skipSpace()
-            guard index == bytes.count else { throw Stop(detail: "expected the end of the text, found \(found)") }
+            guard index == bytes.count else { throw expected("expected the end of the text") }
         } catch {
             return JSONFault(error.kind, at: JSONPointer(path), "\(error.detail) at byte \(index)")
         }
@@ -34,121 +34,91 @@ struct JSONFaultLocator {
         return valid
     }
 
-    private var found: String {
-        guard index < bytes.count else { return "the end of the text" }
-        let byte = bytes[index]
-        return (0x21...0x7E).contains(byte)
-            ? "'\(Character(UnicodeScalar(byte)))'" : "byte 0x\(String(byte, radix: 16))"
+    private func expected(_ what: String) -> Stop {
+        let found: String? = next.map { byte in
+            (0x21...0x7E).contains(byte)
+                ? "'\(Character(UnicodeScalar(byte)))'" : "byte 0x\(String(byte, radix: 16))"
+        }
+        return Stop(detail: "\(what), found \(found ?? "the end of the text")")
     }
 
     private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
-    private mutating func skipSpace() {
-        while let byte = next, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { index += 1 }
+    private mutating func skip(_ expected: Unicode.Scalar...) -> Bool {
+        guard let byte = next, expected.contains(Unicode.Scalar(byte)) else { return false }
+        index += 1
+        return true
     }
+
+    private mutating func skipSpace() { while skip(" ", "\t", "\n", "\r") {} }
 
     private mutating func value(depth: Int) throws(Stop) {
         // simdjson has a lower limit; this one bounds the recursion here.
         guard depth < 1100 else { throw Stop(detail: "nested too deep") }
         switch next {
-        case UInt8(ascii: "{"): try object(depth: depth)
-        case UInt8(ascii: "["): try array(depth: depth)
+        case UInt8(ascii: "{"):
+            try children("}") { (locator, _) throws(Stop) in
+                guard locator.next == UInt8(ascii: "\"") else { throw locator.expected("expected a key in quotes") }
+                let start = locator.index
+                try locator.string()
+                let key = locator.bytes[start..<locator.index]
+                locator.path.append(key.withUnsafeBufferPointer { JSONText($0).string(1..<$0.count - 1) })
+                locator.skipSpace()
+                guard locator.skip(":") else { throw locator.expected("expected ':'") }
+                locator.skipSpace()
+                try locator.value(depth: depth + 1)
+            }
+        case UInt8(ascii: "["):
+            try children("]") { (locator, offset) throws(Stop) in
+                locator.path.append(String(offset))
+                try locator.value(depth: depth + 1)
+            }
         case UInt8(ascii: "\""): try string()
         case UInt8(ascii: "t"): try literal("true")
         case UInt8(ascii: "f"): try literal("false")
         case UInt8(ascii: "n"): try literal("null")
-        case let byte? where byte == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte):
-            try number()
-        default: throw Stop(detail: "expected a value, found \(found)")
+        case let byte? where byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte): try number()
+        default: throw expected("expected a value")
         }
     }
 
-    private mutating func object(depth: Int) throws(Stop) {
+    /// Each child puts its name behind the path.
+    private mutating func children(
+        _ end: Unicode.Scalar, _ child: (inout Self, _ offset: Int) throws(Stop) -> Void
+    ) throws(Stop) {
         index += 1
         skipSpace()
-        if next == UInt8(ascii: "}") {
-            index += 1
-            return
-        }
-        while true {
-            skipSpace()
-            guard next == UInt8(ascii: "\"") else { throw Stop(detail: "expected a key in quotes, found \(found)") }
-            let start = index
-            try string()
-            path.append(Self.name(bytes[start..<index]))
-            skipSpace()
-            guard next == UInt8(ascii: ":") else { throw Stop(detail: "expected ':', found \(found)") }
-            index += 1
-            skipSpace()
-            try value(depth: depth + 1)
-            path.removeLast()
-            skipSpace()
-            switch next {
-            case UInt8(ascii: ","): index += 1
-            case UInt8(ascii: "}"):
-                index += 1
-                return
-            default: throw Stop(detail: "expected ',' or '}', found \(found)")
-            }
-        }
-    }
-
-    private mutating func array(depth: Int) throws(Stop) {
-        index += 1
-        skipSpace()
-        if next == UInt8(ascii: "]") {
-            index += 1
-            return
-        }
         var offset = 0
-        while true {
-            path.append(String(offset))
+        while !skip(end) {
+            if offset > 0, !skip(",") { throw expected("expected ',' or '\(end)'") }
             skipSpace()
-            try value(depth: depth + 1)
+            try child(&self, offset)
             path.removeLast()
             skipSpace()
-            switch next {
-            case UInt8(ascii: ","):
-                index += 1
-                offset += 1
-            case UInt8(ascii: "]"):
-                index += 1
-                return
-            default: throw Stop(detail: "expected ',' or ']', found \(found)")
-            }
+            offset += 1
         }
-    }
-
-    private static func name(_ key: ArraySlice<UInt8>) -> String {
-        if case .string(let name)? = try? JSONValue(parsing: Array(key)) { return name }
-        return String(decoding: key.dropFirst().dropLast(), as: UTF8.self)
     }
 
     private mutating func string() throws(Stop) {
         index += 1
         while let byte = next, byte != UInt8(ascii: "\"") {
-            guard byte >= 0x20 else {
-                throw Stop(detail: "a control character in a string must be escaped, found \(found)")
-            }
-            if byte == UInt8(ascii: "\\") {
-                index += 1
-                guard let escaped = next, #""\/bfnrtu"#.utf8.contains(escaped) else {
-                    throw Stop(detail: "expected an escape that JSON has, found \(found)")
-                }
-                if escaped == UInt8(ascii: "u") { try unicodeEscape() }
-            }
+            guard byte >= 0x20 else { throw expected("a control character in a string must be escaped") }
             index += 1
+            guard byte == UInt8(ascii: "\\") else { continue }
+            let start = index
+            guard skip("\"", "\\", "/", "b", "f", "n", "r", "t", "u") else {
+                throw expected("expected an escape that JSON has")
+            }
+            if bytes[start] == UInt8(ascii: "u") { try unicodeEscape(at: start - 1) }
         }
-        guard next != nil else { throw Stop(detail: "expected '\"' at the end of a string, found \(found)") }
-        index += 1
+        guard skip("\"") else { throw expected("expected '\"' at the end of a string") }
     }
 
-    /// Reads the rest of an escape `\uXXXX`, and a second one behind the first half of a character; ends at the last digit.
-    private mutating func unicodeEscape() throws(Stop) {
-        let start = index - 1
+    /// Reads the digits of an escape `\uXXXX`, and a second one behind the first half of a character.
+    private mutating func unicodeEscape(at start: Int) throws(Stop) {
         let unit = try fourDigits()
         var isWhole = !(0xD800...0xDFFF).contains(unit)
-        if unit >> 10 == 0xD800 >> 10, bytes[(index + 1)...].starts(with: #"\u"#.utf8) {
+        if unit >> 10 == 0xD800 >> 10, bytes[index...].starts(with: #"\u"#.utf8) {
             index += 2
             isWhole = try fourDigits() >> 10 == 0xDC00 >> 10
         }
@@ -161,37 +131,32 @@ struct JSONFaultLocator {
     private mutating func fourDigits() throws(Stop) -> UInt32 {
         var unit: UInt32 = 0
         for _ in 0..<4 {
-            index += 1
             guard let digit = next.flatMap({ Character(UnicodeScalar($0)).hexDigitValue }) else {
-                throw Stop(detail: "expected a hexadecimal digit, found \(found)")
+                throw expected("expected a hexadecimal digit")
             }
             unit = unit << 4 | UInt32(digit)
+            index += 1
         }
         return unit
     }
 
-    private mutating func literal(_ text: StaticString) throws(Stop) {
-        for offset in 0..<text.utf8CodeUnitCount {
-            guard next == text.utf8Start[offset] else { throw Stop(detail: "expected \(text), found \(found)") }
-            index += 1
+    private mutating func literal(_ text: String) throws(Stop) {
+        for scalar in text.unicodeScalars {
+            guard skip(scalar) else { throw expected("expected \(text)") }
         }
     }
 
     private mutating func number() throws(Stop) {
         let start = index
-        if next == UInt8(ascii: "-") { index += 1 }
+        _ = skip("-")
         let wholeStart = index
         try digits()
         if bytes[wholeStart] == UInt8(ascii: "0"), index > wholeStart + 1 {
             throw Stop(detail: "a number must not begin with a zero,")
         }
-        if next == UInt8(ascii: ".") {
-            index += 1
-            try digits()
-        }
-        if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
-            index += 1
-            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { index += 1 }
+        if skip(".") { try digits() }
+        if skip("e", "E") {
+            _ = skip("+", "-")
             try digits()
         }
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
@@ -203,7 +168,7 @@ struct JSONFaultLocator {
 
     private mutating func digits() throws(Stop) {
         let start = index
-        while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
-        guard index > start else { throw Stop(detail: "expected a digit, found \(found)") }
+        while let byte = next, (0x30...0x39).contains(byte) { index += 1 }
+        guard index > start else { throw expected("expected a digit") }
     }
 }

@@ -171,49 +171,24 @@ extension JSONText {
     package static func indented(_ bytes: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(bytes.count * 2)
-        var depth = 0
-        var isInString = false
-        var isEscaped = false
+        var (depth, index, isOpened) = (0, 0, false)
         func newline() {
             out.append(UInt8(ascii: "\n"))
             out.append(contentsOf: repeatElement(UInt8(ascii: " "), count: depth * 2))
         }
-        for (index, byte) in bytes.enumerated() {
-            if isInString {
-                out.append(byte)
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isInString = false
-                }
-                continue
-            }
-            switch byte {
-            case UInt8(ascii: "{"), UInt8(ascii: "["):
-                out.append(byte)
-                let isEmpty =
-                    index + 1 < bytes.count && [UInt8(ascii: "}"), UInt8(ascii: "]")].contains(bytes[index + 1])
-                depth += 1
-                if !isEmpty { newline() }
-            case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                depth -= 1
-                if ![UInt8(ascii: "{"), UInt8(ascii: "[")].contains(bytes[index - 1]) { newline() }
-                out.append(byte)
-            case UInt8(ascii: ","):
-                out.append(byte)
-                newline()
-            case UInt8(ascii: ":"):
-                out.append(byte)
-                out.append(UInt8(ascii: " "))
-            case UInt8(ascii: "\""):
-                isInString = true
-                out.append(byte)
-            // A body has one behind the value.
-            case UInt8(ascii: "\n"): break
-            default: out.append(byte)
-            }
+        while index < bytes.count {
+            let (start, byte) = (index, bytes[index])
+            index = byte == UInt8(ascii: "\"") ? min(endOfString(start, in: bytes), bytes.count) : start + 1
+            let isClosed = byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]")
+            if isClosed { depth -= 1 }
+            // A container without children stays on its line.
+            if isClosed != isOpened { newline() }
+            isOpened = byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[")
+            if isOpened { depth += 1 }
+            // A body has a newline behind the value.
+            if byte != UInt8(ascii: "\n") { out += bytes[start..<index] }
+            if byte == UInt8(ascii: ",") { newline() }
+            if byte == UInt8(ascii: ":") { out.append(UInt8(ascii: " ")) }
         }
         out.append(UInt8(ascii: "\n"))
         return out
@@ -225,30 +200,9 @@ extension JSONText {
         let escaped = slice(key)
         guard escaped.contains(UInt8(ascii: "\\")) else { return String(decoding: escaped, as: UTF8.self) }
         // Few keys get here: the writer escapes only quotes, backslashes and control characters.
-        var bytes: [UInt8] = []
-        var index = 0
-        while index < escaped.count {
-            guard escaped[index] == UInt8(ascii: "\\") else {
-                bytes.append(escaped[index])
-                index += 1
-                continue
-            }
-            switch escaped[index + 1] {
-            case UInt8(ascii: "b"): bytes.append(0x08)
-            case UInt8(ascii: "t"): bytes.append(0x09)
-            case UInt8(ascii: "n"): bytes.append(0x0A)
-            case UInt8(ascii: "f"): bytes.append(0x0C)
-            case UInt8(ascii: "r"): bytes.append(0x0D)
-            case UInt8(ascii: "u"):
-                // The writer spells only control characters below U+0020 this way.
-                let digits = String(decoding: escaped[index + 2..<index + 6], as: UTF8.self)
-                bytes.append(UInt8(digits, radix: 16) ?? UInt8(ascii: "?"))
-                index += 4
-            case let other: bytes.append(other)
-            }
-            index += 2
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        let quote = [UInt8(ascii: "\"")]
+        let document = try? JSONDocument(encoded: quote + escaped + quote)
+        return document.map { $0.string($0.root) } ?? String(decoding: escaped, as: UTF8.self)
     }
 }
 
@@ -266,6 +220,23 @@ extension JSONText {
             }
         }
         return nil
+    }
+
+    /// The text with an exponent behind each whole number beyond 64 bits, which simdjson refuses without; nil where there is none.
+    ///
+    /// JavaScript writes 1e20 as `100000000000000000000`. O(n).
+    static func withExponents(_ bytes: [UInt8]) -> [UInt8]? {
+        var (result, kept, index) = ([UInt8](), 0, 0)
+        while let number = nextNumber(in: bytes, from: index) {
+            index = number.upperBound
+            let text = String(decoding: bytes[number], as: UTF8.self)
+            guard number.count >= 19, bytes[number].dropFirst().allSatisfy({ (0x30...0x39).contains($0) }),
+                Int64(text) == nil, UInt64(text) == nil
+            else { continue }
+            result += bytes[kept..<index] + "e0".utf8
+            kept = index
+        }
+        return kept > 0 ? result + bytes[kept...] : nil
     }
 
     private static func isOfNumber(_ byte: UInt8) -> Bool {

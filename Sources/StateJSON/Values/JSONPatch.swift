@@ -56,13 +56,7 @@ package struct JSONPatch: Sendable {
     }
 
     /// The operations as a JSON array, UTF-8.
-    package var text: [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(operations.count + 1)
-        bytes.append(contentsOf: operations)
-        bytes.append(UInt8(ascii: "]"))
-        return bytes
-    }
+    package var text: [UInt8] { operations + [UInt8(ascii: "]")] }
 
     /// Goes to a place below the current pointer, for the comparisons until ``leave(_:)``.
     ///

@@ -6,7 +6,7 @@ extension JSONValue: Codable {
         if let decoder = decoder as? JSONValueDecoder {
             decoder.session.isRead = true
             self = Self.value(of: decoder.session.document, at: decoder.index)
-        } else if let members = try? decoder.container(keyedBy: AnyKey.self) {
+        } else if let members = try? decoder.container(keyedBy: JSONCodingKey.self) {
             var object = JSONObject()
             for key in members.allKeys { object[key.stringValue] = try members.decode(JSONValue.self, forKey: key) }
             self = .object(object)
@@ -37,8 +37,8 @@ extension JSONValue: Codable {
     public func encode(to encoder: any Encoder) throws {
         switch self {
         case .object(let object):
-            var members = encoder.container(keyedBy: AnyKey.self)
-            for (key, value) in object.members { try members.encode(value, forKey: AnyKey(stringValue: key)) }
+            var members = encoder.container(keyedBy: JSONCodingKey.self)
+            for (key, value) in object.members { try members.encode(value, forKey: JSONCodingKey(stringValue: key)) }
         case .array(let array):
             var elements = encoder.unkeyedContainer()
             for value in array { try elements.encode(value) }
@@ -58,13 +58,6 @@ extension JSONValue: Codable {
         case .string(let string): try string.encode(to: encoder)
         }
     }
-
-    private struct AnyKey: CodingKey {
-        var stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
 }
 
 extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
@@ -83,9 +76,5 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     /// An array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
     /// An object; the last of two members with one key counts.
-    public init(dictionaryLiteral members: (String, JSONValue)...) {
-        var object = JSONObject()
-        for (key, value) in members { object[key] = value }
-        self = .object(object)
-    }
+    public init(dictionaryLiteral members: (String, JSONValue)...) { self = .of(members) }
 }

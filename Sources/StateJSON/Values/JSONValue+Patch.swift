@@ -7,6 +7,46 @@ package struct PatchMismatch: Error, Sendable, Equatable {
     package init(detail: String) { self.detail = detail }
 }
 
+/// An operation of a patch that this module has written: add, remove or replace.
+package struct PatchOperation {
+    package let name: String
+    /// The unescaped tokens from the value that the operation is applied to.
+    package private(set) var tokens: ArraySlice<String>
+    /// Nil for a removal.
+    package let value: JSONValue?
+    private let path: String
+
+    private init(_ json: JSONValue) throws(PatchMismatch) {
+        guard case .object(let members) = json, case .string(let name)? = members["op"],
+            case .string(let path)? = members["path"], let pointer = JSONPointer(text: path),
+            name == "remove" || ["add", "replace"].contains(name) && members["value"] != nil
+        else { throw PatchMismatch(detail: "an operation is add, remove or replace, with a path") }
+        (self.name, self.path, tokens) = (name, path, pointer.tokens[...])
+        value = name == "remove" ? nil : members["value"]
+    }
+
+    /// The operations of a patch.
+    package static func all(of patch: JSONValue) throws(PatchMismatch) -> [PatchOperation] {
+        guard case .array(let operations) = patch else { throw PatchMismatch(detail: "a patch is an array") }
+        var found: [PatchOperation] = []
+        for operation in operations { found.append(try PatchOperation(operation)) }
+        return found
+    }
+
+    /// The operation on the member or element that the first token names.
+    package var inner: PatchOperation {
+        var inner = self
+        inner.tokens = tokens.dropFirst()
+        return inner
+    }
+
+    package var mismatch: PatchMismatch { PatchMismatch(detail: "cannot \(name) at \(path): there is no such place") }
+
+    package func apply(to value: inout JSONValue) throws(PatchMismatch) {
+        guard value.apply(name, at: tokens, self.value) else { throw mismatch }
+    }
+}
+
 extension JSONValue {
     /// Applies a JSON Patch (RFC 6902) of the operations that this module writes: add, remove and replace.
     ///
@@ -15,15 +55,7 @@ extension JSONValue {
     ///
     /// - Throws: ``PatchMismatch`` when an operation names a value that is not there.
     package mutating func apply(patch: JSONValue) throws(PatchMismatch) {
-        guard case .array(let operations) = patch else { throw PatchMismatch(detail: "a patch is an array") }
-        for operation in operations {
-            guard case .object(let members) = operation, case .string(let name)? = members["op"],
-                case .string(let path)? = members["path"], let pointer = JSONPointer(text: path)
-            else { throw PatchMismatch(detail: "an operation has \"op\" and \"path\"") }
-            guard apply(name, at: pointer.tokens[...], members["value"]) else {
-                throw PatchMismatch(detail: "cannot \(name) at \(path): there is no such place")
-            }
-        }
+        for operation in try PatchOperation.all(of: patch) { try operation.apply(to: &self) }
     }
 
     /// The pointers to the values that a patch changes, as ``JSONPatch/changedPointers`` has them.
@@ -31,15 +63,12 @@ extension JSONValue {
     /// Call it before the patch is applied.
     ///
     /// An added or removed element shifts its array, so the pointer is then that of the array.
-    package func places(changing patch: JSONValue) -> [JSONPointer] {
-        guard case .array(let operations) = patch else { return [] }
+    package func places(changing patch: JSONValue) throws(PatchMismatch) -> [JSONPointer] {
         var pointers: [JSONPointer] = []
-        for case .object(let members) in operations {
-            guard case .string(let name)? = members["op"], case .string(let path)? = members["path"],
-                var pointer = JSONPointer(text: path)
-            else { continue }
+        for operation in try PatchOperation.all(of: patch) {
+            var pointer = JSONPointer(Array(operation.tokens))
             let parent = JSONPointer(Array(pointer.tokens.dropLast()))
-            if name != "replace", pointer != parent, case .array? = self[pointer: parent] { pointer = parent }
+            if operation.name != "replace", pointer != parent, case .array? = self[pointer: parent] { pointer = parent }
             if pointers.last != pointer { pointers.append(pointer) }
         }
         return pointers

@@ -10,8 +10,7 @@ struct Token: Sendable {
 
     init() {
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
-        let base64 = Data(bytes).base64EncodedString()
-        text = "sk_" + base64.replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
+        text = "sk_" + Base64URL.text(bytes)
     }
 
     /// The SHA-256 of a token, which has as much entropy as the hash: the hash needs neither salt nor rounds.

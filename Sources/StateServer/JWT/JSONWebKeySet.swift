@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import StateJSON
 
 /// A JSON Web Key Set (RFC 7517): the keys that sign.
@@ -121,25 +120,9 @@ private struct JSONWebKey: Decodable {
         if text == nil, x5c != nil {
             throw JSONWebKeySet.Fault("it has x5c without the members of the key, and the server reads no certificate")
         }
-        guard let text, let bytes = Data(base64URL: text.utf8) else {
+        guard let text, let bytes = Base64URL.bytes(Array(text.utf8)) else {
             throw JSONWebKeySet.Fault("it lacks a part of the key, or has one that is not base64url")
         }
-        return Array(bytes)
-    }
-}
-
-extension Data {
-    /// The bytes of base64url without padding (RFC 7515); nil for anything else.
-    init?(base64URL text: some Collection<UInt8>) {
-        guard !text.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
-        var base64 = text.map { byte in
-            byte == UInt8(ascii: "-") ? UInt8(ascii: "+") : byte == UInt8(ascii: "_") ? UInt8(ascii: "/") : byte
-        }
-        base64 += repeatElement(UInt8(ascii: "="), count: (4 - base64.count % 4) % 4)
-        // Bits that do not count are zero, so that no two texts are one token.
-        guard let bytes = Data(base64Encoded: Data(base64)), bytes.base64EncodedData() == Data(base64) else {
-            return nil
-        }
-        self = bytes
+        return bytes
     }
 }

@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import StateJSON
 
 /// A JSON Web Token whose signature has not been verified (RFC 7519), in the compact form of RFC 7515.
@@ -32,7 +31,7 @@ struct SignedToken: Sendable {
     /// Reads the header; throws for a token that no key of the server can have signed, and for one of another kind.
     init(_ text: String) throws(TokenRefusal) {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        let decoded = parts.compactMap { Data(base64URL: $0).map { [UInt8]($0) } }
+        let decoded = parts.compactMap { Base64URL.bytes(Array($0)) }
         guard Self.isLike(text), decoded.count == 3,
             // Its error can quote the header.
             let fields = try? JSON.decode(Header.self, from: decoded[0], unknownFields: .ignored)

@@ -9,8 +9,7 @@ extension JSONTree {
     /// - Throws: ``PatchMismatch`` for an operation that names a value that is not there, and ``JSONFault`` for an entity or an ID
     ///   that does not fit its type.
     package func applying(patch: JSONValue) throws -> JSONTree {
-        guard case .array(let operations) = patch else { throw PatchMismatch(detail: "a patch is an array") }
-        return try patched(by: try operations.map { try PatchOperation($0) }[...])
+        try patched(by: PatchOperation.all(of: patch)[...])
     }
 
     fileprivate func patched(by operations: ArraySlice<PatchOperation>) throws -> JSONTree {
@@ -54,36 +53,6 @@ extension JSONTree {
         return try lists.indices.filter { !lists[$0].isEmpty }.reduce(self) { tree, index in
             tree.replacing(index, by: try members[index].patched(by: lists[index][...]))
         }
-    }
-}
-
-/// An operation of a recorded patch, on its way to the place that it changes.
-private struct PatchOperation {
-    let name: String
-    private(set) var tokens: ArraySlice<String>
-    /// Nil for a removal.
-    let value: JSONValue?
-    private let path: String
-
-    init(_ json: JSONValue) throws(PatchMismatch) {
-        guard case .object(let members) = json, case .string(let name)? = members["op"],
-            case .string(let path)? = members["path"], let pointer = JSONPointer(text: path),
-            name == "remove" || ["add", "replace"].contains(name) && members["value"] != nil
-        else { throw PatchMismatch(detail: "an operation is add, remove or replace, with a path") }
-        (self.name, self.path, tokens) = (name, path, pointer.tokens[...])
-        value = name == "remove" ? nil : members["value"]
-    }
-
-    var inner: PatchOperation {
-        var inner = self
-        inner.tokens = tokens.dropFirst()
-        return inner
-    }
-
-    var mismatch: PatchMismatch { PatchMismatch(detail: "cannot \(name) at \(path): there is no such place") }
-
-    func apply(to value: inout JSONValue) throws(PatchMismatch) {
-        guard value.apply(name, at: tokens, self.value) else { throw mismatch }
     }
 }
 

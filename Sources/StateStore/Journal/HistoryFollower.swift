@@ -83,7 +83,7 @@ package struct PatchedState: HistoryFollower {
         let pointers: [JSONPointer]
         do {
             let patch = try JSONValue(parsing: recorded.patch, depthMax: 1000)
-            pointers = value.places(changing: patch)
+            pointers = try value.places(changing: patch)
             try value.apply(patch: patch)
         } catch let fault as JSONFault {
             throw HistoryFault(recorded, "the patch cannot be read: \(fault.detail)")

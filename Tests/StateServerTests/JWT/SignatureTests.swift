@@ -1,4 +1,5 @@
 import Foundation
+import StateJSON
 import Testing
 
 @testable import StateServer
@@ -132,8 +133,7 @@ struct SignatureTests {
             #expect(!fault.contains("AAAA") && fault.contains("8192") == bad.contains("RSA"))
         }
         // A zero in front, as Java writes it, is no fault.
-        let zero = Data([0] + (try #require(Data(base64URL: Self.modulus.utf8))))
-        let text = zero.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
+        let text = Base64URL.text([0] + (try #require(Base64URL.bytes(Array(Self.modulus.utf8)))))
         #expect(Self.isGood(Self.vectors[1].token, try key(rsa(text, "AQAB"))))
     }
 }
@@ -180,8 +180,8 @@ struct WycheproofTests {
         for group in content.signatures {
             let key = try key(String(decoding: try JSONEncoder().encode(group.key), as: UTF8.self))
             for vector in group.vectors {
-                let message = [UInt8](try #require(Data(base64URL: vector.message.utf8)))
-                let signature = [UInt8](try #require(Data(base64URL: vector.signature.utf8)))
+                let message = try #require(Base64URL.bytes(Array(vector.message.utf8)))
+                let signature = try #require(Base64URL.bytes(Array(vector.signature.utf8)))
                 #expect(key.verifies(message, signature) == vector.isGood, "\(group.from) \(vector.id)")
                 goodCount += vector.isGood ? 1 : 0
             }

@@ -104,7 +104,7 @@ private func isPointer(_ bytes: [UInt8]) -> Bool {
     patch.compare(old.text, new.text)
     let operations = parse(patch.text)
     var patched = old
-    let places = old.places(changing: operations)
+    let places = (try? old.places(changing: operations)) ?? []
     do throws(PatchMismatch) {
         try patched.apply(patch: operations)
     } catch {
@@ -122,7 +122,7 @@ private func isPointer(_ bytes: [UInt8]) -> Bool {
     if (try? foreign.apply(patch: new)) != nil {
         expect(parse(foreign.text) == foreign, "a patch left what is no JSON")
     }
-    _ = old.places(changing: new)
+    _ = try? old.places(changing: new)
 }
 
 /// Two JSON texts with a line feed between them, or else values made of the bytes.
