@@ -1,4 +1,6 @@
 internal import StateJSON
+internal import StateStore
+internal import Synchronization
 
 /// Regular expressions of RFC 9485 (I-Regexp), as RE2 spells them.
 ///
@@ -36,97 +38,85 @@ struct IRegexp: Hashable, Sendable {
         }
     }
 
-    private static let escapable = Set("()*+-.?[\\]^{|}nrt".unicodeScalars)
-    private static let quantifiers = Set("*+?".unicodeScalars)
+    /// The grammar of the standard, without the nesting of parentheses, at which RE2 looks.
+    private static let grammar: Pattern = {
+        let escape = #"\\(?:[()*+\-.?\[\\\]^{|}nrt]|[pP]\{[^(.}]{1,2}\})"#
+        let member = #"(?:[^\[\]\\-]|\#(escape))"#
+        let first = #"(?:\^?-|\^\#(member)|[^\[\]\\^-]|\#(escape))"#
+        // A hyphen stands first, last, or between the two ends of a range.
+        let characters = #"\[\#(first)(?:-?\#(member))*-?\]"#
+        let atom = #"(?:[^()*+?\[\\\]{|}]|\#(escape)|\#(characters)|\))"#
+        guard let made = try? Pattern(#"\A(?:\#(atom)(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})?|[(|])*\z"#) else {
+            preconditionFailure("RE2 does not take the grammar of patterns")
+        }
+        return made
+    }()
 
+    /// For RE2, a dot is a carriage return as well, and a group costs more where its text is kept.
     private static func translated(_ text: String) -> String? {
-        let characters = Array(text.unicodeScalars)
-        var translated = String.UnicodeScalarView()
-        var (index, canRepeat) = (0, false)
-        while index < characters.count {
-            let character = characters[index]
+        guard text.withBytes(grammar.matches) else { return nil }
+        var (translated, isInClass, isEscaped) = ("", false, false)
+        for character in text.unicodeScalars {
             switch character {
-            case ".":
-                translated += "[^\\n\\r]".unicodeScalars
-                canRepeat = true
-            case "\\":
-                guard let escape = escape(in: characters, at: index) else { return nil }
-                translated += characters[index..<escape]
-                index = escape - 1
-                canRepeat = true
-            case "[":
-                guard let end = classEnd(in: characters, from: index) else { return nil }
-                translated += characters[index..<end]
-                index = end - 1
-                canRepeat = true
-            case "*", "+", "?":
-                guard canRepeat else { return nil }
-                translated.append(character)
-                canRepeat = false
-            case "{":
-                guard canRepeat, let end = quantityEnd(in: characters, from: index) else { return nil }
-                translated += characters[index..<end]
-                index = end - 1
-                canRepeat = false
-            case "(":
-                guard index + 1 >= characters.count || !quantifiers.contains(characters[index + 1]) else { return nil }
-                translated += "(?:".unicodeScalars
-                canRepeat = false
-            case ")":
-                translated.append(character)
-                canRepeat = true
-            case "|":
-                translated.append(character)
-                canRepeat = false
-            case "]", "}": return nil
-            default:
-                translated.append(character)
-                canRepeat = true
+            case "." where !isInClass && !isEscaped: translated += "[^\\n\\r]"
+            case "(" where !isInClass && !isEscaped: translated += "(?:"
+            default: translated.unicodeScalars.append(character)
             }
-            index += 1
+            if !isEscaped, character == "[" || character == "]" { isInClass = character == "[" }
+            isEscaped = character == "\\" && !isEscaped
         }
-        return String(translated)
+        return translated
     }
+}
 
-    private static func escape(in characters: [Unicode.Scalar], at start: Int) -> Int? {
-        guard start + 1 < characters.count else { return nil }
-        let escaped = characters[start + 1]
-        if escapable.contains(escaped) { return start + 2 }
-        guard escaped == "p" || escaped == "P", start + 2 < characters.count, characters[start + 2] == "{",
-            let end = characters[start...].firstIndex(of: "}"), (start + 4...start + 5).contains(end)
-        else { return nil }
-        return end + 1
+/// The compiled patterns of all queries, by their text; RE2 takes up to 340 kB for each.
+///
+/// Any thread may call any method.
+final class CompiledPatterns: Sendable {
+    static let shared = CompiledPatterns()
+    static let countMax = 128
+
+    private let known = Mutex<[IRegexp: IRegexp.Compiled]>([:])
+
+    /// A quick call, on a thread that serves others, throws ``QueryStop/elsewhere`` for what is yet to compile.
+    func compiled(_ expression: IRegexp, isQuick: Bool) throws(QueryStop) -> IRegexp.Compiled {
+        if let known = known.withLock({ $0[expression] }) { return known }
+        guard !isQuick else { throw .elsewhere }
+        let compiled = expression.compiled()
+        known.withLock { known in
+            // Patterns in use come again.
+            if known.count >= Self.countMax { known = [:] }
+            known[expression] = compiled
+        }
+        return compiled
     }
+}
 
-    private static func classEnd(in characters: [Unicode.Scalar], from start: Int) -> Int? {
-        var index = start + 1
-        if index < characters.count, characters[index] == "^" { index += 1 }
-        let first = index
-        while index < characters.count {
-            switch characters[index] {
-            case "]": return index > first ? index + 1 : nil
-            case "[": return nil
-            case "\\":
-                guard let end = escape(in: characters, at: index) else { return nil }
-                index = end
-            case "-":
-                // First, last, or between the two ends of a range.
-                let isLast = index + 1 < characters.count && characters[index + 1] == "]"
-                guard index == first || isLast || index + 1 < characters.count && characters[index + 1] != "-" else {
-                    return nil
-                }
-                index += 1
-            default: index += 1
+struct LiteralPattern: Sendable {
+    let expression: IRegexp
+    /// The place in the text, in characters from 0.
+    let offset: Int
+
+    static let expectation =
+        #"expected a pattern of RFC 9485: write [0-9] for \d, [A-Za-z0-9_] for \w, [Aa] for a letter of either case, and \+ for a plus sign"#
+}
+
+extension [LiteralPattern] {
+    func compiled(isQuick: Bool) throws -> [Pattern] {
+        var sizeLeft = IRegexp.sizeMax
+        return try map { (literal) throws -> Pattern in
+            let compiled = try CompiledPatterns.shared.compiled(literal.expression, isQuick: isQuick)
+            if case .unreadable = compiled {
+                throw MemberQuery.Fault(
+                    parameter: "filter", offset: literal.offset, detail: LiteralPattern.expectation)
             }
+            if case .pattern(let pattern) = compiled {
+                sizeLeft -= pattern.size
+                if sizeLeft >= 0 { return pattern }
+            }
+            throw MemberQuery.Fault(
+                parameter: "filter", offset: literal.offset,
+                detail: "the patterns of a filter may repeat large classes such as \\p{L} some 20 times in all")
         }
-        return nil
-    }
-
-    private static func quantityEnd(in characters: [Unicode.Scalar], from start: Int) -> Int? {
-        guard let end = characters[start...].firstIndex(of: "}") else { return nil }
-        let parts = characters[(start + 1)..<end].split(separator: ",", omittingEmptySubsequences: false)
-        let areNumbers = parts.allSatisfy { $0.allSatisfy { ("0"..."9").contains($0) } }
-        guard areNumbers, parts.count <= 2, parts.first?.isEmpty == false else { return nil }
-        return end + 1
     }
 }

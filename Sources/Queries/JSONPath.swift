@@ -1,39 +1,7 @@
-package import StateJSON
-internal import StateStore
+internal import StateJSON
 
-/// A path of RFC 9535 from a root to places in a JSON value, such as `$.tasks[?@.done == false]`.
-package struct JSONPath: Sendable {
-    let segments: [Segment]
-    private let patterns: [LiteralPattern]
-
-    /// Parses a path; O(n).
-    ///
-    /// - Throws: ``QueryFault`` with the place in the text where it breaks the grammar, or has a type that does not fit.
-    package init(_ text: String) throws(QueryFault) {
-        var parser = JSONPathParser(text, hasRoot: true)
-        segments = try parser.path()
-        patterns = parser.patterns
-    }
-
-    /// The values at the path, in the order of the standard.
-    ///
-    /// - Parameter stepsMax: the most values that the evaluation looks at.
-    /// - Throws: ``QueryStop``, and ``MemberQuery/Fault`` for patterns that are too large.
-    package func values(in root: JSONValue, stepsMax: Int = .max) throws -> [JSONValue] {
-        var evaluation = JSONPathEvaluation(root: root, patterns: try patterns.compiled(), stepsMax: stepsMax)
-        return try evaluation.values(at: segments, from: root)
-    }
-}
-
-/// A text that is not a path or a condition.
-package struct QueryFault: Error, Sendable, Equatable {
-    /// The place in the text, in characters from 0.
-    package var offset: Int
-    /// The expectation, and a hint.
-    package var detail: String
-}
-
-extension JSONPath {
+/// The parts of a logical expression of RFC 9535, such as `@.done == false && @.tags[?@ == 'new']`.
+enum JSONPath {
     /// A step of a path: from each value to some of its children, or of all its descendants' children.
     struct Segment: Sendable {
         var isDescendant: Bool
@@ -48,8 +16,8 @@ extension JSONPath {
         case filter(Condition)
     }
 
+    /// A path from the current value.
     struct Relative: Sendable {
-        var isOfRoot: Bool
         var segments: [Segment]
 
         var isSingular: Bool {
@@ -96,15 +64,9 @@ extension JSONPath {
             var isLogical: Bool { self == .match || self == .search }
         }
 
-        enum PatternSource: Sendable {
-            case data
-            case nothing
-            /// A literal, by its index among the patterns of the whole text.
-            case literal(Int)
-        }
-
         var function: Function
         var arguments: [Operand]
-        var pattern = PatternSource.data
+        /// The index of a literal among the patterns of the whole text; nil for a pattern of the data.
+        var pattern: Int?
     }
 }

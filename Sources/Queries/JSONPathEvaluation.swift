@@ -6,11 +6,10 @@ internal import StateStore
 /// It recurses by the nesting of the path only, which the parser bounds, and never by the depth of a value. Its thread is
 /// the one that makes it.
 struct JSONPathEvaluation {
-    let root: JSONValue
     private(set) var stepsLeft: Int
     /// How many bytes the caller holds for the evaluation.
     var heldBytes = 0
-    private let patterns: [Pattern?]
+    private let patterns: [Pattern]
     private let isQuick, compiles: Bool
     private let work = QueryWork.current
     private let held: HeldMemory
@@ -18,8 +17,8 @@ struct JSONPathEvaluation {
     private var stepsUntilAsked = stepsPerQuestion
 
     /// A quick evaluation, on a thread that serves others, compiles nothing, and a match counts what it takes.
-    init(root: JSONValue, patterns: [Pattern?] = [], stepsMax: Int, isQuick: Bool = false) {
-        (self.root, self.patterns, stepsLeft, self.isQuick) = (root, patterns, stepsMax, isQuick)
+    init(patterns: [Pattern], stepsMax: Int, isQuick: Bool) {
+        (self.patterns, stepsLeft, self.isQuick) = (patterns, stepsMax, isQuick)
         compiles = !isQuick && !QueryWork.current.servesOthers
         (begun, held) = (work.processorTime(), HeldMemory(work.memory, for: work.client))
     }
@@ -86,10 +85,7 @@ struct JSONPathEvaluation {
         try spend(1)
         if found.count > Self.valuesMax { throw .values }
         switch (selector, value) {
-        case (.name(let name), .object(let object)): if let member = object[name] { found.append(member) }
-        case (.index(let index), .array(let elements)):
-            let place = index < 0 ? elements.count + index : index
-            if elements.indices.contains(place) { found.append(elements[place]) }
+        case (.name, _), (.index, _): if let child = Self.child(selector, of: value) { found.append(child) }
         case (.slice(let start, let end, let step), .array(let elements)):
             for index in Self.indices(start, end, step, of: elements.count) {
                 try spend(1)
@@ -109,6 +105,18 @@ struct JSONPathEvaluation {
         }
     }
 
+    /// The value that a name or an index selects.
+    private static func child(_ selector: JSONPath.Selector, of value: JSONValue) -> JSONValue? {
+        switch (selector, value) {
+        case (.name(let name), .object(let object)): return object[name]
+        case (.index(let index), .array(let elements)):
+            let place = index < 0 ? elements.count + index : index
+            guard elements.indices.contains(place) else { return nil }
+            return elements[place]
+        default: return nil
+        }
+    }
+
     /// The indices of a slice (RFC 9535, 2.3.4.2.2).
     private static func indices(_ start: Int?, _ end: Int?, _ step: Int, of count: Int) -> StrideTo<Int> {
         guard step != 0 else { return stride(from: 0, to: 0, by: 1) }
@@ -125,19 +133,11 @@ struct JSONPathEvaluation {
     private mutating func value(
         at path: JSONPath.Relative, for current: JSONValue
     ) throws(QueryStop) -> JSONValue? {
-        var value = path.isOfRoot ? root : current
+        var value = current
         try spend(path.segments.count + 1)
         for segment in path.segments {
-            switch (segment.selectors[0], value) {
-            case (.name(let name), .object(let object)):
-                guard let member = object[name] else { return nil }
-                value = member
-            case (.index(let index), .array(let elements)):
-                let place = index < 0 ? elements.count + index : index
-                guard elements.indices.contains(place) else { return nil }
-                value = elements[place]
-            default: return nil
-            }
+            guard let child = Self.child(segment.selectors[0], of: value) else { return nil }
+            value = child
         }
         return value
     }
@@ -159,7 +159,7 @@ struct JSONPathEvaluation {
             return try compare(try value(of: left, for: current), comparison, try value(of: right, for: current))
         case .exists(let path):
             if path.isSingular { return try value(at: path, for: current) != nil }
-            return try !values(at: path.segments, from: path.isOfRoot ? root : current).isEmpty
+            return try !values(at: path.segments, from: current).isEmpty
         case .matches(let call): return try matches(call, for: current)
         }
     }
@@ -182,7 +182,7 @@ struct JSONPathEvaluation {
                 }
             }
             guard case .path(let path) = call.arguments[0] else { return nil }
-            let found = try values(at: path.segments, from: path.isOfRoot ? root : current)
+            let found = try values(at: path.segments, from: current)
             if call.function == .count { return .integer(Int64(found.count)) }
             return found.count == 1 ? .some(found[0]) : .none
         }
@@ -210,11 +210,7 @@ struct JSONPathEvaluation {
 
     /// A pattern of the data counts as compiled for each member.
     private mutating func pattern(of call: JSONPath.Call, for current: JSONValue) throws(QueryStop) -> Pattern? {
-        switch call.pattern {
-        case .nothing: return nil
-        case .literal(let number): return patterns[number]
-        case .data: break
-        }
+        if let number = call.pattern { return patterns[number] }
         guard case .string(let text)? = try value(of: call.arguments[1], for: current) else { return nil }
         try spend(Self.patternSteps + text.utf8.count)
         guard text.utf8.count <= Self.patternBytesMax,
@@ -275,41 +271,8 @@ struct JSONPathEvaluation {
         return switch (left, right) {
         case (.string(let left)?, .string(let right)?): left.utf8.lexicographicallyPrecedes(right.utf8)
         case (let left?, let right?):
-            if let left = Number(left), let right = Number(right) { left < right } else { false }
+            if let left = JSONNumber(left), let right = JSONNumber(right) { left < right } else { false }
         default: false
         }
-    }
-}
-
-/// A number of JSON in its order: whole numbers exactly, others as doubles.
-struct Number: Comparable {
-    private let whole: Int128?
-    private let double: Double
-
-    init?(_ value: JSONValue) {
-        switch value {
-        case .integer(let number): (whole, double) = (Int128(number), Double(number))
-        case .unsigned(let number): (whole, double) = (Int128(number), Double(number))
-        // A double that is whole is in the order of the whole numbers: three numbers around 2^53 would have none otherwise.
-        case .double(let number): (whole, double) = (Int128(exactly: number), number)
-        case .decimal(let digits):
-            double = Double(digits) ?? .infinity
-            whole = Int128(exactly: double)
-        case .null, .bool, .string, .array, .object: return nil
-        }
-    }
-
-    /// A number with the same place in the order.
-    var json: JSONValue {
-        if let whole = whole.flatMap({ Int64(exactly: $0) }) { return .integer(whole) }
-        if let whole = whole.flatMap({ UInt64(exactly: $0) }) { return .unsigned(whole) }
-        return .double(double)
-    }
-
-    static func == (left: Number, right: Number) -> Bool { !(left < right) && !(right < left) }
-
-    static func < (left: Number, right: Number) -> Bool {
-        if let left = left.whole, let right = right.whole { return left < right }
-        return left.double < right.double
     }
 }

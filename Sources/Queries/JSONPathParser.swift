@@ -1,11 +1,10 @@
 internal import StateJSON
 
-/// The grammar of RFC 9535, read from left to right.
+/// The grammar of a logical expression of RFC 9535, read from left to right.
 struct JSONPathParser {
     private let bytes: [UInt8]
     private var index = 0
     private var depth = 0
-    private let hasRoot: Bool
     private(set) var patterns: [LiteralPattern] = []
 
     /// The most patterns in a text: each takes up to 340 kB when it matches.
@@ -14,19 +13,9 @@ struct JSONPathParser {
     /// The largest index (RFC 7493).
     private static let indexMax = 9_007_199_254_740_991
 
-    init(_ text: String, hasRoot: Bool) {
-        bytes = Array(text.utf8)
-        self.hasRoot = hasRoot
-    }
+    init(_ text: String) { bytes = Array(text.utf8) }
 
-    mutating func path() throws(QueryFault) -> [JSONPath.Segment] {
-        guard take("$") else { throw fault("a path begins with $") }
-        let segments = try segments()
-        guard index == bytes.count else { throw fault("expected . or [ or the end of the path") }
-        return segments
-    }
-
-    mutating func wholeCondition() throws(QueryFault) -> JSONPath.Condition {
+    mutating func wholeCondition() throws(MemberQuery.Fault) -> JSONPath.Condition {
         let condition = try condition()
         skipSpace()
         guard index == bytes.count else { throw unexpected() }
@@ -37,7 +26,7 @@ struct JSONPathParser {
 // MARK: Paths
 
 extension JSONPathParser {
-    private mutating func segments() throws(QueryFault) -> [JSONPath.Segment] {
+    private mutating func segments() throws(MemberQuery.Fault) -> [JSONPath.Segment] {
         var segments: [JSONPath.Segment] = []
         while true {
             let start = index
@@ -56,11 +45,11 @@ extension JSONPathParser {
         }
     }
 
-    private mutating func children() throws(QueryFault) -> [JSONPath.Selector] {
+    private mutating func children() throws(MemberQuery.Fault) -> [JSONPath.Selector] {
         peek == UInt8(ascii: "[") ? try bracketed() : [try shorthand()]
     }
 
-    private mutating func shorthand() throws(QueryFault) -> JSONPath.Selector {
+    private mutating func shorthand() throws(MemberQuery.Fault) -> JSONPath.Selector {
         if take("*") { return .wildcard }
         let start = index
         while let byte = peek, Self.isOfName(byte), index > start || !Self.isDigit(byte) { index += 1 }
@@ -68,7 +57,7 @@ extension JSONPathParser {
         return .name(String(decoding: bytes[start..<index], as: UTF8.self))
     }
 
-    private mutating func bracketed() throws(QueryFault) -> [JSONPath.Selector] {
+    private mutating func bracketed() throws(MemberQuery.Fault) -> [JSONPath.Selector] {
         index += 1
         var selectors: [JSONPath.Selector] = []
         repeat {
@@ -80,7 +69,7 @@ extension JSONPathParser {
         return selectors
     }
 
-    private mutating func selector() throws(QueryFault) -> JSONPath.Selector {
+    private mutating func selector() throws(MemberQuery.Fault) -> JSONPath.Selector {
         switch peek {
         case UInt8(ascii: "'"), UInt8(ascii: "\""): return .name(try string())
         case UInt8(ascii: "*"):
@@ -93,7 +82,7 @@ extension JSONPathParser {
         }
     }
 
-    private mutating func place() throws(QueryFault) -> JSONPath.Selector {
+    private mutating func place() throws(MemberQuery.Fault) -> JSONPath.Selector {
         let start = try integer()
         let behind = index
         skipSpace()
@@ -118,7 +107,7 @@ extension JSONPathParser {
         return .slice(start: start, end: end, step: step ?? 1)
     }
 
-    private mutating func integer() throws(QueryFault) -> Int? {
+    private mutating func integer() throws(MemberQuery.Fault) -> Int? {
         let start = index
         _ = take("-")
         let digits = index
@@ -137,7 +126,7 @@ extension JSONPathParser {
 // MARK: Conditions
 
 extension JSONPathParser {
-    private mutating func condition() throws(QueryFault) -> JSONPath.Condition {
+    private mutating func condition() throws(MemberQuery.Fault) -> JSONPath.Condition {
         depth += 1
         defer { depth -= 1 }
         guard depth <= Self.depthMax else { throw fault("nests deeper than \(Self.depthMax) levels") }
@@ -153,7 +142,7 @@ extension JSONPathParser {
         return alternatives.count == 1 ? alternatives[0] : .any(alternatives)
     }
 
-    private mutating func part() throws(QueryFault) -> JSONPath.Condition {
+    private mutating func part() throws(MemberQuery.Fault) -> JSONPath.Condition {
         skipSpace()
         let isNegated = take("!")
         if isNegated { skipSpace() }
@@ -195,7 +184,7 @@ extension JSONPathParser {
         return isNegated ? .not(test) : test
     }
 
-    private func checkComparable(_ operand: JSONPath.Operand, at place: Int) throws(QueryFault) {
+    private func checkComparable(_ operand: JSONPath.Operand, at place: Int) throws(MemberQuery.Fault) {
         switch operand {
         case .literal: return
         case .path(let path):
@@ -207,23 +196,20 @@ extension JSONPathParser {
         }
     }
 
-    private mutating func operand() throws(QueryFault) -> JSONPath.Operand {
+    private mutating func operand() throws(MemberQuery.Fault) -> JSONPath.Operand {
         switch peek {
         case UInt8(ascii: "'"), UInt8(ascii: "\""): return .literal(.string(try string()))
         case UInt8(ascii: "@"):
             index += 1
-            return .path(.init(isOfRoot: false, segments: try segments()))
-        case UInt8(ascii: "$"):
-            guard hasRoot else { throw fault("$ is not available here; @ is the member") }
-            index += 1
-            return .path(.init(isOfRoot: true, segments: try segments()))
+            return .path(.init(segments: try segments()))
+        case UInt8(ascii: "$"): throw fault("$ is not available here; @ is the member")
         case let byte? where Self.isDigit(byte) || byte == UInt8(ascii: "-"): return .literal(try number())
         case let byte? where Self.isOfName(byte): return try word()
         default: throw fault("expected @, a text in quotes, a number, true, false, null or a function")
         }
     }
 
-    private mutating func number() throws(QueryFault) -> JSONValue {
+    private mutating func number() throws(MemberQuery.Fault) -> JSONValue {
         let start = index
         while let byte = peek, Self.isDigit(byte) || "+-.eE".utf8.contains(byte) { index += 1 }
         // Losing the error is right: the fault below says more.
@@ -234,7 +220,7 @@ extension JSONPathParser {
         return value
     }
 
-    private mutating func word() throws(QueryFault) -> JSONPath.Operand {
+    private mutating func word() throws(MemberQuery.Fault) -> JSONPath.Operand {
         let start = index
         while let byte = peek, Self.isOfName(byte) { index += 1 }
         let word = String(decoding: bytes[start..<index], as: UTF8.self)
@@ -257,7 +243,9 @@ extension JSONPathParser {
         }
     }
 
-    private mutating func call(_ function: JSONPath.Call.Function, at start: Int) throws(QueryFault) -> JSONPath.Call {
+    private mutating func call(_ function: JSONPath.Call.Function, at start: Int) throws(MemberQuery.Fault)
+        -> JSONPath.Call
+    {
         depth += 1
         defer { depth -= 1 }
         guard depth <= Self.depthMax else { throw fault("nests deeper than \(Self.depthMax) levels") }
@@ -286,19 +274,15 @@ extension JSONPathParser {
         }
         var call = JSONPath.Call(function: function, arguments: arguments)
         if function.isLogical, case .literal(let literal) = arguments[1] {
-            call.pattern = .nothing
-            let expression: IRegexp? =
-                if case .string(let text) = literal { IRegexp(text, isWhole: function == .match) } else { nil }
-            // RFC 9535 has a pattern that cannot be read match nothing, of which whoever writes a filter learns nothing.
-            if expression == nil, !hasRoot { throw fault(LiteralPattern.expectation, at: start) }
-            if let expression {
-                guard patterns.count < Self.patternsMax else {
-                    throw fault("the patterns of a filter are at most \(Self.patternsMax)", at: start)
-                }
-                call.pattern = .literal(patterns.count)
-                let offset = fault("", at: start).offset
-                patterns.append(LiteralPattern(expression: expression, offset: offset, isOfFilter: !hasRoot))
+            // By RFC 9535 a pattern that cannot be read matches nothing, of which whoever writes a filter learns nothing.
+            guard case .string(let text) = literal, let expression = IRegexp(text, isWhole: function == .match) else {
+                throw fault(LiteralPattern.expectation, at: start)
             }
+            guard patterns.count < Self.patternsMax else {
+                throw fault("the patterns of a filter are at most \(Self.patternsMax)", at: start)
+            }
+            call.pattern = patterns.count
+            patterns.append(LiteralPattern(expression: expression, offset: fault("", at: start).offset))
         }
         return call
     }
@@ -307,7 +291,7 @@ extension JSONPathParser {
 // MARK: Texts
 
 extension JSONPathParser {
-    private mutating func string() throws(QueryFault) -> String {
+    private mutating func string() throws(MemberQuery.Fault) -> String {
         let start = index
         let quote = bytes[index]
         index += 1
@@ -327,7 +311,7 @@ extension JSONPathParser {
         throw fault("the text has no end", at: start)
     }
 
-    private mutating func escape(in quote: UInt8) throws(QueryFault) -> [UInt8] {
+    private mutating func escape(in quote: UInt8) throws(MemberQuery.Fault) -> [UInt8] {
         let start = index
         index += 2
         switch start + 1 < bytes.count ? bytes[start + 1] : 0 {
@@ -351,7 +335,7 @@ extension JSONPathParser {
         }
     }
 
-    private mutating func unit(at start: Int) throws(QueryFault) -> UInt16 {
+    private mutating func unit(at start: Int) throws(MemberQuery.Fault) -> UInt16 {
         let digits = bytes[index..<min(index + 4, bytes.count)]
         guard digits.count == 4, digits.allSatisfy(Self.isHexadecimal),
             let unit = UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
@@ -386,12 +370,12 @@ extension JSONPathParser {
         byte >= 0x80 || byte == UInt8(ascii: "_") || isDigit(byte) || (0x41...0x5A).contains(byte & 0xDF)
     }
 
-    private func fault(_ detail: String, at place: Int? = nil) -> QueryFault {
+    private func fault(_ detail: String, at place: Int? = nil) -> MemberQuery.Fault {
         let before = bytes[..<min(place ?? index, bytes.count)]
-        return QueryFault(offset: before.count { $0 & 0xC0 != 0x80 }, detail: detail)
+        return MemberQuery.Fault(parameter: "filter", offset: before.count { $0 & 0xC0 != 0x80 }, detail: detail)
     }
 
-    private func unexpected(beside other: String = "or the end") -> QueryFault {
+    private func unexpected(beside other: String = "or the end") -> MemberQuery.Fault {
         let rest = bytes[index...]
         for (word, operation) in [("and", "&&"), ("or", "||"), ("AND", "&&"), ("OR", "||"), ("&", "&&"), ("|", "||")]
         where rest.starts(with: word.utf8) {

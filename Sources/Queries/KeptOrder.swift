@@ -48,10 +48,8 @@ private struct OrderedMembers: Sendable {
             hasTexts = true
             areOrdered = try MemberQuery.isObject(document)
             guard areOrdered else { return }
-            var name = document.firstChild(document.root)
-            while !document.isEnd(name), areOrdered {
-                areOrdered = try take(document, name, &evaluation)
-                name = document.after(name + 1)
+            for member in document.children(of: document.root) where areOrdered {
+                areOrdered = try take(document, member, &evaluation)
             }
         }
         guard hasTexts, areOrdered else { return nil }
@@ -60,11 +58,11 @@ private struct OrderedMembers: Sendable {
 
     /// False if the order does not know the member's name.
     private mutating func take(
-        _ document: JSONDocument, _ name: Int, _ evaluation: inout JSONPathEvaluation
+        _ document: JSONDocument, _ member: Int, _ evaluation: inout JSONPathEvaluation
     ) throws -> Bool {
-        let text = document.string(name)
+        let text = document.string(member - 1)
         guard let key = order(text) else { return false }
-        if let found = try query.sortKeys(of: document, at: name + 1, &evaluation) {
+        if let found = try query.sortKeys(of: document, at: member, &evaluation) {
             entries.append(Entry(key: key, values: found))
             values[JSONKey(text)] = found
             textBytes += Self.textBytes(text, found)

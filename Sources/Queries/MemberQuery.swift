@@ -51,13 +51,9 @@ package struct MemberQuery: Sendable {
     ) throws(Fault) {
         var patterns: [LiteralPattern] = []
         self.filter = try filter.map { text throws(Fault) in
-            do throws(QueryFault) {
-                var parser = JSONPathParser(text, hasRoot: false)
-                defer { patterns = parser.patterns }
-                return try parser.wholeCondition()
-            } catch {
-                throw Fault(parameter: "filter", offset: error.offset, detail: error.detail)
-            }
+            var parser = JSONPathParser(text)
+            defer { patterns = parser.patterns }
+            return try parser.wholeCondition()
         }
         self.patterns = patterns
         order = try Self.pointers(sort, "sort") { text in
@@ -145,7 +141,7 @@ package struct MemberQuery: Sendable {
 extension MemberQuery: MembersQuery {
     func evaluation(stepsMax: Int, isQuick: Bool = false) throws -> JSONPathEvaluation {
         JSONPathEvaluation(
-            root: .null, patterns: try patterns.compiled(isQuick: isQuick || QueryWork.current.servesOthers),
+            patterns: try patterns.compiled(isQuick: isQuick || QueryWork.current.servesOthers),
             stepsMax: stepsMax, isQuick: isQuick)
     }
 
@@ -176,13 +172,11 @@ extension MemberQuery: MembersQuery {
         try texts { text throws in
             let document = try JSONDocument(encoded: text)
             isObject = try Self.isObject(document)
-            var child = document.firstChild(document.root)
-            while !document.isEnd(child) {
-                let place = isObject == true ? child + 1 : child
-                defer { (child, number) = (document.after(place), number + 1) }
+            for place in document.children(of: document.root) {
+                defer { number += 1 }
                 guard let keys = try sortKeys(of: document, at: place, &evaluation) else { continue }
                 count += 1
-                guard isBehindAnchor(keys, { document.string(child) }) else { continue }
+                guard isBehindAnchor(keys, { document.string(place - 1) }) else { continue }
                 behindCount += 1
                 guard isSorted ? !window.isEmpty : window.contains(behindCount - 1) else { continue }
                 if found.last?.textNumber != textNumber { evaluation.heldBytes += text.count }
@@ -226,10 +220,8 @@ extension MemberQuery: MembersQuery {
         try texts { text throws in
             let document = try JSONDocument(encoded: text)
             guard try Self.isObject(document) else { return place = Double(after.number) }
-            var name = document.firstChild(document.root)
-            while !document.isEnd(name) {
-                if JSONPointer.sameBytes(document.string(name), after.name) { place = Double(number) }
-                name = document.after(name + 1)
+            for member in document.children(of: document.root) {
+                if JSONPointer.sameBytes(document.string(member - 1), after.name) { place = Double(number) }
                 number += 1
             }
         }
@@ -366,7 +358,7 @@ package struct NoMembers: Error {}
 /// are equal.
 enum SortKey: Comparable {
     case constant(Int)
-    case number(Number)
+    case number(JSONNumber)
     case text(String)
     case container
 
@@ -374,7 +366,7 @@ enum SortKey: Comparable {
         switch value {
         case .null: self = .constant(0)
         case .bool(let isTrue): self = .constant(isTrue ? 2 : 1)
-        case .integer, .unsigned, .double, .decimal: self = Number(value).map { .number($0) } ?? .container
+        case .integer, .unsigned, .double, .decimal: self = JSONNumber(value).map { .number($0) } ?? .container
         case .string(let text): self = .text(text)
         case .array, .object: self = .container
         }

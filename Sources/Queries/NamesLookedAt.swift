@@ -27,7 +27,7 @@ extension JSONPath.Operand {
 
 extension JSONPath.Relative {
     fileprivate var names: [String]? {
-        guard let first = segments.first, !isOfRoot, !first.isDescendant else { return nil }
+        guard let first = segments.first, !first.isDescendant else { return nil }
         var names: [String] = []
         for selector in first.selectors {
             guard case .name(let name) = selector else { return nil }
@@ -54,16 +54,14 @@ extension JSONPathEvaluation {
             return JSONValue.value(of: document, at: place)
         }
         var (object, comparedCount) = (JSONObject(), 0)
-        var name = document.firstChild(place)
-        while !document.isEnd(name) {
-            let text = document.utf8(name)
+        for member in document.children(of: place) {
+            let text = document.utf8(member - 1)
             comparedCount += names.count
             try spend(comparedCount / Self.namesPerStep)
             comparedCount %= Self.namesPerStep
             if names.contains(where: { $0.withUnsafeBufferPointer(text.hasBytes) }) {
-                object.append(document.string(name), try value(of: document, at: name + 1, names: nil))
+                object.append(document.string(member - 1), try value(of: document, at: member, names: nil))
             }
-            name = document.after(name + 1)
         }
         return .object(object)
     }

@@ -68,7 +68,7 @@ struct SchemaCheck {
         case .never: fault("the schema allows no value here")
         case .reference(let number): fits(number, value)
         case .type(let types):
-            document.types(value, among: types).isDisjoint(with: types)
+            document.types(value).isDisjoint(with: types)
                 ? fault("expected \(types.text)") : true
         case .all(let list): allHold(list, value)
         case .any(let list): anyHolds(list, value)
@@ -131,7 +131,7 @@ extension SchemaCheck {
         return fault(isConstant ? "expected " : "expected one of ", wanted)
     }
 
-    private mutating func keeps(_ limit: Rules.Limit, _ number: SchemaNumber, _ wanted: Int, _ value: Int) -> Bool {
+    private mutating func keeps(_ limit: Rules.Limit, _ number: JSONNumber, _ wanted: Int, _ value: Int) -> Bool {
         guard let found = document.number(value) else { return true }
         let (isKept, sentence) =
             switch limit {
@@ -160,19 +160,16 @@ extension SchemaCheck {
             guard let (first, second) = equalElements.firstTwo(of: array, in: document) else { return true }
             return fault("is the same as the element \(first)", below: String(second))
         case .contains(let number):
-            var element = document.firstChild(array)
-            while !document.isEnd(element) {
-                if fitsQuietly(number, element) { return true }
-                element = document.after(element)
-            }
+            for element in document.children(of: array) where fitsQuietly(number, element) { return true }
             return fault("expected an element that fits the schema of contains")
         default: return true
         }
     }
 
     private mutating func elementsFit(_ list: Rules.Positions, rest: Rules.Number, _ array: Int) -> Bool {
-        var (fits, index, element) = (true, 0, document.firstChild(array))
-        while !document.isEnd(element), fits || isLoud {
+        var fits = true
+        for (index, element) in document.children(of: array).enumerated() {
+            guard fits || isLoud else { return false }
             if index < list.count {
                 fits = self.fits(schema.rules.lists[list.lowerBound + index], element, step: ~index) && fits
             } else if rest == Rules.anything {
@@ -182,8 +179,6 @@ extension SchemaCheck {
             } else {
                 fits = self.fits(rest, element, step: ~index) && fits
             }
-            element = document.after(element)
-            index += 1
         }
         return fits
     }
@@ -205,11 +200,12 @@ extension SchemaCheck {
     private mutating func membersFit(
         _ named: Rules.Positions, patterns: Rules.Positions, rest: Rules.Number, _ object: Int
     ) -> Bool {
-        var (fits, key) = (true, document.firstChild(object))
-        while !document.isEnd(key), fits || isLoud {
-            let name = document.utf8(key)
+        var fits = true
+        for value in document.children(of: object) {
+            guard fits || isLoud else { return false }
+            let (key, name) = (value - 1, document.utf8(value - 1))
             let number = schema.rules.schema(of: name, among: named)
-            if let number { fits = self.fits(number, key + 1, step: key) && fits }
+            if let number { fits = self.fits(number, value, step: key) && fits }
             var isKnown = number != nil
             if !patterns.isEmpty, fits || isLoud {
                 fits = patternsFit(patterns, key, &isKnown) && fits
@@ -217,9 +213,8 @@ extension SchemaCheck {
             if !isKnown, rest == Rules.nothing {
                 fits = faultOfMember(key, "the schema has no such member")
             } else if !isKnown {
-                fits = self.fits(rest, key + 1, step: key) && fits
+                fits = self.fits(rest, value, step: key) && fits
             }
-            key = document.after(key + 1)
         }
         return fits
     }
@@ -236,11 +231,13 @@ extension SchemaCheck {
     }
 
     private mutating func namesFit(_ number: Rules.Number, _ object: Int) -> Bool {
-        var (fits, key) = (true, document.firstChild(object))
-        while !document.isEnd(key), fits || isLoud {
+        var fits = true
+        for value in document.children(of: object) {
+            guard fits || isLoud else { return false }
             // A key is a string as values are.
-            if !fitsQuietly(number, key) { fits = faultOfMember(key, "the schema does not allow this name") }
-            key = document.after(key + 1)
+            if !fitsQuietly(number, value - 1) {
+                fits = faultOfMember(value - 1, "the schema does not allow this name")
+            }
         }
         return fits
     }

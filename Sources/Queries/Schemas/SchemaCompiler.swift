@@ -4,6 +4,8 @@ internal import StateJSON
 ///
 /// Each schema inside has a number, so that references are numbers as well, and a chain of them is followed by no recursion.
 struct SchemaCompiler {
+    typealias Fault = JSONSchema.Fault
+
     private static let countMax = 10_000
 
     private let root: JSONValue
@@ -26,7 +28,7 @@ struct SchemaCompiler {
         var otherwise = SchemaRules.anything
     }
 
-    init(_ schema: JSONValue) throws(JSONSchema.Fault) {
+    init(_ schema: JSONValue) throws(Fault) {
         root = schema
         _ = try number(of: schema, at: .root)
         // Not by recursion: a chain of references is as long as the schema.
@@ -38,10 +40,10 @@ struct SchemaCompiler {
         try refuseCycles()
     }
 
-    private mutating func number(of value: JSONValue, at place: JSONPointer) throws(JSONSchema.Fault) -> Int {
+    private mutating func number(of value: JSONValue, at place: JSONPointer) throws(Fault) -> Int {
         if let number = numbers[place] { return number }
         guard found.count < Self.countMax else {
-            throw JSONSchema.Fault(pointer: place, detail: "a schema has at most \(Self.countMax) schemas inside")
+            throw Fault(pointer: place, detail: "a schema has at most \(Self.countMax) schemas inside")
         }
         numbers[place] = found.count
         found.append((place, value))
@@ -51,7 +53,7 @@ struct SchemaCompiler {
 
     private mutating func inner(
         _ value: JSONValue, at place: JSONPointer, inPlaceOf outer: Int? = nil
-    ) throws(JSONSchema.Fault) -> Int {
+    ) throws(Fault) -> Int {
         if case .bool(let fits) = value { return fits ? SchemaRules.anything : SchemaRules.nothing }
         let number = try number(of: value, at: place)
         if let outer { sameValue[outer].append(number) }
@@ -60,19 +62,21 @@ struct SchemaCompiler {
 
     private mutating func add(_ rule: SchemaRules.Rule) { rules.rules.append(rule) }
 
-    private mutating func addRules(of number: Int) throws(JSONSchema.Fault) {
+    private mutating func addRules(of number: Int) throws(Fault) {
         let (place, value) = found[number]
         if case .bool(let fits) = value { return fits ? () : add(.never) }
         guard case .object(let object) = value else {
-            throw JSONSchema.Fault(pointer: place, detail: "expected a schema: an object, true or false")
+            throw Fault(pointer: place, detail: "expected a schema: an object, true or false")
         }
         let start = rules.rules.count
         var parts = Parts()
         for (name, value) in object.members where name != "$ref" {
             if place == .root, try isOfTheWhole(name, value) { continue }
-            guard let keyword = Keyword.named(name) else {
+            // Names with `x-` are the schema writer's own.
+            if name.utf8.starts(with: "x-".utf8) { continue }
+            guard let keyword = Keyword(rawValue: name) else {
                 let detail = "this server does not know the keyword\(Keyword.hint(name, value))"
-                throw JSONSchema.Fault(pointer: place.appending(name), detail: detail)
+                throw Fault(pointer: place.appending(name), detail: detail)
             }
             try add(keyword, value, at: place.appending(name), of: number, &parts)
         }
@@ -92,33 +96,38 @@ struct SchemaCompiler {
         if let condition = parts.condition { add(.condition(condition, then: parts.then, else: parts.otherwise)) }
     }
 
-    private func isOfTheWhole(_ name: String, _ value: JSONValue) throws(JSONSchema.Fault) -> Bool {
+    private func isOfTheWhole(_ name: String, _ value: JSONValue) throws(Fault) -> Bool {
         guard name == "$schema" else { return name == "$id" }
         // Draft 7 takes whatever draft 6 takes.
         guard case .string(let text) = value,
             ["draft-06", "draft-07"].contains(where: { text.contains("json-schema.org/\($0)/schema") })
         else {
-            throw JSONSchema.Fault(
-                pointer: JSONPointer([name]), detail: "this server knows draft 7, and draft 6 as a part of it")
+            throw Fault(pointer: JSONPointer([name]), detail: "this server knows draft 7, and draft 6 as a part of it")
         }
         return true
     }
 
     private mutating func add(
         _ keyword: Keyword, _ value: JSONValue, at place: JSONPointer, of number: Int, _ parts: inout Parts
-    ) throws(JSONSchema.Fault) {
+    ) throws(Fault) {
         switch keyword {
-        case .annotation: break
         case .format: addFormat(value, at: place)
         case .type: add(.type(try Self.types(value, at: place)))
         case .const: add(.oneOf(values: add([value]), isConstant: true))
         case .enum:
             guard case .array(let values) = value else { throw Self.expected("an array of values", at: place) }
             add(.oneOf(values: add(values), isConstant: false))
-        case .limit(let limit):
-            let number = try Self.number(value, limit, at: place)
-            add(.limit(limit, number, value: add([value]).lowerBound))
-        case .count(let part, let isMost): add(.count(part, isMost: isMost, try Self.count(value, at: place)))
+        case .maximum: try add(.maximum, value, at: place)
+        case .minimum: try add(.minimum, value, at: place)
+        case .exclusiveMaximum: try add(.exclusiveMaximum, value, at: place)
+        case .exclusiveMinimum: try add(.exclusiveMinimum, value, at: place)
+        case .multipleOf: try add(.multipleOf, value, at: place)
+        case .maxItems: add(.count(.elements, isMost: true, try Self.count(value, at: place)))
+        case .minItems: add(.count(.elements, isMost: false, try Self.count(value, at: place)))
+        case .maxProperties: add(.count(.members, isMost: true, try Self.count(value, at: place)))
+        case .minProperties: add(.count(.members, isMost: false, try Self.count(value, at: place)))
+        case .maxLength: add(.count(.characters, isMost: true, try Self.count(value, at: place)))
+        case .minLength: add(.count(.characters, isMost: false, try Self.count(value, at: place)))
         case .uniqueItems:
             guard case .bool(let isSet) = value else { throw Self.expected("true or false", at: place) }
             if isSet { add(.uniqueItems) }
@@ -158,13 +167,17 @@ struct SchemaCompiler {
         case .if: parts.condition = try inner(value, at: place, inPlaceOf: number)
         case .then: parts.then = try inner(value, at: place, inPlaceOf: number)
         case .else: parts.otherwise = try inner(value, at: place, inPlaceOf: number)
-        case .definitions: for (_, at, value) in try Self.members(value, at: place) { _ = try inner(value, at: at) }
+        case .definitions, .definitionsOfLaterDrafts:
+            for (_, at, value) in try Self.members(value, at: place) { _ = try inner(value, at: at) }
+        case .comment, .title, .description, .default, .examples, .readOnly, .writeOnly, .contentEncoding,
+            .contentMediaType, .deprecated:
+            break
         }
     }
 
     private mutating func schemas(
         _ value: JSONValue, at place: JSONPointer, inPlaceOf outer: Int?
-    ) throws(JSONSchema.Fault) -> SchemaRules.Positions {
+    ) throws(Fault) -> SchemaRules.Positions {
         guard case .array(let elements) = value, !elements.isEmpty else {
             throw Self.expected("an array of schemas", at: place)
         }
@@ -175,9 +188,7 @@ struct SchemaCompiler {
         return start..<rules.lists.count
     }
 
-    private mutating func members(
-        _ value: JSONValue, at place: JSONPointer
-    ) throws(JSONSchema.Fault) -> SchemaRules.Positions {
+    private mutating func members(_ value: JSONValue, at place: JSONPointer) throws(Fault) -> SchemaRules.Positions {
         let start = rules.members.count
         for (name, at, value) in try Self.members(value, at: place) {
             rules.members.append(.init(name: add(name: name), schema: try inner(value, at: at)))
@@ -191,9 +202,7 @@ struct SchemaCompiler {
         return start..<rules.members.count
     }
 
-    private mutating func names(
-        _ value: JSONValue, at place: JSONPointer
-    ) throws(JSONSchema.Fault) -> SchemaRules.Positions {
+    private mutating func names(_ value: JSONValue, at place: JSONPointer) throws(Fault) -> SchemaRules.Positions {
         guard case .array(let names) = value else { throw Self.expected("an array of names", at: place) }
         let start = rules.names.count
         for name in names {
@@ -219,29 +228,29 @@ struct SchemaCompiler {
         unknownFormats.append("\(String(decoding: value.text.prefix(200), as: UTF8.self)) at \(place)")
     }
 
-    private mutating func add(pattern: String, at place: JSONPointer) throws(JSONSchema.Fault) -> Int {
+    private mutating func add(pattern: String, at place: JSONPointer) throws(Fault) -> Int {
         do throws(Pattern.Fault) {
             rules.patterns.append(try Pattern(pattern))
         } catch {
-            throw JSONSchema.Fault(pointer: place, detail: "RE2 does not take the pattern: \(error.detail)")
+            throw Fault(pointer: place, detail: "RE2 does not take the pattern: \(error.detail)")
         }
         return rules.patterns.count - 1
     }
 }
 
 extension SchemaCompiler {
-    private static func expected(_ what: String, at place: JSONPointer) -> JSONSchema.Fault {
-        JSONSchema.Fault(pointer: place, detail: "expected \(what)")
+    private static func expected(_ what: String, at place: JSONPointer) -> Fault {
+        Fault(pointer: place, detail: "expected \(what)")
     }
 
     private static func members(
         _ value: JSONValue, at place: JSONPointer
-    ) throws(JSONSchema.Fault) -> [(name: String, place: JSONPointer, value: JSONValue)] {
+    ) throws(Fault) -> [(name: String, place: JSONPointer, value: JSONValue)] {
         guard case .object(let object) = value else { throw expected("an object of schemas", at: place) }
         return object.members.map { ($0.key, place.appending($0.key), $0.value) }
     }
 
-    private static func types(_ value: JSONValue, at place: JSONPointer) throws(JSONSchema.Fault) -> SchemaRules.Types {
+    private static func types(_ value: JSONValue, at place: JSONPointer) throws(Fault) -> SchemaRules.Types {
         var types: SchemaRules.Types = []
         let names = if case .array(let names) = value { names } else { [value] }
         for name in names {
@@ -253,7 +262,7 @@ extension SchemaCompiler {
         return types
     }
 
-    private static func count(_ value: JSONValue, at place: JSONPointer) throws(JSONSchema.Fault) -> Int {
+    private static func count(_ value: JSONValue, at place: JSONPointer) throws(Fault) -> Int {
         let count: Int? =
             switch value {
             case .integer(let count): Int(count)
@@ -264,25 +273,23 @@ extension SchemaCompiler {
         return count
     }
 
-    private static func number(
-        _ value: JSONValue, _ limit: SchemaRules.Limit, at place: JSONPointer
-    ) throws(JSONSchema.Fault) -> SchemaNumber {
-        if case .decimal = value { throw expected("a number of 64 bits", at: place) }
-        guard let number = SchemaNumber(value), limit != .multipleOf || number > .whole(0) else {
-            throw expected(limit == .multipleOf ? "a number above 0" : "a number", at: place)
+    private mutating func add(_ limit: SchemaRules.Limit, _ value: JSONValue, at place: JSONPointer) throws(Fault) {
+        if case .decimal = value { throw Self.expected("a number of 64 bits", at: place) }
+        guard let number = JSONNumber(value), limit != .multipleOf || number > .whole(0) else {
+            throw Self.expected(limit == .multipleOf ? "a number above 0" : "a number", at: place)
         }
-        return number
+        add(.limit(limit, number, value: add([value]).lowerBound))
     }
 }
 
 extension SchemaCompiler {
     private func target(
         of reference: JSONValue, at place: JSONPointer
-    ) throws(JSONSchema.Fault) -> (place: JSONPointer, value: JSONValue) {
+    ) throws(Fault) -> (place: JSONPointer, value: JSONValue) {
         guard case .string(let text) = reference, text.hasPrefix("#"), let decoded = Self.decoded(text.dropFirst()),
             let target = JSONPointer(text: decoded), let value = root[pointer: target]
         else {
-            throw JSONSchema.Fault(
+            throw Fault(
                 pointer: place, detail: "expected # and a JSON Pointer to a part of this schema; no other is fetched")
         }
         return (target, value)
@@ -308,7 +315,7 @@ extension SchemaCompiler {
     }
 
     /// Refuses schemas that come back to themselves without looking at a part of the value: they have no end.
-    private func refuseCycles() throws(JSONSchema.Fault) {
+    private func refuseCycles() throws(Fault) {
         var isKnown = [Bool](repeating: false, count: found.count)
         var isOnPath = isKnown
         for start in found.indices where !isKnown[start] {
@@ -321,7 +328,7 @@ extension SchemaCompiler {
                     continue
                 }
                 guard !isOnPath[next] else {
-                    throw JSONSchema.Fault(
+                    throw Fault(
                         pointer: found[path[last].number].place,
                         detail: "the schema refers to itself for the same value")
                 }

@@ -32,7 +32,7 @@ struct SchemaRules {
         case never
         case reference(Number)
         case type(Types)
-        case limit(Limit, SchemaNumber, value: Int)
+        case limit(Limit, JSONNumber, value: Int)
         case oneOf(values: Positions, isConstant: Bool)
         case count(Part, isMost: Bool, Int)
         case pattern(Int)

@@ -1,7 +1,7 @@
 internal import StateJSON
 
 extension JSONDocument {
-    func types(_ value: Int, among wanted: SchemaRules.Types) -> SchemaRules.Types {
+    func types(_ value: Int) -> SchemaRules.Types {
         switch kind(value) {
         case UInt8(ascii: "{"): .object
         case UInt8(ascii: "["): .array
@@ -13,11 +13,11 @@ extension JSONDocument {
         }
     }
 
-    func number(_ value: Int) -> SchemaNumber? {
+    func number(_ value: Int) -> JSONNumber? {
         switch kind(value) {
         case UInt8(ascii: "l"): .whole(Int128(Int64(bitPattern: bits(value))))
         case UInt8(ascii: "u"): .whole(Int128(bits(value)))
-        case UInt8(ascii: "d"): SchemaNumber(Double(bitPattern: bits(value)))
+        case UInt8(ascii: "d"): JSONNumber(Double(bitPattern: bits(value)))
         default: nil
         }
     }
@@ -27,28 +27,14 @@ extension JSONDocument {
         switch (part, kind(value)) {
         case (.characters, UInt8(ascii: "\"")):
             return utf8(value).reduce(0) { $0 + ($1 & 0xC0 == 0x80 ? 0 : 1) }
-        case (.elements, UInt8(ascii: "[")): return childrenCount(value, step: 0)
-        case (.members, UInt8(ascii: "{")): return childrenCount(value, step: 1)
+        case (.elements, UInt8(ascii: "[")), (.members, UInt8(ascii: "{")):
+            return children(of: value).reduce(0) { count, _ in count + 1 }
         default: return nil
         }
     }
 
-    private func childrenCount(_ container: Int, step: Int) -> Int {
-        var (count, child) = (0, firstChild(container))
-        while !isEnd(child) {
-            count += 1
-            child = after(child + step)
-        }
-        return count
-    }
-
     func hasMember(_ name: UnsafeBufferPointer<UInt8>, _ object: Int) -> Bool {
-        var key = firstChild(object)
-        while !isEnd(key) {
-            if utf8(key).hasBytes(of: name) { return true }
-            key = after(key + 1)
-        }
-        return false
+        children(of: object).contains { utf8($0 - 1).hasBytes(of: name) }
     }
 
     /// Whether a value is equal to one of a schema; the cost is that of the schema's value.
@@ -58,38 +44,22 @@ extension JSONDocument {
             return true
         case (.string(let text), UInt8(ascii: "\"")): return text.withBytes { utf8(value).hasBytes(of: $0) }
         case (.array(let elements), UInt8(ascii: "[")):
-            var child = firstChild(value)
+            var children = children(of: value)
             for element in elements {
-                guard !isEnd(child), equals(child, element) else { return false }
-                child = after(child)
+                guard let child = children.next(), equals(child, element) else { return false }
             }
-            return isEnd(child)
+            return children.next() == nil
         case (.object(let object), UInt8(ascii: "{")):
-            var (count, key) = (0, firstChild(value))
-            while !isEnd(key) {
+            var count = 0
+            for child in children(of: value) {
                 count += 1
-                guard count <= object.members.count, let member = object[string(key)], equals(key + 1, member) else {
-                    return false
-                }
-                key = after(key + 1)
+                guard count <= object.members.count, let member = object[string(child - 1)], equals(child, member)
+                else { return false }
             }
             return count == object.members.count
         default:
-            guard let wanted = SchemaNumber(wanted) else { return false }
+            guard let wanted = JSONNumber(wanted) else { return false }
             return number(value) == wanted
-        }
-    }
-}
-
-extension SchemaNumber {
-    init?(_ value: JSONValue) {
-        switch value {
-        case .integer(let number): self = .whole(Int128(number))
-        case .unsigned(let number): self = .whole(Int128(number))
-        case .double(let number): self.init(number)
-        // A check reads such a number as the nearest double as well.
-        case .decimal(let text): self.init(Double(text) ?? .infinity)
-        default: return nil
         }
     }
 }

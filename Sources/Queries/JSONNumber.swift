@@ -1,0 +1,84 @@
+internal import StateJSON
+
+/// A number in the order of JSON, however it is spelled: exact as a whole number of 64 bits, else as a double.
+enum JSONNumber: Hashable {
+    /// A whole number between -2^64 and 2^64.
+    case whole(Int128)
+    case double(Double)
+
+    init(_ double: Double) {
+        let isExact = double.magnitude < 0x1p64 && double == double.rounded(.towardZero)
+        self = isExact ? .whole(Int128(double)) : .double(double)
+    }
+
+    init?(_ value: JSONValue) {
+        switch value {
+        case .integer(let number): self = .whole(Int128(number))
+        case .unsigned(let number): self = .whole(Int128(number))
+        case .double(let number): self.init(number)
+        // A document has such a number as the nearest double as well.
+        case .decimal(let text): self.init(Double(text) ?? .infinity)
+        case .null, .bool, .string, .array, .object: return nil
+        }
+    }
+
+    /// A number with the same place in the order.
+    var json: JSONValue {
+        switch self {
+        case .whole(let whole):
+            Int64(exactly: whole).map(JSONValue.integer) ?? UInt64(exactly: whole).map(JSONValue.unsigned)
+                ?? .double(Double(whole))
+        case .double(let double): .double(double)
+        }
+    }
+
+    /// Whether the number has no fraction: 1.0 has none.
+    var isWhole: Bool {
+        switch self {
+        case .whole: true
+        case .double(let double): double == double.rounded(.towardZero)
+        }
+    }
+}
+
+extension JSONNumber: Comparable {
+    static func < (left: JSONNumber, right: JSONNumber) -> Bool {
+        switch (left, right) {
+        case (.whole(let left), .whole(let right)): left < right
+        case (.double(let left), .double(let right)): left < right
+        case (.whole(let left), .double(let right)): isLess(left, right)
+        case (.double(let left), .whole(let right)): !isLess(right, left)
+        }
+    }
+
+    /// Whether a whole number is less than a double, which no whole number equals.
+    private static func isLess(_ whole: Int128, _ double: Double) -> Bool {
+        guard double.magnitude < 0x1p64 else { return double > 0 }
+        return whole <= Int128(double.rounded(.down))
+    }
+}
+
+extension JSONNumber {
+    /// The digits decide, so that 0.0075 is a multiple of 0.0001; the divisor is more than 0.
+    func isMultiple(of divisor: JSONNumber) -> Bool {
+        if case .whole(let value) = self, case .whole(let unit) = divisor { return value % unit == 0 }
+        guard let value = decimal, let unit = divisor.decimal else { return false }
+        var rest = value.magnitude % unit.magnitude
+        for _ in 0..<max(0, value.exponent - unit.exponent) where rest != 0 { rest = rest * 10 % unit.magnitude }
+        guard value.exponent < unit.exponent else { return rest == 0 }
+        var scaled = unit.magnitude
+        for _ in value.exponent..<unit.exponent {
+            guard scaled <= value.magnitude else { return value.magnitude == 0 }
+            scaled *= 10
+        }
+        return value.magnitude % scaled == 0
+    }
+
+    /// The shortest spelling, which has at most 20 digits; nil for the infinities.
+    private var decimal: DecimalDigits? {
+        switch self {
+        case .whole(let whole): DecimalDigits(whole.description.utf8)
+        case .double(let double): DecimalDigits(double.description.utf8)
+        }
+    }
+}
