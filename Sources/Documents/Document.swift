@@ -127,11 +127,11 @@ package struct Document: Domain {
                 switch operation.op {
                 case .move, .copy:
                     guard let from = operation.from else {
-                        throw Place.missing("\(name)/from", "expected a JSON Pointer")
+                        throw Place.invalid("\(name)/from", "is missing; expected a JSON Pointer")
                     }
                     _ = try Place(from, "\(name)/from")
                 case .add, .replace, .test:
-                    if operation.value == nil { throw Place.missing("\(name)/value", "expected a value") }
+                    if operation.value == nil { throw Place.invalid("\(name)/value", "is missing; expected a value") }
                 case .remove: break
                 }
             }
@@ -169,8 +169,7 @@ package struct Document: Domain {
             try Place(path).check(ttl)
             switch by {
             case nil, .integer?, .unsigned?, .double?: break
-            default:
-                throw Rejection("invalid-action", "/by: expected a number of 64 bits", kind: .invalid, pointer: "/by")
+            default: throw Place.invalid("/by", "expected a number of 64 bits")
             }
         }
     }
@@ -235,6 +234,32 @@ package struct Document: Domain {
             }
         }
     }
+}
+
+extension Document {
+    /// The pointer leads into the value that the action has put at the place, or else to its path.
+    private static func pointer(to place: JSONPointer, in action: some Action) -> String {
+        let places = (action as? any PlacedAction)?.places ?? []
+        for (name, path) in places.reversed() where name.tokens.last == "path" {
+            guard path.tokens.count <= place.tokens.count,
+                // The place behind the last element has got a number.
+                zip(path.tokens, place.tokens).allSatisfy({ JSONPointer.sameBytes($0, $1) || $0 == "-" })
+            else { continue }
+            let hasValue =
+                switch action {
+                case is Remove, is Increment: false
+                case let patch as Patch: Int(name.tokens[1]).map { patch.patch[$0].puts } ?? false
+                default: true
+                }
+            let rest = place.tokens[path.tokens.count...]
+            return hasValue ? "\(JSONPointer(name.tokens.dropLast() + ["value"] + rest))" : "\(name)"
+        }
+        return action is Patch ? "/patch" : "/path"
+    }
+}
+
+extension Document.Patch.Operation {
+    fileprivate var puts: Bool { op != .test && value != nil }
 }
 
 private protocol AtPath: PlacedAction { var path: String { get } }

@@ -67,7 +67,7 @@ struct DocumentEdit {
         switch operation.op {
         case .add, .replace:
             guard case .stored(let value)? = operation.value else {
-                throw Place.missing("\(name)/value", "expected a value")
+                throw Place.invalid("\(name)/value", "is missing; expected a value")
             }
             try apply(operation.op.rawValue, at: place, value)
         case .remove: try apply("remove", at: place, nil)

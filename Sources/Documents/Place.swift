@@ -11,8 +11,7 @@ struct Place {
 
     init(_ text: String, _ name: String = "/path") throws(Rejection) {
         guard let pointer = JSONPointer(text: text) else {
-            throw Rejection(
-                "invalid-action", "\(name): \(JSONPointer.expectation(of: text))", kind: .invalid, pointer: name)
+            throw Self.invalid(name, JSONPointer.expectation(of: text))
         }
         (self.pointer, self.name) = (pointer, name)
     }
@@ -20,19 +19,13 @@ struct Place {
     func check(_ ttl: Double?) throws(Rejection) {
         guard let ttl else { return }
         guard ttl > 0, DueTime(seconds: ttl) != nil else {
-            throw Rejection(
-                "invalid-action", "/ttl: expected a number of seconds above 0, not beyond the year 9999",
-                kind: .invalid,
-                pointer: "/ttl")
+            throw Self.invalid("/ttl", "expected a number of seconds above 0, not beyond the year 9999")
         }
-        guard !tokens.isEmpty else {
-            throw Rejection(
-                "invalid-action", "/ttl: the whole document cannot expire", kind: .invalid, pointer: "/ttl")
-        }
+        guard !tokens.isEmpty else { throw Self.invalid("/ttl", "the whole document cannot expire") }
     }
 
-    static func missing(_ name: String, _ expected: String) -> Rejection {
-        Rejection("invalid-action", "\(name): is missing; \(expected)", kind: .invalid, pointer: name)
+    static func invalid(_ name: String, _ detail: String) -> Rejection {
+        Rejection("invalid-action", "\(name): \(detail)", kind: .invalid, pointer: name)
     }
 
     func rejection(_ code: String, _ detail: String) -> Rejection {

@@ -31,16 +31,6 @@ package final class Model: Sendable {
             case engine
         }
 
-        package init(_ message: String, _ cause: Cause = .model) { (self.message, self.cause) = (message, cause) }
-
-        init(
-            message: String, file: String? = nil, line: Int? = nil, column: Int? = nil, source: String? = nil,
-            pointer: String? = nil, cause: Cause = .model
-        ) {
-            (self.message, self.file, self.line, self.column) = (message, file, line, column)
-            (self.source, self.pointer, self.cause) = (source, pointer, cause)
-        }
-
         /// The fault without the line of the file.
         package var sentence: String {
             let place = [file, line.map { "\($0)" }, column.map { "\($0)" }].compactMap(\.self).joined(separator: ":")
@@ -58,9 +48,9 @@ package final class Model: Sendable {
     }
 
     /// The declarations of a file.
-    package struct Description: Sendable {
+    package struct Description: Codable, Sendable {
         /// A part of the state with its reducers.
-        package struct Slice: Sendable {
+        package struct Slice: Codable, Sendable {
             package var name: String
             /// Its JSON Pointer in the state.
             package var mount: String
@@ -68,9 +58,11 @@ package final class Model: Sendable {
             package var schema: JSONValue?
             /// Whether its state begins as that of an entity adapter.
             package var isTable: Bool
+
+            private enum CodingKeys: String, CodingKey { case name, mount, schema, isTable = "table" }
         }
 
-        package struct Action: Sendable {
+        package struct Action: Codable, Sendable {
             package var type: String
             /// The JSON Schema of its payload; nil for any object.
             package var schema: JSONValue?
@@ -80,6 +72,23 @@ package final class Model: Sendable {
             package var isInternal: Bool
             /// Whether its reducer may look at the action: it is no function of the state alone.
             package var takesAction: Bool
+
+            private enum CodingKeys: String, CodingKey {
+                case type, schema, slice, isInternal = "internal", takesAction
+            }
+        }
+
+        /// A value that the file computes.
+        package struct View: Codable, Sendable {
+            package var name: String
+            /// The members of the state that it gets; nil for the whole state.
+            package var reads: [String]?
+            /// The JSON Schema of its parameters, if it takes some.
+            package var parameters: JSONValue?
+            /// Whether it takes the client's subject.
+            package var takesSubject: Bool
+
+            private enum CodingKeys: String, CodingKey { case name, reads, parameters, takesSubject = "subject" }
         }
 
         /// The version that the file gives to itself, if any.
@@ -88,17 +97,6 @@ package final class Model: Sendable {
         package var migrates: Bool
         package var slices: [Slice]
         package var actions: [Action]
-        /// A value that the file computes.
-        package struct View: Sendable {
-            package var name: String
-            /// The members of the state that it gets; nil for the whole state.
-            package var reads: [String]?
-            /// The JSON Schema of its parameters, if it takes some.
-            package var parameters: JSONValue?
-            /// Whether it takes the client's subject.
-            package var takesSubject: Bool
-        }
-
         package var views: [View]
         package var initial: JSONValue
 
@@ -147,7 +145,12 @@ package final class Model: Sendable {
         guard let made = make() else { throw Fault(message: "there is no memory for the engine") }
         var engine = Engine(model: made)
         do throws(Fault) {
-            description = Description(try Self.answer(model_description(made), &engine))
+            let answer = JSONValue.object(try Self.answer(model_description(made), &engine)).text
+            do throws(JSONFault) {
+                description = try JSON.decode(from: answer, depthMax: 1000, unknownFields: .ignored)
+            } catch {
+                throw Fault("the model describes itself wrongly: \(error.place): \(error.detail)")
+            }
         } catch {
             model_free(made)
             throw error
@@ -275,7 +278,7 @@ package final class Model: Sendable {
     }
 
     private static func text(_ file: [UInt8], of name: String) throws(Fault) -> [UInt8] {
-        let text = file.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(file.dropFirst(3)) : file
+        let text = JSONText.withoutByteOrderMark(file)
         var (parser, bytes, offset) = (Unicode.UTF8.ForwardParser(), text.makeIterator(), 0)
         while case .valid(let scalar) = parser.parseScalar(from: &bytes), scalar.first != 0 { offset += scalar.count }
         guard offset < text.count else { return text }
@@ -286,6 +289,8 @@ package final class Model: Sendable {
 }
 
 extension Model.Fault {
+    package init(_ message: String, _ cause: Cause = .model) { (self.message, self.cause) = (message, cause) }
+
     fileprivate init(_ fault: JSONObject) {
         func text(_ name: String) -> String? { if case .string(let text)? = fault[name] { text } else { nil } }
         func number(_ name: String) -> Int? { if case .integer(let number)? = fault[name] { Int(number) } else { nil } }
@@ -301,37 +306,6 @@ extension Model.Fault {
         self.init(
             message: (text("message") ?? "") + hint, file: text("file"), line: number("line"), column: number("column"),
             source: text("source"), pointer: text("pointer"), cause: cause)
-    }
-}
-
-extension Model.Description {
-    fileprivate init(_ answer: JSONObject) {
-        func objects(_ name: String) -> [JSONObject] {
-            guard case .array(let elements)? = answer[name] else { return [] }
-            return elements.compactMap { if case .object(let object) = $0 { object } else { nil } }
-        }
-        func given(_ value: JSONValue?) -> JSONValue? { value == .null ? nil : value }
-        version = given(answer["version"])
-        migrates = answer["migrates"] == true
-        slices = objects("slices").map {
-            Slice(
-                name: $0["name"].text, mount: $0["mount"].text, schema: given($0["schema"]),
-                isTable: $0["table"] == true)
-        }
-        actions = objects("actions").map { action in
-            let slice: String? = if case .string(let name)? = action["slice"] { name } else { nil }
-            return Action(
-                type: action["type"].text, schema: given(action["schema"]), slice: slice,
-                isInternal: action["internal"] == true, takesAction: action["takesAction"] == true)
-        }
-        views = objects("views").map { view in
-            let reads: [String]? =
-                if case .array(let names)? = view["reads"] { names.map { Optional($0).text } } else { nil }
-            return View(
-                name: view["name"].text, reads: reads, parameters: given(view["parameters"]),
-                takesSubject: view["subject"] == true)
-        }
-        initial = answer["initial"] ?? .null
     }
 }
 

@@ -47,17 +47,11 @@ final class ModelCopies: Sendable {
     func with<Result>(
         _ tree: JSONTree, _ work: (Model) throws(Model.Fault) -> (Result, JSONTree)
     ) throws(Model.Fault) -> Result {
-        var copy = try copy(of: tree)
-        do throws(Model.Fault) {
+        try use(try copy(of: tree)) { (copy) throws(Model.Fault) in
             let result: Result
             (result, copy.tree) = try work(copy.engine)
             if copy.usesCount >= Self.usesBetweenLooks { look(at: &copy) }
-            give(copy)
             return result
-        } catch {
-            // A fault of the model leaves its state as it was; after any other one nothing is known of the engine.
-            if error.cause == .model { give(copy) } else { drop() }
-            throw error
         }
     }
 
@@ -73,17 +67,25 @@ final class ModelCopies: Sendable {
 
     func withAny<Result>(_ work: (Model) throws(Model.Fault) -> Result) throws(Model.Fault) -> Result {
         guard let copy = take({ $0.indices.last }) else { return try work(make()) }
+        return try use(copy) { (copy) throws(Model.Fault) in try work(copy.engine) }
+    }
+
+    // MARK: Copies
+
+    private func use<Result>(
+        _ copy: Copy, _ work: (inout Copy) throws(Model.Fault) -> Result
+    ) throws(Model.Fault) -> Result {
+        var copy = copy
         do throws(Model.Fault) {
-            let result = try work(copy.engine)
+            let result = try work(&copy)
             give(copy)
             return result
         } catch {
+            // A fault of the model leaves its state as it was; after any other one nothing is known of the engine.
             if error.cause == .model { give(copy) } else { drop() }
             throw error
         }
     }
-
-    // MARK: Copies
 
     private func copy(of tree: JSONTree) throws(Model.Fault) -> Copy {
         if var same = take({ $0.lastIndex { $0.tree === tree } }) {

@@ -57,7 +57,7 @@ package final class ServedModel: Sendable {
         let present = self.source.withLock(\.self)
         guard source != present else { return .unchanged }
         let model = try Self.load(source, serving)
-        guard model.description.declares(theSameAs: description) else {
+        guard try model.description.declares(theSameAs: description) else {
             // The start that follows says what the state lacks.
             var checking = serving
             checking.report = { [serving] in if case .lacks = $0 {} else { serving.report($0) } }
@@ -349,29 +349,16 @@ package final class ServedModel: Sendable {
 
 extension Model.Description {
     /// Whether another file has the same names and schemas, so that only the functions differ.
-    fileprivate func declares(theSameAs other: Self) -> Bool {
-        func slices(_ description: Self) -> [JSONValue] {
-            description.slices.map {
-                [
-                    "name": .string($0.name), "mount": .string($0.mount), "schema": $0.schema ?? nil,
-                    "table": .bool($0.isTable),
-                ]
+    fileprivate func declares(theSameAs other: Self) throws -> Bool { try declared == other.declared }
+
+    private var declared: JSONValue {
+        get throws {
+            var declared = self
+            (declared.migrates, declared.initial) = (true, .null)
+            for index in actions.indices {
+                (declared.actions[index].slice, declared.actions[index].takesAction) = (nil, true)
             }
+            return try JSONValue(parsing: JSON.encode(declared), depthMax: 1000)
         }
-        func actions(_ description: Self) -> [JSONValue] {
-            description.actions.map {
-                ["type": .string($0.type), "schema": $0.schema ?? nil, "internal": .bool($0.isInternal)]
-            }
-        }
-        func views(_ description: Self) -> [JSONValue] {
-            description.views.map {
-                [
-                    "name": .string($0.name), "reads": $0.reads.map { .array($0.map { .string($0) }) } ?? nil,
-                    "parameters": $0.parameters ?? nil, "subject": .bool($0.takesSubject),
-                ]
-            }
-        }
-        return slices(self) == slices(other) && actions(self) == actions(other) && views(self) == views(other)
-            && version == other.version
     }
 }

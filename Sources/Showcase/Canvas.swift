@@ -226,17 +226,15 @@ extension Canvas.State {
     fileprivate mutating func changeBlock(
         _ id: Int, _ change: (inout Canvas.Block) -> Void
     ) throws(Rejection) {
-        var block = try block(id)
-        change(&block)
-        blocks[id] = block
+        _ = try block(id)
+        blocks.update(id, change)
     }
 
     fileprivate mutating func changeObject(
         _ id: Int, _ change: (inout Canvas.Object) -> Void
     ) throws(Rejection) {
-        var object = try object(id)
-        change(&object)
-        objects[id] = object
+        _ = try object(id)
+        objects.update(id, change)
     }
 
     fileprivate mutating func link(_ id: Int, into blockID: Int) throws(Rejection) {

@@ -35,11 +35,7 @@ extension StateClient {
             let requests: Requests
             var since: String
             let filter: String
-            private var queue: ArraySlice<Change> = []
-
-            init(requests: Requests, since: String, filter: String) {
-                (self.requests, self.since, self.filter) = (requests, since, filter)
-            }
+            var queue: ArraySlice<Change> = []
 
             /// The next commit, or the reset in place of the commits that are gone.
             public mutating func next() async throws -> Change? {

@@ -77,9 +77,7 @@ struct Requests: Sendable {
 struct Patience {
     /// Nil for ever.
     let limit: Duration?
-    private var failures = 0
-
-    init(limit: Duration?) { self.limit = limit }
+    var failures = 0
 
     /// The time to wait after an attempt, or nil if the request is not to be sent again.
     ///

@@ -121,11 +121,7 @@ extension StateClient {
             let requests: Requests
             let path: String
             let parameters: String
-            private var watch = ValueWatch()
-
-            init(requests: Requests, path: String, parameters: String) {
-                (self.requests, self.path, self.parameters) = (requests, path, parameters)
-            }
+            var watch = ValueWatch()
 
             /// The next value that differs from the one before.
             public mutating func next() async throws -> Value?? {

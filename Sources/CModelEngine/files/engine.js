@@ -222,7 +222,7 @@ function checkReads(parts) {
 }
 
 function mountsOf(reducer, tokens = [], key = 'state') {
-  if (reducer.mounted === undefined) return [{ tokens, key, reducer, name: reducer.sliceName ?? tokens.at(-1) ?? null, names: null }];
+  if (reducer.mounted === undefined) return [{ tokens, key, reducer, name: reducer.sliceName ?? tokens.at(-1) ?? '', names: null }];
   return Object.keys(reducer.mounted).flatMap((name) => mountsOf(reducer.mounted[name], [...tokens, name], name));
 }
 
