@@ -9,13 +9,16 @@ extension Model {
     package struct Checks: Sendable {
         fileprivate(set) var payloads: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
         fileprivate(set) var parameters: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
+        fileprivate(set) var slices: [(part: JSONPointer, faults: Serving.Faults)] = []
     }
 
     /// Makes the checks of all schemas of the file.
     package func checks(_ check: Serving.Check) throws(Fault) -> Checks {
         var checks = Checks()
         for slice in description.slices {
-            if let schema = slice.schema { _ = try check("the schema of the slice \(slice.name)", schema) }
+            guard let schema = slice.schema else { continue }
+            let faults = try check("the schema of the slice \(slice.name)", schema)
+            checks.slices.append((JSONPointer(text: slice.mount) ?? .root, faults))
         }
         for action in description.actions {
             guard let schema = action.schema else { continue }

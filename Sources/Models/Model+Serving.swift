@@ -21,7 +21,6 @@ extension Model {
         /// Makes a check of a JSON Schema; it throws where the schema has a fault.
         package typealias Check = @Sendable (_ name: String, _ schema: JSONValue) throws(Fault) -> Faults
 
-        /// Reads the file.
         package var read: @Sendable () throws(Fault) -> [UInt8]
         /// The name of the file in faults.
         package var name: String

@@ -8,7 +8,7 @@ package final class ServedModel: Sendable {
     private let description: Model.Description
     private let copies: Mutex<ModelCopies>
     private let source: Mutex<[UInt8]>
-    private let checks: [(part: JSONPointer, faults: Model.Serving.Faults)]
+    private let checks: Model.Checks
 
     /// The member of the state that has the version of a file with `export const version`.
     private static let versionPart = JSONPointer(["_version"])
@@ -26,13 +26,7 @@ package final class ServedModel: Sendable {
         let model = try Self.load(source, serving)
         self.serving = serving
         description = model.description
-        var checks: [(part: JSONPointer, faults: Model.Serving.Faults)] = []
-        for slice in description.slices {
-            guard let schema = slice.schema else { continue }
-            let part = JSONPointer(text: slice.mount) ?? .root
-            checks.append((part, try serving.check("the schema of the slice \(slice.name)", schema)))
-        }
-        self.checks = checks
+        checks = try model.checks(serving.check)
         copies = Mutex(try Self.copies(model, source, serving))
     }
 
@@ -105,20 +99,16 @@ package final class ServedModel: Sendable {
         }
         var actions: [JSONDomain.Handled] = []
         for action in description.actions {
-            var declaration = DeclaredAction.Declaration(action.type, isInternal: action.isInternal)
-            if let schema = action.schema {
-                let faults = try serving.check("the payload of \(action.type)", schema)
-                declaration = DeclaredAction.Declaration(
-                    action.type, payload: schema, isInternal: action.isInternal, faults: { faults($0, nil) })
-            }
+            let declaration = DeclaredAction.Declaration(
+                action.type, payload: action.schema, isInternal: action.isInternal,
+                faults: checks.payloads[ExactText(action.type)] ?? { _ in [] })
             actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
         }
         var views: [JSONDomain.Viewed] = []
         for view in description.views {
-            let check = try view.parameters.map { (schema) throws(Model.Fault) in
-                (schema, try serving.check("the parameters of the view \(view.name)", schema))
+            let parameters = view.parameters.flatMap { schema in
+                checks.parameters[ExactText(view.name)].map { ViewParameters.declared(schema, faults: $0) }
             }
-            let parameters = check.map { schema, faults in ViewParameters.declared(schema) { faults($0, nil) } }
             views.append(
                 JSONDomain.Viewed(
                     view.name, reads: view.reads?.map { JSONPointer([$0]) } ?? [.root], parameters: parameters,
@@ -274,7 +264,7 @@ package final class ServedModel: Sendable {
     /// Refuses a state that does not fit the schema of a slice; the cost is that of the slices that have one and have changed.
     private func check(_ changed: JSONTree, madeOf tree: JSONTree) throws(Rejection) {
         guard changed !== tree else { return }
-        for (part, faults) in checks {
+        for (part, faults) in checks.slices {
             let old = tree.tree(at: part.tokens[...])
             guard let new = changed.tree(at: part.tokens[...]), new !== old,
                 let fault = faults(new.text, old.map { old in { old.text } }).first

@@ -87,7 +87,6 @@ package struct MemberQuery: Sendable {
 
     /// A part of a query that cannot be read.
     package struct Fault: Error, Sendable, Equatable {
-        /// The name of the parameter.
         package var parameter: String
         /// The place in its text, in characters from 0.
         package var offset: Int

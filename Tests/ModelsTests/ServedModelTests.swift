@@ -75,13 +75,12 @@ struct ServedModelTests {
         ])
     func reserved(function: String, properties: String, named: String) throws {
         let file = text + "view('odd', \(function), { parameters: { type: 'object', properties: \(properties) } });"
-        let served = try ServedModel(
-            .init(
-                read: { Array(file.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
-                check: { _, _ in { _, _ in [] } }, report: { _ in }))
+        let serving = Model.Serving(
+            read: { Array(file.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
+            check: { _, _ in { _, _ in [] } }, report: { _ in })
 
-        let fault = #expect(throws: DeclarationFault.self) { try CompiledDomain(try served.domain()) }
-        #expect(fault?.description.contains(named) == true)
+        let fault = #expect(throws: Model.Fault.self) { try ServedModel(serving) }
+        #expect(fault?.message.contains(named) == true)
         #expect(throws: Model.Fault.self) {
             try Model(Array(file.utf8), name: "model.js").checks { _, _ in { _, _ in [] } }
         }

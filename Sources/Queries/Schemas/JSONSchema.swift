@@ -8,7 +8,6 @@ package import StateJSON
 package final class JSONSchema: Sendable {
     /// The fault of a schema.
     package struct Fault: Error, Sendable, CustomStringConvertible {
-        /// Where in the schema.
         package var pointer: JSONPointer
         package var detail: String
 

@@ -10,7 +10,6 @@ package enum FoundationValue: CaseIterable, Sendable {
     case url
     case decimal
 
-    /// The kind of a type; nil for any other type.
     @inline(__always)
     package init?(_ type: Any.Type) {
         if type == Date.self {
@@ -36,7 +35,6 @@ package enum FoundationValue: CaseIterable, Sendable {
         }
     }
 
-    /// A value of the type.
     package var sample: any Codable & Sendable {
         switch self {
         case .date: Date(timeIntervalSinceReferenceDate: 0)

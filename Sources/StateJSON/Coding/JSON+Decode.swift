@@ -26,19 +26,15 @@ package struct JSONNode {
     package let document: JSONDocument
     package let index: Int
 
-    /// The value at an index of a document.
     @inlinable package init(_ document: JSONDocument, _ index: Int) { (self.document, self.index) = (document, index) }
 
-    /// The outermost value of a document.
     package init(_ document: JSONDocument) { self.init(document, document.root) }
 
-    /// The bytes of the whole document.
     package var textCount: Int { document.textCount }
 
     /// The pointer to this value; O(n) in the document.
     package var pointer: JSONPointer { document.pointer(to: index) }
 
-    /// This value as a tree.
     package var value: JSONValue { JSONValue.value(of: document, at: index) }
 
     @inlinable package var isObject: Bool { document.kind(index) == UInt8(ascii: "{") }

@@ -47,7 +47,6 @@ package final class JSONEncodingSession {
     /// - Parameter isKeeping: whether the session is for many values; it then lives until ``end()``.
     package init(isKeeping: Bool = false) { (writer, valueStart, self.isKeeping) = (JSONWriter(), 0, isKeeping) }
 
-    /// Ends a session for many values.
     package func end() { kept = nil }
 
     /// The encoding of a value, or nil where it has the same bytes as an earlier one.
@@ -80,7 +79,6 @@ package final class JSONEncodingSession {
 
     func giveBack(_ other: inout JSONWriter) { swap(&writer, &other) }
 
-    /// The encoder of the next value.
     var encoder: JSONValueEncoder { JSONValueEncoder(session: self, depth: open.count) }
 
     /// Whether the newest value has encoded nothing so far; it becomes `{}` where that is all.

@@ -2,7 +2,6 @@ internal import FoundationEssentials
 
 /// Bytes as text in base64url without padding (RFC 4648, section 5).
 package enum Base64URL {
-    /// The text of bytes.
     package static func text(_ bytes: [UInt8]) -> String {
         Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
     }

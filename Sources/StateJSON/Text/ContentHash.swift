@@ -4,9 +4,7 @@ internal import CXXHash
 ///
 /// It is not cryptographic: an attacker can make two texts with the same hash.
 package struct ContentHash: Hashable, Sendable {
-    /// The most significant 64 bits.
     package let high: UInt64
-    /// The least significant 64 bits.
     package let low: UInt64
 
     /// Hashes bytes.
@@ -14,7 +12,6 @@ package struct ContentHash: Hashable, Sendable {
     /// O(n), about 10 GB a second.
     package init(_ bytes: [UInt8]) { self = bytes.withUnsafeBytes { ContentHash($0) } }
 
-    /// Hashes bytes; O(n).
     package init(_ bytes: UnsafeRawBufferPointer) {
         let hash = storekeeper_hash(bytes.baseAddress, bytes.count)
         high = hash.high64
@@ -24,7 +21,6 @@ package struct ContentHash: Hashable, Sendable {
     /// Half of the bits tell hashes apart as well as all.
     package func hash(into hasher: inout Hasher) { hasher.combine(low) }
 
-    /// Makes a hash of its halves.
     package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low

@@ -5,7 +5,6 @@
 package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral {
     package let text: String
 
-    /// Makes an exact text.
     package init(_ text: String) { self.text = text }
 
     /// Makes an exact text of a text that may be missing.
@@ -16,10 +15,8 @@ package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral {
 
     package init(stringLiteral text: String) { self.text = text }
 
-    /// Whether the UTF-8 bytes are equal.
     package static func == (left: ExactText, right: ExactText) -> Bool { JSONPointer.sameBytes(left.text, right.text) }
 
-    /// Hashes the UTF-8 bytes.
     package func hash(into hasher: inout Hasher) {
         text.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
         // UTF-8 never has this byte, so it separates the texts of a pair.

@@ -78,7 +78,6 @@ package final class JSONDocument {
         if !isKept { storekeeper_json_parser_destroy(parser.handle) }
     }
 
-    /// The outermost value.
     @inlinable package var root: Int { 1 }
 
     /// The kind of a value, as a letter of simdjson's tape: `{ [ " l u d t f n`.
@@ -100,7 +99,6 @@ package final class JSONDocument {
         }
     }
 
-    /// The bits of a number.
     @inlinable package func bits(_ index: Int) -> UInt64 { tape[index + 1] }
 
     /// The content of a string or a key, without escapes; valid as long as the document.
@@ -111,7 +109,6 @@ package final class JSONDocument {
         return UnsafeBufferPointer(start: start + 4, count: Int(count))
     }
 
-    /// The content of a string or a key.
     package func string(_ index: Int) -> String { String(decoding: utf8(index), as: UTF8.self) }
 
     /// The first child of a container: an array's first element, or an object's first key.

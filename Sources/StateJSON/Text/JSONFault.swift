@@ -19,14 +19,11 @@ package struct JSONFault: Error, Sendable, Equatable {
     /// The place in words: its pointer, or that it is the root.
     package var place: String { pointer.tokens.isEmpty ? "its root" : pointer.description }
 
-    /// The kind of fault.
     package var kind: Kind
-    /// The pointer to the fault.
     package var pointer: JSONPointer
     /// The found and the expected value, as a sentence without the pointer.
     package var detail: String
 
-    /// Makes a fault.
     package init(_ kind: Kind, at pointer: JSONPointer, _ detail: String) {
         self.kind = kind
         self.pointer = pointer

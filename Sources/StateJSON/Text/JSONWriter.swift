@@ -17,25 +17,19 @@ package struct JSONWriter {
         bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    /// Appends JSON bytes that are already well formed.
     package mutating func raw(_ more: UnsafeBufferPointer<UInt8>) { bytes.append(contentsOf: more) }
 
-    /// Appends JSON bytes that are already well formed.
     package mutating func raw(_ more: [UInt8]) { bytes.append(contentsOf: more) }
 
-    /// Appends JSON bytes that are already well formed.
     package mutating func raw(_ more: some Collection<UInt8>) { bytes.append(contentsOf: more) }
 
-    /// Appends one byte of punctuation.
     @inline(__always)
     package mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 
-    /// Appends `true` or `false`.
     package mutating func bool(_ value: Bool) {
         if value { raw("true") } else { raw("false") }
     }
 
-    /// Appends a whole number.
     package mutating func integer(_ value: some FixedWidthInteger) {
         if value < 0 { byte(UInt8(ascii: "-")) }
         var rest = UInt64(value.magnitude)

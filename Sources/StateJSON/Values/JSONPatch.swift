@@ -15,7 +15,6 @@ package struct JSONPatch: Sendable {
     package private(set) var growth = 0
     private var differencesLeft = 0
 
-    /// Makes a patch that changes nothing.
     package init() {}
 
     /// Makes this patch one that changes nothing, and keeps its memory.
@@ -45,7 +44,6 @@ package struct JSONPatch: Sendable {
         }
     }
 
-    /// Whether there is no operation.
     package var isEmpty: Bool { operations.count == 1 }
 
     /// Takes the operations as a JSON array, UTF-8; ``begin()`` comes next.

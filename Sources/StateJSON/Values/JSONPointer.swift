@@ -131,7 +131,6 @@ extension JSONPointer: CustomStringConvertible {
 }
 
 extension JSONPointer: Hashable {
-    /// Whether the tokens are the same bytes.
     package static func == (left: JSONPointer, right: JSONPointer) -> Bool {
         guard left.tokens.count == right.tokens.count else { return false }
         // A client's pointer can be long, and is mostly compared with a copy of itself.
@@ -141,7 +140,6 @@ extension JSONPointer: Hashable {
         return isCopy || zip(left.tokens, right.tokens).allSatisfy(sameBytes)
     }
 
-    /// Hashes the bytes of the tokens.
     package func hash(into hasher: inout Hasher) {
         for var token in tokens {
             token.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }

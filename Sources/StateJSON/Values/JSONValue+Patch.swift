@@ -3,7 +3,6 @@ package struct PatchMismatch: Error, Sendable, Equatable {
     /// The operation, and why it does not apply, as a sentence.
     package var detail: String
 
-    /// Makes a mismatch of its sentence.
     package init(detail: String) { self.detail = detail }
 }
 
@@ -25,7 +24,6 @@ package struct PatchOperation {
         value = name == "remove" ? nil : members["value"]
     }
 
-    /// The operations of a patch.
     package static func all(of patch: JSONValue) throws(PatchMismatch) -> [PatchOperation] {
         guard case .array(let operations) = patch else { throw PatchMismatch(detail: "a patch is an array") }
         var found: [PatchOperation] = []

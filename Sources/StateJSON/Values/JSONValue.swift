@@ -65,7 +65,6 @@ public struct JSONObject: Sendable {
         }
     }
 
-    /// Whether there is a member with this key.
     package func contains(_ key: String) -> Bool { slot(of: key) != nil }
 
     /// Appends a member whose key is known to be new.
