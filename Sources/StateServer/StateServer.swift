@@ -72,12 +72,12 @@ public struct StateServer: Service, Sendable {
         onReady: @escaping @Sendable (Address) throws -> Void = { _ in }
     ) throws {
         try self.init(
-            domain, of: nil, settings: settings, logger: logger, middleware: middleware, version: version,
+            domain, of: nil, settings: settings, logger: logger, middleware: middleware.map(\.step), version: version,
             onDamage: policy, onReady: onReady)
     }
 
     init<D: Domain>(
-        _ domain: D, of claim: DomainClaim?, settings: Settings, logger: Logger, middleware: [Middleware<D.State>],
+        _ domain: D, of claim: DomainClaim?, settings: Settings, logger: Logger, middleware: [MiddlewareStep],
         version: String?, onDamage policy: DamagePolicy, onReady: @escaping @Sendable (Address) throws -> Void
     ) throws {
         self.settings = settings
@@ -97,7 +97,7 @@ public struct StateServer: Service, Sendable {
         if let most = opened?.commitBytesMax { limits.commitBytesMax = most }
         quarantine = try opened.map { try $0.quarantine(settings, logger) }
         let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, claim, logger, now) }
-        var chain: [MiddlewareStep] = [.validation] + middleware.map(\.step)
+        var chain: [MiddlewareStep] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(
             types: compiled.catalogue.types, settings: settings, version: version, sharedWith: MetricsSystem.factory)

@@ -21,12 +21,6 @@ final class Authenticator: Sendable {
         var failures = Failures()
     }
 
-    private struct Looks {
-        var last: Instant?
-        /// Whether accesses have ended that nobody was told of.
-        var hasEnded = false
-    }
-
     private let state: Mutex<State>
     private let catalogue: Catalogue
     private let file: WatchedFile<[TokenFile.Entry]?>?
@@ -35,7 +29,8 @@ final class Authenticator: Sendable {
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
     private let date: @Sendable () -> Timestamp
-    private let looks = Mutex(Looks())
+    /// The last look at the files, and whether accesses have ended that nobody was told of.
+    private let looks = Mutex((last: Instant?.none, hasEnded: false))
     private let logger: Logger
     /// How long tokens and keys stay known while their file cannot be read: one of them may have been revoked.
     static let unreadableMax = Duration.seconds(10)
@@ -193,8 +188,8 @@ final class Authenticator: Sendable {
 
     func refresh() -> Bool {
         looks.withLock { looks in
-            read(&looks)
-            return exchange(&looks.hasEnded, with: false)
+            defer { looks.hasEnded = false }
+            return read() || looks.hasEnded
         }
     }
 
@@ -202,15 +197,16 @@ final class Authenticator: Sendable {
         looks.withLock { looks in
             if let last = looks.last, last > begun { return }
             looks.last = now()
-            read(&looks)
+            looks.hasEnded = read() || looks.hasEnded
         }
     }
 
-    private func read(_ looks: inout Looks) {
+    /// Whether accesses have ended; one look is under way at a time.
+    private func read() -> Bool {
         let expired = expiring(by: date())
         for access in expired { access.end() }
         let hasEnded = signed?.refresh(at: now()) ?? false
-        looks.hasEnded = reload() || hasEnded || !expired.isEmpty || looks.hasEnded
+        return reload() || hasEnded || !expired.isEmpty
     }
 
     private func expiring(by time: Timestamp) -> [Access] {

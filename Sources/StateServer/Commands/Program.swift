@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Logging
 internal import StateStore
 
 /// The domain and the settings of a program, task-local because ArgumentParser makes its commands of types alone.
@@ -33,21 +32,11 @@ struct Program: Sendable {
 
     struct Served: Sendable {
         let domain: any Domain
-        let catalogue: @Sendable () throws -> Catalogue
-        let server:
-            @Sendable (
-                Settings, DomainClaim, Logger, StateServer.DamagePolicy,
-                @escaping @Sendable (StateServer.Address) throws -> Void
-            ) throws -> StateServer
+        var middleware: [MiddlewareStep] = []
 
-        init<D: Domain>(_ domain: D, middleware: [Middleware<D.State>]) {
-            self.domain = domain
-            catalogue = { try CompiledDomain(domain).catalogue }
-            server = { settings, claim, logger, policy, onReady in
-                try StateServer(
-                    domain, of: claim, settings: settings, logger: logger, middleware: middleware,
-                    version: Program.current.version, onDamage: policy, onReady: onReady)
-            }
+        func catalogue() throws -> Catalogue {
+            func catalogue(of domain: some Domain) throws -> Catalogue { try CompiledDomain(domain).catalogue }
+            return try catalogue(of: domain)
         }
     }
 

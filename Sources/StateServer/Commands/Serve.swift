@@ -50,7 +50,10 @@ struct Serve: SettingsCommand {
         let served = try Program.current.served(settings)
         let claim = DomainClaim(
             Program.current.domainName(settings), takesOthers: changeDomain, hasSchema: file?.kind == "schema")
-        let server = try served.server(settings, claim, logger, acceptLoss ? .acceptLoss : .refuse) { address in
+        let server = try StateServer(
+            served.domain, of: claim, settings: settings, logger: logger, middleware: served.middleware,
+            version: Program.current.version, onDamage: acceptLoss ? .acceptLoss : .refuse
+        ) { address in
             guard let portFile else { return }
             // The write is atomic, because a process that waits for the file may read it at any time.
             try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)

@@ -53,7 +53,7 @@ public enum ServerCommand {
                 name: name ?? Program.executableName, version: version,
                 settings: try DeclaredSetting.all(with: settings)
             ) { settings in
-                Program.Served(try domain(settings), middleware: middleware)
+                Program.Served(domain: try domain(settings), middleware: middleware.map(\.step))
             }
         }
     }
@@ -77,8 +77,7 @@ public enum ServerCommand {
                 name: name, version: StateServer.version, settings: try DeclaredSetting.all(with: settings),
                 commands: commands, nameDomain: domainName, adopt: adopt, domainFile: domainFile
             ) { settings in
-                func served(_ domain: some Domain) -> Program.Served { Program.Served(domain, middleware: []) }
-                return served(try anyDomain(settings))
+                Program.Served(domain: try anyDomain(settings))
             }
         }
     }
