@@ -47,12 +47,9 @@ public struct TestClient: Sendable {
         }
     }
 
-    private enum Transport: Sendable {
-        case inProcess(InProcessTransport)
-        case live(String)
-    }
-
-    private let transport: Transport
+    private let transport:
+        @Sendable (_ method: String, _ target: String, _ body: String?, _ fields: [String: String]) async throws ->
+            Answer
 
     /// Makes a client with a server of its own, in this process and without a socket.
     ///
@@ -67,13 +64,12 @@ public struct TestClient: Sendable {
 
     /// Makes a client of a server in this process, without a socket.
     public init(_ server: StateServer) {
-        transport = .inProcess(server.inProcessTransport)
+        let inProcess = server.inProcessTransport
+        transport = { try await Self.send(inProcess, $0, $1, $2, $3) }
     }
 
     /// Makes a client of a listening server, by its base URL, such as `http://127.0.0.1:8080`.
-    public init(at base: String) {
-        transport = .live(base)
-    }
+    public init(at base: String) { transport = { try await Self.live(base, $0, $1, $2, $3) } }
 
     /// Sends a request with a JSON body, or without one.
     ///
@@ -84,10 +80,7 @@ public struct TestClient: Sendable {
     ) async throws -> Answer {
         var fields = fields
         if body != nil, fields["Content-Type"] == nil { fields["Content-Type"] = "application/json" }
-        switch transport {
-        case .inProcess(let transport): return try await Self.send(transport, method, target, body, fields)
-        case .live(let base): return try await Self.live(base, method, target, body, fields)
-        }
+        return try await transport(method, target, body, fields)
     }
 
     /// Sends a GET request.
@@ -134,8 +127,7 @@ public struct TestClient: Sendable {
         let isBodiless = method == .head || response.status == .noContent || response.status == .notModified
         return Answer(
             response.status.code,
-            Dictionary(
-                response.fields.map { ($0.name.canonicalName, $0.value) }, uniquingKeysWith: { "\($0), \($1)" }),
+            Dictionary(response.fields.map { ($0.name.canonicalName, $0.value) }, uniquingKeysWith: { "\($0), \($1)" }),
             isBodiless ? [] : response.body)
     }
 

@@ -4,20 +4,11 @@ internal import Synchronization
 ///
 /// Give it to the domain in place of a `ContinuousClock`.
 public final class TestClock: Clock, Sendable {
-    /// An instant, counted from the making of the clock.
-    public struct Instant: InstantProtocol {
-        let offset: Duration
-
-        /// The instant that much later.
-        public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
-        /// The duration to another instant, negative to an earlier one.
-        public func duration(to other: Instant) -> Duration { other.offset - offset }
-        /// Earlier first.
-        public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
-    }
+    /// An instant, which tests compare with others of the clock.
+    public typealias Instant = ContinuousClock.Instant
 
     private struct State {
-        var now = Instant(offset: .zero)
+        var now = ContinuousClock.now
         var sleepers: [Int: (deadline: Instant, continuation: CheckedContinuation<Void, any Error>)] = [:]
         var next = 0
         /// Sleeps that were cancelled before they had begun to wait.
@@ -33,7 +24,6 @@ public final class TestClock: Clock, Sendable {
     public var now: Instant { state.withLock { $0.now } }
     /// Zero: the clock has no smallest step.
     public var minimumResolution: Duration { .zero }
-    private var sleepersCount: Int { state.withLock { $0.sleepers.count } }
 
     /// Sleeps until a test has advanced the clock to a deadline.
     ///
@@ -67,7 +57,7 @@ public final class TestClock: Clock, Sendable {
     /// - Parameter sleepers: how many tasks have to sleep before the clock advances, because an effect that has just
     ///   been started may not sleep yet.
     public func advance(by duration: Duration, whenSleeping sleepers: Int = 0) async {
-        while sleepersCount < sleepers { await Task.yield() }
+        while state.withLock({ $0.sleepers.count }) < sleepers { await Task.yield() }
         let woken = state.withLock { state in
             state.now = state.now.advanced(by: duration)
             let due = state.sleepers.filter { $0.value.deadline <= state.now }

@@ -30,8 +30,7 @@ public final class TestStore<State: StateType>: Sendable {
         model = try CompiledDomain(domain)
         let log = Log<State>()
         store = try Store(
-            domain, state: state, middleware: middleware, limits: limits,
-            now: { Timestamp(milliseconds: 0) },
+            domain, state: state, middleware: middleware, limits: limits, now: { Timestamp(milliseconds: 0) },
             report: { log.note($0) })
         self.log = log
         token = store.subscribe(changesOf: { $0.select { Unequal(state: $0) } }, notify: { log.note($0) })
