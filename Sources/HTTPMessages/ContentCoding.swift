@@ -30,12 +30,8 @@ package enum ContentCoding: String, Sendable, CaseIterable {
         func weight(_ name: String) -> Double { weights[name] ?? weights["*"] ?? 0 }
         // A client that names no identity takes it, but prefers what it names.
         let identity = weights["identity"] ?? 0
-        let best =
-            allCases.map { (coding: $0, weight: weight($0.rawValue)) }.reduce(nil) { best, next in
-                if let best, best.weight >= next.weight { best } else { next }
-            } as (coding: ContentCoding, weight: Double)?
-        guard let best, best.weight > 0, best.weight >= identity else { return nil }
-        return best.coding
+        let best = allCases.max { weight($0.rawValue) < weight($1.rawValue) }
+        return best.flatMap { weight($0.rawValue) > 0 && weight($0.rawValue) >= identity ? $0 : nil }
     }
 
     /// The bytes in this coding, or nil without memory for the library.

@@ -2,20 +2,16 @@
 package enum EntityTagCondition: Sendable, Equatable {
     /// `*`: any current representation.
     case any
-    /// The listed tags, in order.
     case tags([EntityTag])
 
-    /// An entity tag.
     package struct EntityTag: Sendable, Equatable {
-        /// The characters between the quotes.
         package var opaque: String
-        /// Whether the tag has the prefix `W/`.
         package var isWeak: Bool
     }
 
     /// Parses a field value; the result is nil when it is neither `*` nor a list of quoted tags.
     package init?(_ value: String) {
-        let value = value.utf8.trimmingSpaces
+        let value = value[...].utf8.trimmingSpaces
         if value.elementsEqual("*".utf8) {
             self = .any
             return
@@ -49,11 +45,6 @@ extension Substring.UTF8View {
     }
 }
 
-extension String.UTF8View {
-    var trimmingSpaces: Substring.UTF8View { self[...].trimmingSpaces }
-}
-
 extension Substring {
-    /// The text without the spaces and tabs around it.
     package func trimmingSpaces() -> Substring { Substring(utf8.trimmingSpaces) }
 }

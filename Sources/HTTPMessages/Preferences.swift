@@ -4,13 +4,9 @@
 package struct Preferences: Sendable, Equatable {
     /// The client's wish for the answer to a request that changes the state.
     package enum Return: String, Sendable {
-        /// The answer without a representation of the change.
-        case minimal
-        /// The answer with what has changed.
-        case representation
+        case minimal, representation
     }
 
-    /// How long the client is ready to wait.
     package enum Wait: Sendable, Equatable {
         /// `wait` without a value: the server's default time.
         case usual
@@ -18,9 +14,7 @@ package struct Preferences: Sendable, Equatable {
         case seconds(Int)
     }
 
-    /// The preference `return`, or nil.
     package var returning: Return?
-    /// The preference `wait`, or nil.
     package var wait: Wait?
 
     /// Parses the values of all `Prefer` fields; of several preferences with one name, the first counts.

@@ -18,7 +18,6 @@ package struct Request: Sendable {
         /// The object that a handler has derived from the head, kept for later requests with the same head.
         private let slot = Mutex<(any AnyObject & Sendable)?>(nil)
 
-        /// Makes a head.
         package init(method: HTTPRequest.Method, target: String, fields: [HTTPField], isLocal: Bool = false) {
             self.method = method
             self.target = target
@@ -27,7 +26,6 @@ package struct Request: Sendable {
             self.isLocal = isLocal
         }
 
-        /// Makes a head with the fields of another one.
         package init(method: HTTPRequest.Method, target: String, fieldsOf other: Head) {
             (self.method, self.target) = (method, target)
             (list, known, isLocal) = (other.list, other.known, other.isLocal)
@@ -36,7 +34,6 @@ package struct Request: Sendable {
         /// The handler's memory of the head; any thread may ask.
         package var remembered: (any AnyObject & Sendable)? { slot.withLock(\.self) }
 
-        /// Remembers a value in place of the previous one.
         package func remember(_ value: some AnyObject & Sendable) { slot.withLock { $0 = value } }
     }
 
@@ -44,23 +41,18 @@ package struct Request: Sendable {
     package let head: Head
     /// The other fields; nil without one.
     package let own: OwnFields?
-    /// The whole body, or an empty array.
     package var body: [UInt8]
     /// The client's address without its port, or its user on a Unix socket: the key of limits per client.
     package let client: String
 
-    /// The method, as sent.
     package var method: HTTPRequest.Method { head.method }
     /// The raw request target: path and query exactly as sent, still percent-encoded.
     package var target: String { head.target }
     /// The header fields, the request's own ones last; O(n) in their number.
     package var fields: HTTPFields { HTTPFields(head.list + (own?.list ?? [])) }
-    /// The value of `Host`, of which the transport allows one; nil without it.
     package var host: String? { self[.host] }
-    /// The trace that the request belongs to, if it names one.
     package var trace: TraceContext? { own?.trace }
 
-    /// Makes a request; only the target has no default.
     package init(
         method: HTTPRequest.Method = .get, target: String, fields: HTTPFields = [:], body: [UInt8] = [],
         client: String = "127.0.0.1"
@@ -78,7 +70,6 @@ package struct Request: Sendable {
         self.init(Head(method: method, target: target, fields: shared), OwnFields(own), body: body, client: client)
     }
 
-    /// Makes a request with a head that other requests may have, too.
     package init(_ head: Head, _ own: OwnFields? = nil, body: [UInt8] = [], client: String) {
         self.head = head
         self.own = own

@@ -38,7 +38,6 @@ package enum RequestField: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// Some of the fields that the server reads in requests.
 package struct RequestFields: Sendable {
     private var bits: UInt32 = 0
     /// Whether there is a field that proxies add and clients do not: `Forwarded`, `Via`, `X-Forwarded-*` or `X-Real-IP`.
@@ -49,16 +48,12 @@ package struct RequestFields: Sendable {
             let name = field.name.canonicalName
             if let known = RequestField(canonicalName: name) {
                 bits |= 1 << known.rawValue
-            } else {
-                switch name {
-                case "forwarded", "via", "x-real-ip": areOfProxy = true
-                default: if name.hasPrefix("x-forwarded-") { areOfProxy = true }
-                }
+            } else if ["forwarded", "via", "x-real-ip"].contains(name) || name.hasPrefix("x-forwarded-") {
+                areOfProxy = true
             }
         }
     }
 
-    /// Whether the set has a field.
     package func contains(_ field: RequestField) -> Bool { bits & 1 << field.rawValue != 0 }
 }
 

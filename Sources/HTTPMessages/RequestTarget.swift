@@ -4,15 +4,12 @@ package struct RequestTarget: Sendable, Equatable {
     ///
     /// `?pretty` has no value; `?pretty=` has an empty one.
     package struct Parameter: Sendable, Equatable {
-        /// The decoded name.
         package var name: String
         /// The decoded value, or nil without an `=`.
         package var value: String?
     }
 
-    /// Why a target cannot be parsed.
     package struct Fault: Error, Sendable, Equatable {
-        /// The fault, as a sentence that does not quote the target.
         package var detail: String
     }
 
@@ -20,7 +17,6 @@ package struct RequestTarget: Sendable, Equatable {
     ///
     /// The path `/` has no segments.
     package var segments: [String]
-    /// The query's parameters, in order.
     package var parameters: [Parameter]
 
     /// Parses a raw target.
@@ -82,9 +78,7 @@ package struct RequestTarget: Sendable, Equatable {
     }
 
     /// Bytes are compared: to Swift, a slash with a combining accent behind it is another character.
-    private static func absoluteForm(
-        _ target: String
-    ) -> (authority: Substring.UTF8View, rest: Substring.UTF8View)? {
+    private static func absoluteForm(_ target: String) -> (authority: Substring.UTF8View, rest: Substring.UTF8View)? {
         // Nearly every target is a path.
         guard target.utf8.first != UInt8(ascii: "/") else { return nil }
         for scheme in ["http://", "https://"] where target.utf8.starts(with: scheme.utf8) {

@@ -1,13 +1,11 @@
 package import HTTPTypes
 
-/// An HTTP response as a value.
 package struct Response: Sendable {
-    /// The status code and phrase.
     package var status: HTTPResponse.Status
     /// The bytes of the body, which the transport does not send with 204 and 304 and in answer to HEAD.
     package var body: [UInt8]
-    /// Whether the connection stays open after this response.
-    package var connection: ConnectionOutcome
+    /// Whether the transport sends `Connection: close` and closes the connection.
+    package var endsConnection = false
     /// The codes of the problems that the body tells, each with its number.
     package var problems: [String: Int] = [:]
     private var head: Head
@@ -17,29 +15,15 @@ package struct Response: Sendable {
         case filled(ResponseTemplate, ResponseTemplate.Values)
     }
 
-    /// The end of the connection after the response.
-    package enum ConnectionOutcome: Sendable {
-        /// The connection stays open for further requests.
-        case keep
-        /// The transport sends `Connection: close` and closes the connection.
-        case close
-    }
-
-    /// Makes a response; only the status has no default.
-    package init(
-        status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = [], connection: ConnectionOutcome = .keep
-    ) {
+    package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {
         self.status = status
         self.body = body
-        self.connection = connection
         head = .own(fields)
     }
 
-    /// Makes a 200 with the fields of a template.
     package init(_ template: ResponseTemplate, _ values: ResponseTemplate.Values, body: [UInt8]) {
         status = .ok
         self.body = body
-        connection = .keep
         head = .filled(template, values)
     }
 
@@ -75,14 +59,6 @@ package struct Response: Sendable {
                 }
             }
         }
-    }
-}
-
-extension Response: Equatable {
-    /// Responses are equal when the transport would send the same.
-    package static func == (left: Response, right: Response) -> Bool {
-        left.status == right.status && left.fields == right.fields && left.body == right.body
-            && left.connection == right.connection
     }
 }
 
@@ -151,12 +127,10 @@ package final class ResponseTemplate: Sendable {
 
 /// A text of at most 39 bytes of ASCII, which lies in the value itself: copies count no references.
 package struct ShortText: Sendable {
-    /// The most bytes.
     package static let countMax = 39
 
     /// The bytes, with a zero behind them.
     private var storage: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
-    /// How many bytes the text has.
     package let count: Int
 
     /// Makes a text of what a function writes.
@@ -167,7 +141,6 @@ package struct ShortText: Sendable {
         precondition((0...Self.countMax).contains(count), "a short text has at most 39 bytes")
     }
 
-    /// Calls a function with the bytes.
     package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         withUnsafeBytes(of: storage) { body(UnsafeBufferPointer(rebasing: $0.bindMemory(to: UInt8.self)[..<count])) }
     }
@@ -178,6 +151,5 @@ package struct ShortText: Sendable {
         withUnsafeBytes(of: storage) { body($0.assumingMemoryBound(to: CChar.self).baseAddress.unsafelyUnwrapped) }
     }
 
-    /// The text as a string.
     package var string: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 }

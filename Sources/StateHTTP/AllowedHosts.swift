@@ -8,7 +8,6 @@ package struct AllowedHosts: Sendable {
     /// The names in lower case, with a port where only that port is allowed; nil allows every name.
     private let names: Set<ExactText>?
 
-    /// Allows every name.
     package static let any = AllowedHosts(names: nil)
 
     private init(names: Set<ExactText>?) { self.names = names }
@@ -30,9 +29,7 @@ package struct AllowedHosts: Sendable {
             let isWildcard = Self.isWildcard(host)
             if !isWildcard { names.insert(host.contains(":") ? "[\(host.lowercased())]" : host.lowercased()) }
             // A page of another site cannot be reached by a name of loopback.
-            if isWildcard || Self.isLoopback(host) {
-                names.formUnion(["localhost", "127.0.0.1", "[::1]"])
-            }
+            if isWildcard || Self.isLoopback(host) { names.formUnion(["localhost", "127.0.0.1", "[::1]"]) }
         }
         self.init(names: Set(names.map { ExactText($0) }))
     }
@@ -67,18 +64,14 @@ package struct AllowedHosts: Sendable {
         (withoutPort(name) ?? name).filter { $0 != "[" && $0 != "]" }
     }
 
-    /// Whether a client may reach the server by the value of its `Host`.
     package func allows(_ value: String) -> Bool {
-        names.map { Self.allows(value, $0) } ?? true
-    }
-
-    private static func allows(_ value: String, _ names: Set<ExactText>) -> Bool {
+        guard let names else { return true }
         // A name has letters of ASCII only, and the sign of kelvin becomes a k in lower case.
         guard value.utf8.allSatisfy({ $0 < 0x80 }) else { return false }
         let isLower = !value.utf8.contains { (0x41...0x5A).contains($0) }
         let value = isLower ? value : value.lowercased()
         // Most clients send the port, and most names are allowed with any.
-        return withoutPort(value).map { names.contains(ExactText($0)) } == true || names.contains(ExactText(value))
+        return Self.withoutPort(value).map { names.contains(ExactText($0)) } == true || names.contains(ExactText(value))
     }
 
     /// The value without its port, or nil for an empty value, and one that RFC 9110, section 7.2, does not allow.

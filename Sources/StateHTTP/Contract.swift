@@ -22,16 +22,12 @@ package struct ContractLimits: Sendable {
     /// The least bytes of an answer that is compressed for a client that takes it so; 0: none.
     package var compressedBytesMin = 1024
     package var debounceMax = Duration.seconds(10)
-    /// Whether the server has the page.
     package var hasPage = true
-    /// The name of the installation, if it has one.
     package var name: String?
-    /// Whether the page asks once a session before it dispatches to the present.
     package var pageConfirms = false
     /// The limits that other parts of the server enforce, by the names of their settings.
     package var transport: [(name: String, value: Int)] = []
 
-    /// The limits that the shipped configuration has.
     package init() {}
 }
 
@@ -41,7 +37,6 @@ package struct ContractLimits: Sendable {
 package struct Contract: Sendable {
     let catalogue: Catalogue
     let limits: ContractLimits
-    /// The parts of the state that a state stream sends as entities.
     package var parts: [StatePart] { catalogue.parts }
     /// The path of the whole store, without a slash at the end; another than `/v1` for a fork.
     private var root = "/v1"
@@ -53,16 +48,12 @@ package struct Contract: Sendable {
     private(set) var documents = SharedDocuments()
     let keyedAnswers = KeyedAnswers()
 
-    /// Prepares the interface for a domain's actions and views.
     package init(
         catalogue: Catalogue, limits: ContractLimits = ContractLimits(), hosts: AllowedHosts = .any,
         origins: AllowedOrigins = AllowedOrigins([]), clientTypes: [UInt8] = []
     ) {
-        self.catalogue = catalogue
-        self.clientTypes = clientTypes
-        self.hosts = hosts
-        self.origins = origins
-        self.limits = limits
+        (self.catalogue, self.limits, self.hosts) = (catalogue, limits, hosts)
+        (self.origins, self.clientTypes) = (origins, clientTypes)
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
         schemas = DomainSchemas(catalogue)
     }
@@ -89,7 +80,7 @@ package struct Contract: Sendable {
             let circumstances = circumstances()
             var plan = try route(request, circumstances)
             // A client that the server does not know learns nothing of the history.
-            guard case .granted(let access) = circumstances.authentication else { return (plan, nil) }
+            guard case .success(let access) = circumstances.authentication else { return (plan, nil) }
             if case .dispatch(let dispatch) = plan, request.method == .post {
                 return (plan, RememberedHead(access, dispatch.options))
             }
@@ -110,7 +101,7 @@ package struct Contract: Sendable {
                     .init(name: .wwwAuthenticate, value: "Basic realm=\"storekeeper\", charset=\"UTF-8\""))
             }
             let circumstances = circumstances()
-            let isKnown = if case .granted = circumstances.authentication { true } else { false }
+            let isKnown = if case .success = circumstances.authentication { true } else { false }
             let response = response(
                 to: error, latest: isKnown ? circumstances.latest : nil, requestID: circumstances.requestID)
             return (.respond(response), nil)
@@ -144,11 +135,7 @@ package struct Contract: Sendable {
         case "readyz": return try readiness(request, target, circumstances)
         default: break
         }
-        let access: Access
-        switch circumstances.authentication {
-        case .granted(let granted): access = granted
-        case .refused(let problem): throw problem
-        }
+        let access = try circumstances.authentication.get()
         var routed = RoutedRequest(
             request: request, target: target, store: VisibleStore(scope: catalogue.whole, access: access, root: root),
             circumstances: circumstances)
@@ -167,17 +154,14 @@ package struct Contract: Sendable {
             routed.store = VisibleStore(scope: scope, access: access, root: root)
             return try route(routed, path.dropFirst(3))
         case ("v1", "journal") where access.backsUp && path.count == 3 && path[2] == "backup":
-            if let options = try onlyReads(request) { return .respond(options) }
-            _ = try Parameters(target, known: [])
-            return .backup(access)
-        case ("v1", "me") where path.count == 2:
-            return try fixed(routed) { Self.description(of: access) }
+            return try operations(.backup(access), request, target)
+        case ("v1", "me") where path.count == 2: return try fixed(routed) { Self.description(of: access) }
         case ("v1", "operations") where access.operates && path.count == 2:
             if let options = try onlyReads(request) { return .respond(options) }
             return .operations(try Parameters(target, known: ["pretty"]).style())
         case ("v1", "forks") where access.forks: return try forks(routed, Array(path.dropFirst(2)))
         case ("v1", "bisect") where access.seesEverything && path.count == 2: return try bisect(routed)
-        case ("v1", "stores"): return try fixed(routed) { list(names(ofStores: access), of: "stores", in: root) }
+        case ("v1", "stores"): return try fixed(routed) { list(ofStores: names(ofStores: access)) }
         case ("v1", _): return try route(routed, path.dropFirst())
         default: throw Self.noSuchRoute
         }
@@ -209,8 +193,7 @@ package struct Contract: Sendable {
 
     private func checkHost(_ request: Request) throws(Problem) {
         guard !request.head.isLocal,
-            let host = RequestTarget.authority(of: request.target).map(String.init) ?? request.host,
-            !hosts.allows(host)
+            let host = RequestTarget.authority(of: request.target).map(String.init) ?? request.host, !hosts.allows(host)
         else { return }
         throw Problem(
             HTTPResponse.Status(code: 421, reasonPhrase: "Misdirected Request"), "unknown-host",
@@ -220,8 +203,7 @@ package struct Contract: Sendable {
     private func route(_ routed: RoutedRequest, _ path: ArraySlice<String>) throws(Problem) -> Plan {
         switch path.first {
         case nil: return try fixed(routed) { identity(routed.circumstances.bounds, routed.store) }
-        case "" where path.count == 1:
-            return try fixed(routed) { identity(routed.circumstances.bounds, routed.store) }
+        case "" where path.count == 1: return try route(routed, [])
         case "state":
             let pointer = routed.store.outer(JSONPointer(try tokens(path.dropFirst())))
             return try read(routed.store.selection(pointer), routed)
@@ -230,34 +212,18 @@ package struct Contract: Sendable {
         case "changes" where path.count == 1: return try changes(routed)
         case "schedule" where routed.store.isWhole: return try schedule(routed, Array(path.dropFirst()))
         case "streams": return try streams(routed, Array(path.dropFirst()))
-        case "openapi.json" where path.count == 1:
-            return try document(.openAPI, routed)
-        case "client.d.ts" where path.count == 1: return try document(.types, routed)
+        case "openapi.json" where path.count == 1: return try document(\.openAPI, routed)
+        case "client.d.ts" where path.count == 1: return try document(\.types, routed)
         default: throw Self.noSuchRoute
         }
     }
 
-    /// Nothing is at the path of a request.
-    package static var noSuchRoute: Problem {
-        Problem(
-            .notFound, "no-such-route",
-            "there is nothing at this path; GET /v1 tells where state, actions and changes are")
-    }
+    package static let noSuchRoute = Problem(
+        .notFound, "no-such-route", "there is nothing at this path; GET /v1 tells where state, actions and changes are")
 
-    private func list(_ names: [String], of kind: String, in root: String) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.byte(UInt8(ascii: "{"))
-        writer.string(kind)
-        writer.byte(UInt8(ascii: ":"))
-        writer.array(names) { name, writer in
-            var isFirst = true
-            writer.byte(UInt8(ascii: "{"))
-            writer.member("name", name, &isFirst)
-            writer.member("href", "\(root)/\(kind)/\(name)", &isFirst)
-            writer.byte(UInt8(ascii: "}"))
-        }
-        writer.byte(UInt8(ascii: "}"))
-        return writer.bytes
+    private func list(ofStores names: [String]) -> [UInt8] {
+        let list = names.map { JSONValue.of(("name", .string($0)), ("href", .string("\(root)/stores/\($0)"))) }
+        return JSONValue.of(("stores", .array(list))).text
     }
 
     private func list(ofViews store: VisibleStore) -> [UInt8] {
@@ -277,8 +243,7 @@ package struct Contract: Sendable {
         let segments = segments.count == 1 && segments.first == "" ? [] : segments
         // A watch keeps an entry for each of them.
         guard segments.count <= JSONPointer.tokensMax else {
-            throw Problem(
-                .badRequest, "bad-pointer", "a JSON Pointer has at most \(JSONPointer.tokensMax) parts here")
+            throw .badPointer("a JSON Pointer has at most \(JSONPointer.tokensMax) parts here")
         }
         var tokens: [String] = []
         tokens.reserveCapacity(segments.count)
@@ -288,8 +253,7 @@ package struct Contract: Sendable {
                 continue
             }
             guard let token = JSONPointer.unescape(segment.utf8) else {
-                throw Problem(
-                    .badRequest, "bad-pointer", "a ~ in a JSON Pointer must be followed by 0 (for ~) or 1 (for /)")
+                throw .badPointer("a ~ in a JSON Pointer must be followed by 0 (for ~) or 1 (for /)")
             }
             tokens.append(token)
         }
@@ -302,14 +266,10 @@ package struct Contract: Sendable {
         if let options = try onlyReads(request) { return .respond(options) }
         guard target.parameters.contains(where: { $0.name == "verbose" }) else {
             _ = try Parameters(target, known: [])
-            return .ready(.plain)
+            return .ready(isVerbose: false)
         }
-        switch circumstances.authentication {
-        case .refused(let problem): throw problem
-        case .granted(let access):
-            let parameters = try Parameters(target, known: access.operates ? ["verbose"] : [])
-            return .ready(try parameters.flag("verbose") ? .verbose : .plain)
-        }
+        let operates = try circumstances.authentication.get().operates
+        return .ready(isVerbose: try Parameters(target, known: operates ? ["verbose"] : []).flag("verbose"))
     }
 
     private func operations(_ plan: Plan, _ request: Request, _ target: RequestTarget) throws(Problem) -> Plan {
@@ -342,9 +302,8 @@ package struct Contract: Sendable {
     private func actions(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
         if path.isEmpty {
             switch routed.request.method {
-            case .post:
-                return .dispatch(try dispatch(routed.request, try dispatchOptions(routed)))
-            case .get, .head: return try document(.catalogue, routed)
+            case .post: return .dispatch(try dispatch(routed.request, try dispatchOptions(routed)))
+            case .get, .head: return try document(\.catalogue, routed)
             default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))
             }
         }
@@ -358,12 +317,10 @@ package struct Contract: Sendable {
     // MARK: Shared by several routes
 
     func cursor(_ text: String, _ name: String) throws(Problem) -> Cursor {
-        guard let cursor = Cursor(text: text) else {
-            throw Problem(
-                .badRequest, "bad-cursor",
-                "\(name) must be a cursor, such as the State-Cursor or the next of an answer: <epoch>.<version>")
-        }
-        return cursor
+        if let cursor = Cursor(text: text) { return cursor }
+        throw Problem(
+            .badRequest, "bad-cursor",
+            "\(name) must be a cursor, such as the State-Cursor or the next of an answer: <epoch>.<version>")
     }
 
     /// Returns nil for GET and HEAD, and the response to OPTIONS; any other method is a problem.

@@ -191,9 +191,9 @@ extension RequestHandler {
     /// A HEAD makes no backup, so its answer has the cursor that a backup would have at least.
     func backup(_ request: Request, _ access: Access, _ exchange: Exchange) throws -> Reply {
         guard let backups else { throw Problem.noJournal }
-        guard request.method == .get else { return .now(contract.response(toBackupAt: latest)) }
+        guard request.method == .get else { return .now(.backup(at: latest)) }
         if let copy = backups.claim(exchange) {
-            return .streaming(contract.response(toBackupAt: copy.cursor), heartbeat: heartbeat)
+            return .streaming(.backup(at: copy.cursor), heartbeat: heartbeat)
         }
         guard !isDraining.load(ordering: .acquiring) else { throw Problem.draining }
         try backups.begin(for: exchange, access) { [self] problem in answer(exchange, respond(problem, exchange)) }

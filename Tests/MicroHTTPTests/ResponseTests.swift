@@ -37,7 +37,7 @@ struct ResponseTests {
 
     @Test("a response that closes has Connection: close, and the connection closes")
     func close() async throws {
-        try await withServer(Handlers { _, _ in .now(.text("bye", connection: .close)) }) { _, port in
+        try await withServer(Handlers { _, _ in .now(.text("bye", endsConnection: true)) }) { _, port in
             let client = try RawClient(port: port)
 
             client.request("/")
@@ -149,14 +149,14 @@ struct ResponseTests {
         }
     }
 
-    @Test("a response of a template equals the response with the same fields, and a change of its fields counts")
+    @Test("a response of a template has its fields, and a change of them counts")
     func equality() throws {
         let name = try #require(HTTPField.Name("X-Value"))
         let template = ResponseTemplate([.fixed(.init(name: .contentType, value: "text/plain")), .varying(name)])
         var response = Response(template, .init(ShortText("1")), body: [1])
 
-        #expect(response == Response(status: .ok, fields: [.contentType: "text/plain", name: "1"], body: [1]))
-        #expect(response != Response(template, .init(ShortText("2")), body: [1]))
+        #expect(response.fields == [.contentType: "text/plain", name: "1"])
+        #expect(response.fields != Response(template, .init(ShortText("2")), body: [1]).fields)
         response.fields[.contentType] = nil
         #expect(response.fields == [name: "1"])
     }

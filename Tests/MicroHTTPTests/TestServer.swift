@@ -46,8 +46,10 @@ extension Handlers {
 }
 
 extension Response {
-    static func text(_ text: String, connection: ConnectionOutcome = .keep) -> Response {
-        Response(status: .ok, fields: [.contentType: "text/plain"], body: Array(text.utf8), connection: connection)
+    static func text(_ text: String, endsConnection: Bool = false) -> Response {
+        var response = Response(status: .ok, fields: [.contentType: "text/plain"], body: Array(text.utf8))
+        response.endsConnection = endsConnection
+        return response
     }
 }
 

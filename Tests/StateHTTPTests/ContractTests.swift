@@ -22,7 +22,7 @@ struct ContractTests {
             for: request,
             in: Circumstances(
                 bounds: HistoryBounds(latest: Self.latest, oldest: oldest), name: RequestName(request.own, number: 1),
-                authentication: .granted(Access()))
+                authentication: .success(Access()))
         ).plan
         if case .document(let request) = plan { return .respond(contract.response(to: request)) }
         return plan
@@ -138,7 +138,7 @@ struct ContractTests {
     @Test("a problem has the members of RFC 9457 and ours, in a stable order")
     func problem() throws {
         let problem = Problem(
-            .conflict, "taken", "the \"name\" is taken", parts: [.init("/payload/name", "is taken")],
+            .conflict, "taken", "the \"name\" is taken", parts: [("/payload/name", "is taken")],
             members: [.init("index", Array("1".utf8))], fields: [.retryAfter: "1"])
 
         let response = try contract().response(to: problem, latest: Self.latest, requestID: RequestID("r1"))
@@ -340,7 +340,7 @@ struct ContractTests {
                     body: Array(body.utf8)),
                 in: Circumstances(
                     bounds: HistoryBounds(latest: Self.latest, oldest: 0),
-                    name: RequestName(nil, number: 1), authentication: .granted(Access()))
+                    name: RequestName(nil, number: 1), authentication: .success(Access()))
             ).plan
             guard case .dispatch(let request) = plan, case .lines(let lines) = request.content else { return nil }
             return lines.count

@@ -20,7 +20,7 @@ struct DocumentsTests {
             for: request,
             in: Circumstances(
                 bounds: HistoryBounds(latest: Self.cursor, oldest: 0), name: RequestName(request.own, number: 1),
-                authentication: .granted(Access()))
+                authentication: .success(Access()))
         ).plan
     }
 
@@ -91,8 +91,7 @@ struct DocumentsTests {
         }
         for _ in 0..<100 {
             let patterns = (0..<6).map { _ in text() + (Bool.random(using: &generator) ? "*" : "") }
-            var types = TypeSet()
-            for pattern in patterns { types.insert(pattern) }
+            let types = TypeSet(patterns)
             let type = text()
 
             #expect(

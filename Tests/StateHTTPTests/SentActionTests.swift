@@ -93,9 +93,9 @@ struct SentActionTests {
 
     @Test("an internal action is unknown to clients, listed nowhere, and may be made by the domain")
     func internalActions() throws {
-        let catalogue = try CompiledDomain(Sent()).catalogue
+        let contract = Contract(catalogue: try CompiledDomain(Sent()).catalogue)
+        let catalogue = contract.catalogue
         let store = VisibleStore(scope: catalogue.whole, access: Access())
-
         let unknown = #expect(throws: Problem.self) { try record(#"{"type":"tidy","payload":{"amount":1}}"#) }
         let other = #expect(throws: Problem.self) { try record(#"{"type":"tidz","payload":{"amount":1}}"#) }
 
@@ -105,7 +105,7 @@ struct SentActionTests {
         #expect(!store.dispatches("tidy"))
         #expect(catalogue.types == ["take", "tidy", "twice"])
         #expect(store.sees(type: "tidy"))
-        let documents = ActionSchemas(store, DomainSchemas(catalogue), ContractLimits()).documents
+        let documents = contract.makeDocuments(of: store)
         #expect(!String(decoding: documents.catalogue.json, as: UTF8.self).contains("tidy"))
         #expect(try record(#"{"type":"twice"}"#) == #"{"type":"tidy","payload":{"amount":0}}"#)
     }

@@ -35,7 +35,7 @@ struct ViewAddressTests {
             for: request,
             in: Circumstances(
                 bounds: HistoryBounds(latest: latest, oldest: 0), name: RequestName(request.own, number: 1),
-                authentication: .granted(access ?? Access()))
+                authentication: .success(access ?? Access()))
         ).plan
         switch plan {
         case .read(let read): return .success(read.selection)
@@ -180,7 +180,7 @@ struct SubjectGrantTests {
                 for: request,
                 in: Circumstances(
                     bounds: HistoryBounds(latest: latest, oldest: 0), name: RequestName(request.own, number: 1),
-                    authentication: .granted(access))
+                    authentication: .success(access))
             ).plan
             switch plan {
             case .respond(let response): return String(decoding: response.body, as: UTF8.self)

@@ -43,7 +43,7 @@ extension EventLoop {
             context.gauges.refused.add(1)
             var response = context.handlers.refuse(
                 error, connection.head.map { Request($0.head, connection.own, client: connection.requestClient) })
-            response.connection = .close
+            response.endsConnection = true
             connection.mustDiscard = true
             return send(response, on: connection)
         }

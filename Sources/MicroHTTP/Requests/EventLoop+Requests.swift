@@ -217,7 +217,7 @@ extension EventLoop {
             // The handler gives up the exchange, and the client gets the answer of a connection over capacity.
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
             var response = context.handlers.refuse(.connectionsExhausted, nil)
-            response.connection = .close
+            response.endsConnection = true
             return send(response, on: connection)
         }
         connection.phase = .parked

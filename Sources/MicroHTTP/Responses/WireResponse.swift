@@ -22,7 +22,7 @@ final class WireResponse: Sendable {
     var bodyCount: Int { response.body.count }
     /// Whether the body is too long to be copied for each connection.
     var isLong: Bool { bodyCount > Self.copiedBytesMax }
-    var endsConnection: Bool { response.connection == .close }
+    var endsConnection: Bool { response.endsConnection }
 
     init(_ response: Response) { self.response = response }
 

@@ -11,13 +11,11 @@ package final class Access: Sendable {
     let grant: Grant
     /// When the credential ends by itself; nil for never.
     package let expiry: Timestamp?
-    /// The kind of the credential, or nil if the server does not ask.
     let credential: CredentialKind?
     let isUnlimited: Bool
     /// Whether the client may see metrics and every reason of readiness, and operate the journal.
-    package let operates: Bool
-    private let mayFork: Bool
-    let seesOthers: Bool
+    package var operates: Bool { grant.operate }
+    var seesOthers: Bool { grant.others }
     var seesAll: Bool { parts == nil }
     var dispatchesAll: Bool { grant.dispatch.contains("*") }
     /// The parts of the state that the client may see; nil for the whole state.
@@ -31,77 +29,54 @@ package final class Access: Sendable {
     private let ended = Atomic(false)
 
     /// The access of every client of a server that does not ask who they are.
-    package init() {
-        (subject, isUnlimited, operates, mayFork, seesOthers) = (nil, true, true, true, true)
-        (parts, views, visibility, share) = (nil, nil, nil, nil)
-        (grant, expiry, credential) = (.everything, nil, nil)
-        var types = TypeSet()
-        types.insert("*")
-        (seenTypes, dispatchedTypes) = (types, types)
-    }
+    package convenience init() { self.init(.everything, subject: nil, in: nil) }
 
     /// Reads a grant against a catalogue.
     ///
     /// An entry that the grant misspells, or that names a view or a store that the domain has not, allows nothing.
-    ///
-    /// - Parameter expiry: when the credential ends by itself; nil for never.
     package init(
-        _ grant: Grant, subject: String, in catalogue: Catalogue, expiry: Timestamp? = nil,
+        _ grant: Grant, subject: String?, in catalogue: Catalogue?, expiry: Timestamp? = nil,
         by credential: CredentialKind? = nil
     ) {
         (self.subject, self.grant, self.expiry, self.credential) = (subject, grant, expiry, credential)
-        share = "subject " + Self.escaped(subject)
-        operates = grant.operate
-        mayFork = grant.fork
-        seesOthers = grant.others
-        var dispatched = TypeSet()
-        for type in grant.dispatch { dispatched.insert(type) }
-        dispatchedTypes = dispatched
+        share = subject.map { "subject \($0.percentEncoded)" }
+        dispatchedTypes = TypeSet(grant.dispatch)
         var isWhole = false
         var pointers: [JSONPointer] = []
         var seenViews: Set<ExactText> = []
-        var seen = TypeSet()
+        var seen: [String] = []
         for entry in grant.read.compactMap(ReadEntry.init) {
             switch entry {
             case .everything:
                 isWhole = true
-                seen.insert("*")
-            case .pointer(let pointer): pointers.append(pointer.naming(subject))
+                seen.append("*")
+            case .pointer(let pointer): pointers.append(pointer.naming(subject ?? ""))
             case .view(let name): seenViews.insert(ExactText(name))
-            case .actions(let pattern): seen.insert(pattern)
+            case .actions(let pattern): seen.append(pattern)
             case .store(let name):
-                guard let store = catalogue.stores.first(where: { JSONPointer.sameBytes($0.name, name) }) else { break }
+                guard let store = catalogue?.stores.first(where: { JSONPointer.sameBytes($0.name, name) }) else {
+                    break
+                }
                 pointers.append(store.pointer)
                 seenViews.formUnion(store.views.values.map { ExactText($0) })
-                for type in store.types { seen.insert(type) }
+                seen += store.types
             }
         }
         parts = isWhole ? nil : PointerSet(pointers)
         views = isWhole ? nil : seenViews
-        seenTypes = seen
+        seenTypes = TypeSet(seen)
         isUnlimited = isWhole && grant.others && grant.dispatch.contains("*")
-        visibility = isWhole && grant.others ? nil : Self.visibility(of: grant, subject)
-    }
-
-    /// A text in ASCII that no other text has: a percent sign and two digits for each other byte.
-    private static func escaped(_ text: String) -> String {
-        text.utf8.reduce(into: "") { escaped, byte in
-            if byte < 0x80, byte != UInt8(ascii: "%") {
-                escaped.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                escaped += "%" + String(byte, radix: 16)
-            }
-        }
+        visibility = isWhole && grant.others ? nil : Self.visibility(of: grant, subject ?? "")
     }
 
     private static func visibility(of grant: Grant, _ subject: String) -> String {
-        // The actions that a client may see are its own where it may not see those of others.
         let entries = Set(grant.read.map { ExactText($0) }).map(\.text).sorted {
             $0.utf8.lexicographicallyPrecedes($1.utf8)
         }
-        // The lengths keep apart what a separator could not: an entry may have any character.
+        // The actions that a client may see are its own where it may not see those of others.
         let isOfSubject = !grant.others || grant.read.contains { $0.contains(JSONPointer.subjectMark) }
         let texts = entries + (isOfSubject ? ["", subject] : [])
+        // The lengths keep apart what a separator could not: an entry may have any character.
         return ContentHash(Array(texts.map { "\($0.utf8.count):\($0)" }.joined().utf8)).text
     }
 
@@ -120,14 +95,11 @@ package final class Access: Sendable {
         hasEnded || expiry.map { $0 <= time() } ?? false
     }
 
-    /// Ends the access of every request that holds it.
     package func end() { ended.store(true, ordering: .releasing) }
 
     // MARK: What the client may see
 
     func sees(_ pointer: JSONPointer) -> Bool { parts?.covers(pointer) ?? true }
-
-    var hidesParts: Bool { parts != nil }
 
     /// The parts at or below a pointer, or around it, that the client may see; nil stands for the pointer itself.
     func parts(of pointer: JSONPointer) -> [JSONPointer]? {
@@ -142,7 +114,6 @@ package final class Access: Sendable {
     }
 
     func sees(view name: String) -> Bool { views?.contains(ExactText(name)) ?? true }
-
     func sees(type: String) -> Bool { seenTypes.contains(type) }
 
     func sees(actionsBy subject: String?) -> Bool {
@@ -154,18 +125,15 @@ package final class Access: Sendable {
     /// Whether the client may see everything: the whole state of each version, and each action.
     package var seesEverything: Bool { parts == nil && views == nil && seesEveryAction }
 
-    /// Whether the client may have a copy of the journal, in which is everything.
     var backsUp: Bool { operates && seesEverything }
 
     /// Whether the client may make forks: one shows all of the history.
-    package var forks: Bool { mayFork && seesEverything }
+    package var forks: Bool { grant.fork && seesEverything }
 
     /// Whether the client may make an earlier state the present one.
     ///
     /// The grant has everything, or it names that action by its whole type, and sees everything.
     var restores: Bool { grant.isEverything || seesEverything && dispatchedTypes.names(Commit.restoreType) }
-
-    /// Whether the client may dispatch actions of a type.
     package func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
 
     /// Whether the client may dispatch an action that is for the domain alone: a hook whose grant names the whole type.
@@ -173,7 +141,6 @@ package final class Access: Sendable {
         subject.map(Self.isOfHook) ?? false && dispatchedTypes.names(type)
     }
 
-    /// Whether the client may dispatch an action: its type, at places that the client may see.
     package func dispatches(_ action: any Action) -> Bool {
         dispatches(action.typeName) && hiddenPlace(of: action) == nil
     }
@@ -184,6 +151,24 @@ package final class Access: Sendable {
         // The cast takes its time, and nothing is hidden from most clients.
         guard parts != nil, let action = action as? any PlacedAction else { return nil }
         return action.places.first { !sees(outer($0.place)) }
+    }
+
+    // MARK: Subjects
+
+    /// The beginning of the subjects of hooks, which no client has.
+    package static let hookPrefix = "hook:"
+
+    package static func isOfHook(_ subject: String) -> Bool { subject.utf8.starts(with: hookPrefix.utf8) }
+
+    package static func fault(inSubject subject: String) -> String? {
+        !isOfHook(subject) && (1...255).contains(subject.utf8.count)
+            && subject.unicodeScalars.allSatisfy { scalar in
+                switch scalar.properties.generalCategory {
+                case .control, .spaceSeparator, .lineSeparator, .paragraphSeparator: false
+                default: true
+                }
+            }
+            ? nil : "a subject has 1 to 255 bytes, without spaces and control characters, and does not begin with hook:"
     }
 }
 
@@ -197,28 +182,8 @@ extension JSONPointer {
 }
 
 extension Access: Hashable {
-    /// Accesses are equal when they are the same object.
     package static func == (left: Access, right: Access) -> Bool { left === right }
 
     /// Hashes the identity; a key holds the access, so that no other one gets its identity.
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
-}
-
-extension Access {
-    /// The beginning of the subjects of hooks, which no client has.
-    package static let hookPrefix = "hook:"
-
-    package static func isOfHook(_ subject: String) -> Bool { subject.utf8.starts(with: hookPrefix.utf8) }
-
-    /// The fault in the name of a client's subject, or nil.
-    package static func fault(inSubject subject: String) -> String? {
-        !isOfHook(subject) && (1...255).contains(subject.utf8.count)
-            && subject.unicodeScalars.allSatisfy { scalar in
-                switch scalar.properties.generalCategory {
-                case .control, .spaceSeparator, .lineSeparator, .paragraphSeparator: false
-                default: true
-                }
-            }
-            ? nil : "a subject has 1 to 255 bytes, without spaces and control characters, and does not begin with hook:"
-    }
 }

@@ -9,13 +9,11 @@ package struct AllowedOrigins: Sendable {
     /// The origins as a browser writes them: scheme, host, and a port that is not the usual one.
     package let origins: [String]
 
-    /// Allows these origins.
     package init(_ origins: [String]) { self.origins = origins }
 
     /// The fields of answers to requests without an allowed origin: an answer depends on the origin.
     package static let varying: HTTPFields = [.vary: "Origin"]
 
-    /// The fields of answers to requests from an origin.
     package static func fields(for origin: String) -> HTTPFields {
         [.accessControlAllowOrigin: origin, .accessControlExposeHeaders: exposed, .vary: "Origin"]
     }
@@ -58,8 +56,7 @@ package struct AllowedOrigins: Sendable {
         }
         let (scheme, authority) = (parts[0], parts[1])
         let isAddress = authority.hasPrefix("[")
-        let host =
-            isAddress ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }
+        let host = isAddress ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }
         let port = authority.dropFirst(host.count)
         let isHost =
             isAddress

@@ -4,19 +4,12 @@ internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
 
-/// Whether the server knows the client of a request.
-package enum Authentication: Sendable {
-    /// The client may do what this access allows.
-    case granted(Access)
-    /// The request gets this problem, unless it is a probe.
-    case refused(Problem)
-}
+/// The access of the client of a request, or the problem that the request gets unless it is a probe.
+package typealias Authentication = Result<Access, Problem>
 
-/// The credential in a request.
 package enum Credential: Sendable, Equatable {
     /// A bearer token, or the password of HTTP Basic.
     case token(String)
-    /// No credential.
     case none
     /// There is something that is no credential, or more than one.
     case malformed
@@ -27,22 +20,11 @@ package enum Credential: Sendable, Equatable {
     /// O(n) in the length of the credential.
     package init(_ request: Request) {
         let values = request[values: .authorization]
-        guard values.count <= 1 else {
-            self = .malformed
-            return
-        }
-        guard let value = values.first else {
-            self = Self.parameter(of: request)
-            return
-        }
-        let parts = value.split(separator: " ", omittingEmptySubsequences: true)
-        guard parts.count == 2 else {
-            self = .malformed
-            return
-        }
-        switch parts[0].lowercased() {
-        case "bearer": self = .token(String(parts[1]))
-        case "basic": self = Self.basic(parts[1])
+        let parts = values.first?.split(separator: " ", omittingEmptySubsequences: true) ?? []
+        switch (values.count, parts.count, parts.first?.lowercased()) {
+        case (0, _, _): self = Self.parameter(of: request)
+        case (1, 2, "bearer"): self = .token(String(parts[1]))
+        case (1, 2, "basic"): self = Self.basic(parts[1])
         default: self = .malformed
         }
     }
@@ -79,41 +61,26 @@ extension RequestTarget {
 
 extension Problem {
     /// The credential of the request is missing, or the server does not know it; which of these, the answer does not tell.
-    package static var unauthorized: Problem {
-        Problem(
-            .unauthorized, "unauthorized",
-            "this server needs a credential that it knows: Authorization: Bearer <token>",
-            fields: [.wwwAuthenticate: "Bearer realm=\"storekeeper\""])
-    }
+    package static let unauthorized = Problem(
+        .unauthorized, "unauthorized", "this server needs a credential that it knows: Authorization: Bearer <token>",
+        fields: [.wwwAuthenticate: "Bearer realm=\"storekeeper\""])
 
     /// The request came by a proxy to a server that is open because only its own machine reaches it.
-    package static var openBehindProxy: Problem {
-        var problem = unauthorized
-        problem.detail =
-            "this server asks nobody for a credential, because it listens on this machine only; this request came by a proxy (Forwarded, Via, X-Forwarded-* or X-Real-IP). Make a token with `storekeeper token create --subject admin --all`, or start the server with --open"
-        return problem
-    }
+    package static let openBehindProxy = Problem(
+        .unauthorized, "unauthorized",
+        "this server asks nobody for a credential, because it listens on this machine only; this request came by a proxy (Forwarded, Via, X-Forwarded-* or X-Real-IP). Make a token with `storekeeper token create --subject admin --all`, or start the server with --open",
+        fields: unauthorized.fields)
 
-    /// As many tokens wait for their verification as may.
-    package static var tooManyVerifications: Problem {
-        Problem(
-            .serviceUnavailable, "too-many-verifications",
-            "too many clients with new tokens have come at once; try again in a moment", fields: [.retryAfter: "1"])
-    }
+    package static let tooManyVerifications = busy(
+        "too-many-verifications", "too many clients with new tokens have come at once; try again in a moment")
 
     /// The server cannot read its token file or its key file, so it does not know what is revoked.
-    package static var tokensUnreadable: Problem {
-        Problem(
-            .serviceUnavailable, "tokens-unreadable",
-            "this server cannot read the file of its tokens or of its keys, and takes no credential of that file until it can; its log says why",
-            fields: [.retryAfter: "10"])
-    }
+    package static let tokensUnreadable = busy(
+        "tokens-unreadable", after: 10,
+        "this server cannot read the file of its tokens or of its keys, and takes no credential of that file until it can; its log says why"
+    )
 
-    /// The address has sent too many credentials that the server does not know.
-    package static var tooManyFailures: Problem {
-        Problem(
-            .tooManyRequests, "too-many-failures",
-            "this address has sent too many credentials that this server does not know; try again later",
-            fields: [.retryAfter: "10"])
-    }
+    package static let tooManyFailures = tooMany(
+        "too-many-failures", after: 10,
+        "this address has sent too many credentials that this server does not know; try again later")
 }

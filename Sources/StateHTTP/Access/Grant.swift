@@ -8,9 +8,7 @@ package import StateStore
 /// `actions:TYPE`, for the actions of that type in the log; `*`, for everything. Each entry of ``dispatch`` is an
 /// action type. A type with `*` at its end stands for every type that begins so.
 package struct Grant: Sendable, Hashable, Codable {
-    /// The parts of the state, views, derived stores and logged actions that the subject may see.
     package var read: [String]
-    /// The types of the actions that the subject may dispatch.
     package var dispatch: [String]
     /// Whether the subject may see the actions of other subjects.
     package var others: Bool
@@ -19,7 +17,6 @@ package struct Grant: Sendable, Hashable, Codable {
     /// Whether the subject may make forks of the history, which cost memory and time.
     package var fork: Bool
 
-    /// Makes a grant; by default it allows nothing.
     package init(
         read: [String] = [], dispatch: [String] = [], others: Bool = false, operate: Bool = false, fork: Bool = false
     ) {
@@ -30,7 +27,6 @@ package struct Grant: Sendable, Hashable, Codable {
         self.operate = operate
     }
 
-    /// The grant that allows everything.
     package static let everything = Grant(read: ["*"], dispatch: ["*"], others: true, operate: true, fork: true)
 
     /// Whether the grant allows everything, whatever else it names.
@@ -66,69 +62,86 @@ package struct Grant: Sendable, Hashable, Codable {
         }
         return nil
     }
-}
 
-extension Grant {
     package var json: JSONValue {
         .of(
             ("read", .array(read.map { .string($0) })), ("dispatch", .array(dispatch.map { .string($0) })),
             ("others", .bool(others)), ("operate", .bool(operate)), ("fork", .bool(fork)))
+    }
+
+    /// A sentence for each entry that allows nothing in a domain, with the nearest name that would, and one for a grant that
+    /// allows nothing at all.
+    ///
+    /// - Parameter types: the types of the actions that the bearer can be allowed; nil for those of clients.
+    package func warnings(in catalogue: Catalogue, dispatching types: [String]? = nil) -> [String] {
+        let types = types ?? catalogue.whole.open.map(\.type)
+        if read.isEmpty, dispatch.isEmpty, !operate {
+            return ["the token allows nothing: it has no read and no dispatch"]
+        }
+        return read.compactMap { entry in
+            ReadEntry(entry).flatMap { $0.warning(in: catalogue) }.map { "read \(entry): \($0)" }
+        }
+            + dispatch.compactMap { pattern in
+                pattern == Commit.restoreType
+                    ? nil : TypeSet.warning(pattern, among: types).map { "dispatch \(pattern): \($0)" }
+            }
     }
 }
 
 enum ReadEntry {
     case everything
     case pointer(JSONPointer)
-    case view(String)
-    case store(String)
-    case actions(String)
+    case view(String), store(String), actions(String)
 
     init?(_ text: String) {
-        if text == "*" {
-            self = .everything
-        } else if text.hasPrefix("/"), let pointer = JSONPointer(text: text) {
+        let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
+        switch (parts.first, parts.dropFirst().first) {
+        case ("view", let name?): self = .view(name)
+        case ("store", let name?): self = .store(name)
+        case ("actions", let type?) where !type.dropLast().contains("*"): self = .actions(type)
+        case _ where text == "*": self = .everything
+        default:
+            guard text.hasPrefix("/"), let pointer = JSONPointer(text: text) else { return nil }
             self = .pointer(pointer)
-        } else {
-            let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
-            guard parts.count == 2 else { return nil }
-            switch parts[0] {
-            case "view": self = .view(parts[1])
-            case "store": self = .store(parts[1])
-            case "actions":
-                guard !parts[1].dropLast().contains("*") else { return nil }
-                self = .actions(parts[1])
-            default: return nil
-            }
         }
+    }
+
+    func warning(in catalogue: Catalogue) -> String? {
+        switch self {
+        case .everything: return nil
+        case .pointer(let pointer):
+            guard !catalogue.parts.contains(where: { $0.pointer.overlaps(pointer) }) else { return nil }
+            let known = (catalogue.stores.map(\.pointer) + catalogue.parts.map(\.pointer)).map(\.description)
+            return "the state has no such part" + NearestNames.hint(pointer.description, among: known)
+        case .view(let name): return Self.warning("view", name, among: Array(catalogue.whole.views.keys))
+        case .store(let name): return Self.warning("derived store", name, among: catalogue.stores.map(\.name))
+        case .actions(let pattern):
+            return Commit.isOfTheStore(pattern) ? nil : TypeSet.warning(pattern, among: catalogue.types)
+        }
+    }
+
+    private static func warning(_ kind: String, _ name: String, among names: [String]) -> String? {
+        names.contains(name) ? nil : "there is no such \(kind)" + NearestNames.hint(name, among: names)
     }
 }
 
 /// A set of action types: all, named types, and types that begin as a pattern does.
 struct TypeSet: Sendable {
-    private(set) var isEverything = false
-    private var names: Set<ExactText> = []
+    let isEverything: Bool
+    private let names: Set<ExactText>
     /// The beginnings of the types of patterns, sorted by bytes; none begins with another.
     private var prefixes: [String] = []
 
-    mutating func insert(_ pattern: String) {
-        if pattern == "*" {
-            isEverything = true
-        } else if pattern.hasSuffix("*") {
-            let prefix = String(pattern.dropLast())
-            guard !hasPrefix(of: prefix) else { return }
-            let start = firstIndex(after: prefix)
-            let rest = prefixes[start...].drop { $0.utf8.starts(with: prefix.utf8) }
-            prefixes.replaceSubrange(start..<rest.startIndex, with: [prefix])
-        } else {
-            names.insert(ExactText(pattern))
-        }
+    init(_ patterns: [String]) {
+        let ends = { (pattern: String) in pattern.hasSuffix("*") }
+        isEverything = patterns.contains("*")
+        names = Set(patterns.filter { !ends($0) }.map { ExactText($0) })
+        let sorted = patterns.filter(ends).map { String($0.dropLast()) }
+            .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        for prefix in sorted where !hasPrefix(of: prefix) { prefixes.append(prefix) }
     }
 
-    func contains(_ type: String) -> Bool {
-        isEverything || names.contains(ExactText(type)) || hasPrefix(of: type)
-    }
-
-    /// Whether the set has a type by its whole name.
+    func contains(_ type: String) -> Bool { isEverything || names.contains(ExactText(type)) || hasPrefix(of: type) }
     func names(_ type: String) -> Bool { names.contains(ExactText(type)) }
 
     private func hasPrefix(of text: String) -> Bool {
@@ -149,55 +162,9 @@ struct TypeSet: Sendable {
         }
         return range.lowerBound
     }
-}
 
-extension Grant {
-    /// A sentence for each entry that allows nothing in a domain, with the nearest name that would, and one for a grant that
-    /// allows nothing at all.
-    ///
-    /// - Parameter types: the types of the actions that the bearer can be allowed; nil for those of clients.
-    package func warnings(in catalogue: Catalogue, dispatching types: [String]? = nil) -> [String] {
-        let types = types ?? catalogue.whole.open.map(\.type)
-        if read.isEmpty, dispatch.isEmpty, !operate {
-            return ["the token allows nothing: it has no read and no dispatch"]
-        }
-        return read.compactMap { entry in
-            ReadEntry(entry).flatMap { $0.warning(in: catalogue) }.map { "read \(entry): \($0)" }
-        }
-            + dispatch.compactMap { pattern in
-                pattern == Commit.restoreType
-                    ? nil : TypeSet.warning(pattern, among: types).map { "dispatch \(pattern): \($0)" }
-            }
-    }
-}
-
-extension ReadEntry {
-    fileprivate func warning(in catalogue: Catalogue) -> String? {
-        switch self {
-        case .everything: return nil
-        case .pointer(let pointer):
-            guard !catalogue.parts.contains(where: { $0.pointer.overlaps(pointer) }) else { return nil }
-            let known = (catalogue.stores.map(\.pointer) + catalogue.parts.map(\.pointer)).map(\.description)
-            return "the state has no such part" + NearestNames.hint(pointer.description, among: known)
-        case .view(let name):
-            return Self.warning("view", name, among: Array(catalogue.whole.views.keys))
-        case .store(let name):
-            return Self.warning("derived store", name, among: catalogue.stores.map(\.name))
-        case .actions(let pattern):
-            return Commit.isOfTheStore(pattern) ? nil : TypeSet.warning(pattern, among: catalogue.types)
-        }
-    }
-
-    private static func warning(_ kind: String, _ name: String, among names: [String]) -> String? {
-        names.contains(name) ? nil : "there is no such \(kind)" + NearestNames.hint(name, among: names)
-    }
-}
-
-extension TypeSet {
-    fileprivate static func warning(_ pattern: String, among types: [String]) -> String? {
-        var set = TypeSet()
-        set.insert(pattern)
-        guard !types.contains(where: set.contains) else { return nil }
+    static func warning(_ pattern: String, among types: [String]) -> String? {
+        guard !types.contains(where: TypeSet([pattern]).contains) else { return nil }
         guard pattern.hasSuffix("*") else {
             return "there is no such action type" + NearestNames.hint(pattern, among: types)
         }

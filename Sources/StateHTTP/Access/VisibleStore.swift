@@ -1,5 +1,5 @@
 package import StateJSON
-internal import StateStore
+package import StateStore
 
 /// A store as the client of a request sees it: what the path names, cut to what the client's access allows.
 package struct VisibleStore: Sendable {
@@ -8,25 +8,20 @@ package struct VisibleStore: Sendable {
     /// The path of the whole store, without a slash at the end.
     var root = "/v1"
 
-    /// The name of the derived store; empty for the whole store.
     package var name: String { scope.name }
     /// The pointer to the store's state in the whole state.
     package var pointer: JSONPointer { scope.pointer }
     var isWhole: Bool { scope.isWhole }
     var isFork: Bool { root != "/v1" }
     var path: String { isWhole ? root : "\(root)/stores/\(name)" }
-
     func outer(_ pointer: JSONPointer) -> JSONPointer { scope.outer(pointer) }
     func inner(_ pointer: JSONPointer) -> JSONPointer? { scope.inner(pointer) }
-
-    var seesWholeState: Bool { access.sees(pointer) }
 
     var views: [String: String] {
         access.isUnlimited ? scope.views : scope.views.filter { access.sees(view: $0.value) }
     }
 
     var types: [String] { scope.open.map(\.type).filter(access.dispatches) }
-
     func dispatches(_ type: String) -> Bool { type.withBytes(entry(named:)) != nil }
 
     func entry(named type: UnsafeBufferPointer<UInt8>) -> ActionEntry? {
@@ -90,8 +85,7 @@ package struct VisibleStore: Sendable {
         }
         filter.within = scope.filter.map { within in
             access.isUnlimited
-                ? within
-                : .init(pointer: within.pointer, types: within.types.filter(access.sees(type:)), by: own)
+                ? within : .init(pointer: within.pointer, types: within.types.filter(access.sees(type:)), by: own)
         }
         return filter
     }
@@ -103,4 +97,175 @@ extension VisibleStore: Hashable {
     }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(access) }
+
+    // MARK: Commits
+
+    /// A commit as a client sees it, besides its version, cursor and time.
+    struct VisibleCommit {
+        /// The commit's ID; its cursor where the client may not see the action.
+        var id: String
+        var cause: String?
+        var root: String?
+        var by: String?
+        var trace: String?
+        /// UTF-8 JSON: the action, an array for a batch, or `null` where the client sees none of it.
+        var action: [UInt8]
+        var patch: [UInt8]
+    }
+
+    /// Whether the client gets commits as they are recorded: nothing has to be parsed to cut them.
+    private var copiesCommits: Bool { isWhole && access.isUnlimited }
+
+    /// A commit of which nothing is left has an empty patch and no action.
+    func visible(_ commit: Commit, epoch: Epoch) -> VisibleCommit {
+        let action = copiesCommits ? commit.action : action(of: commit)
+        let isSeen = action != nil || access.isUnlimited
+        let seesCauses = access.isUnlimited || isSeen && access.seesEveryAction
+        return VisibleCommit(
+            id: isSeen ? commit.id : Cursor(epoch, commit.version).description, cause: seesCauses ? commit.cause : nil,
+            root: seesCauses ? commit.root : nil, by: isSeen ? commit.by : nil, trace: isSeen ? commit.trace : nil,
+            action: action ?? Array("null".utf8), patch: patch(commit.patch))
+    }
+
+    package enum Finding: Sendable {
+        case commit
+        /// The receipt: the client has dispatched the action with this ID, and may not see it.
+        case receipt
+    }
+
+    /// The commit that a client names by the ID of an action, or by the commit's cursor, as far as the client may know
+    /// it.
+    package func finding(_ id: String, _ commit: Commit) -> Finding? {
+        guard scope.filter?.holds(commit) ?? true else { return nil }
+        if access.isUnlimited || seesAction(id, of: commit) { return .commit }
+        let isOwn = access.subject != nil && commit.has(clientID: id, by: access.subject)
+        return isOwn ? .receipt : nil
+    }
+
+    /// Whether the client sees the action of a commit that an ID names; for a cursor, whether it sees any of them.
+    private func seesAction(_ id: String, of commit: Commit) -> Bool {
+        guard let action = action(of: commit) else { return false }
+        // Where all actions are seen, so is this one, also where a middleware has replaced it by others.
+        if commit.types.allSatisfy(isSeen) || Cursor(text: id) != nil { return true }
+        return Self.elements(of: action).contains { element in
+            if case .string(let own) = element["id"] { JSONPointer.sameBytes(own, id) } else { false }
+        }
+    }
+
+    /// The elements of a recorded array: the store has encoded each action and each patch, so they parse.
+    private static func elements(of json: [UInt8]) -> [JSONValue] {
+        (try? JSONValue(parsing: json, depthMax: 1000))?.elements ?? []
+    }
+
+    private func isSeen(_ type: String) -> Bool {
+        (isWhole || scope.entries[type] != nil) && (access.isUnlimited || access.sees(type: type))
+    }
+
+    private func action(of commit: Commit) -> [UInt8]? {
+        guard access.sees(actionsBy: commit.by) else { return nil }
+        if commit.types.allSatisfy(isSeen) { return commit.action }
+        guard commit.types.contains(where: isSeen) else { return nil }
+        let seen = Self.elements(of: commit.action).filter { element in
+            if case .string(let type) = element["type"] { isSeen(type) } else { false }
+        }
+        return JSONValue.array(seen).text
+    }
+
+    func patch(_ patch: [UInt8]) -> [UInt8] {
+        if copiesCommits { return patch }
+        return JSONValue.array(Self.elements(of: patch).flatMap(isWhole ? seen : own)).text
+    }
+
+    private func own(_ operation: JSONValue) -> [JSONValue] {
+        guard let pointer = Self.pointer(of: operation), pointer.overlaps(self.pointer) else { return [] }
+        if let inner = inner(pointer) {
+            var operation = operation
+            operation["path"] = .string(inner.description)
+            return [operation]
+        }
+        // The operation replaces a value around this store: only the part for this store concerns the client.
+        guard let value = operation.members["value"]?[pointer: self.pointer.below(pointer)] else { return [] }
+        return [Self.operation("replace", .root, value)]
+    }
+
+    private func seen(_ operation: JSONValue) -> [JSONValue] {
+        guard let pointer = Self.pointer(of: operation) else { return [] }
+        guard let parts = access.parts(of: pointer) else { return [operation] }
+        // The operation replaces or removes a value around these parts.
+        return parts.flatMap { part in
+            if let value = operation.members["value"]?[pointer: part.below(pointer)] {
+                return [Self.operation("add", part, value)]
+            }
+            // Whether the part was there before is not known here; after both operations it is not there.
+            return [Self.operation("add", part, .null), ["op": "remove", "path": .string(part.description)]]
+        }
+    }
+
+    private static func pointer(of operation: JSONValue) -> JSONPointer? {
+        if case .string(let path) = operation["path"] { JSONPointer(text: path) } else { nil }
+    }
+
+    private static func operation(_ name: String, _ pointer: JSONPointer, _ value: JSONValue) -> JSONValue {
+        ["op": .string(name), "path": .string(pointer.description), "value": value]
+    }
+
+    func visible(_ value: [UInt8]?, at pointer: JSONPointer) -> [(pointer: JSONPointer, value: [UInt8]?)] {
+        guard let parts = access.parts(of: pointer) else { return [(pointer, value)] }
+        let whole = value.flatMap { try? JSONValue(parsing: $0, depthMax: 1000) }
+        return parts.map { ($0, whole?[pointer: $0.below(pointer)]?.text) }
+    }
+
+    /// Whether the client sees some of the value at a pointer; nil for a client that sees everything.
+    package var visibility: ((JSONPointer) -> Bool)? {
+        guard !access.sees(pointer) else { return nil }
+        return { [access] in access.seesSome(of: $0) }
+    }
+
+    func visible(_ value: JSONValue?, at pointer: JSONPointer) -> JSONValue? {
+        guard let value, let parts = access.parts(of: pointer) else { return value }
+        var seen: JSONValue?
+        for part in parts.map({ $0.below(pointer) }) {
+            guard let found = value[pointer: part] else { continue }
+            var whole = seen ?? [:]
+            whole.insert(found, at: part.tokens[...])
+            seen = whole
+        }
+        return seen
+    }
+
+    /// The state of this store as UTF-8 JSON; for a client that may see parts of it, an object with these parts.
+    ///
+    /// The objects around the parts are there, so that the patches of later commits apply.
+    ///
+    /// - Throws: `EncodingError`, never for a committed state.
+    package func state(in snapshot: Snapshot) throws -> [UInt8] {
+        guard let parts = access.parts(of: pointer) else {
+            return try snapshot.selected(.pointer(pointer), countMax: .max).bytes ?? Array("null".utf8)
+        }
+        var writer = JSONWriter()
+        try write(parts, depth: pointer.tokens.count, of: snapshot, to: &writer)
+        return writer.bytes
+    }
+
+    private func write(_ parts: [JSONPointer], depth: Int, of snapshot: Snapshot, to writer: inout JSONWriter) throws {
+        let members = Dictionary(grouping: parts) { JSONKey($0.tokens[depth]) }
+        let sorted = members.sorted { $0.key.text.utf8.lexicographicallyPrecedes($1.key.text.utf8) }
+        try writer.object { writer in
+            for (name, parts) in sorted {
+                if parts.count == 1, parts[0].tokens.count == depth + 1 {
+                    guard let value = try snapshot.selected(.pointer(parts[0]), countMax: .max).bytes else { continue }
+                    writer.key(escaping: name.text)
+                    writer.raw(value)
+                } else {
+                    writer.key(escaping: name.text)
+                    try write(parts, depth: depth + 1, of: snapshot, to: &writer)
+                }
+            }
+        }
+    }
+}
+
+extension JSONPointer {
+    /// The rest of the pointer behind one that it begins with.
+    func below(_ other: JSONPointer) -> JSONPointer { JSONPointer(Array(tokens.dropFirst(other.tokens.count))) }
 }

@@ -23,7 +23,7 @@ extension Contract {
             case .success(let receipt): body += receipt
             case .failure(var problem):
                 // An empty line gets no answer, so the client needs the number of the line.
-                problem.members.append(.init("line", Array(String(line.number).utf8)))
+                problem.members.append(.number("line", line.number))
                 body += Self.document(problem, latest: nil, requestID: nil)
                 problems[problem.code, default: 0] += 1
             }
@@ -31,28 +31,24 @@ extension Contract {
         }
         // The answer ends with one line feed, too.
         _ = body.popLast()
-        var response = Response.receipt(
-            body, cursor: ShortText(latest), isForBrowser: request.options.isOfBrowser)
+        var response = Response.receipt(body, cursor: ShortText(latest), isForBrowser: request.options.isOfBrowser)
         response.fields[.contentType] = "application/x-ndjson"
         response.problems = problems
-        if request.options.returning == .representation, outcomes.contains(where: \.isRepresented),
-            !outcomes.contains(where: \.lacksRepresentation)
+        // A replay has no representation, and of the others each must have had room for its own.
+        let commits = outcomes.compactMap(\.receipt).filter { !$0.isReplay }
+        if request.options.returning == .representation, !commits.isEmpty,
+            commits.allSatisfy({ $0.representation != nil })
         {
             response.fields[.preferenceApplied] = "return=representation"
         }
         return response
     }
 
-    /// The answer to a POST of one transaction.
-    ///
-    /// - Parameters:
-    ///   - cascade: the report of the cascade, for a client that waits for it.
-    ///   - latest: the latest cursor, which few answers need.
     package func response(
         to request: DispatchRequest, outcome: Outcome, cascade: CascadeReport? = nil, latest: @autoclosure () -> Cursor,
         name: @autoclosure () -> RequestName
     ) -> Response {
-        let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
+        let receipt = outcome.receipt
         // Nearly all answers are this one, and a response that can still change would be copied.
         if let receipt, !receipt.isReplay, request.options.returning == nil, cascade == nil {
             let cursor = ShortText(receipt.commitCursor)
@@ -61,9 +57,8 @@ extension Contract {
                 isForBrowser: request.options.isOfBrowser)
         }
         let latest = latest()
-        let form: Transaction.Form =
-            if case .one(let transaction) = request.content { transaction.form } else { .single }
         let body: [UInt8]
+        let form = request.transaction?.form ?? .single
         switch result(of: outcome, form, request.options, cascade, epoch: latest.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
@@ -110,49 +105,22 @@ extension Contract {
         case .committed(let receipt):
             .success(Self.json(receipt, ShortText(receipt.commitCursor), options, cascade.map { ($0, epoch) }))
         case .wouldCommit(let isChange, let patch):
-            .success(Self.json(dryRunWith: patch, isChange: isChange, options.store))
+            .success(
+                JSONWriter.object {
+                    $0.member("dryRun", true)
+                    $0.member("changed", isChange)
+                    if let patch { $0.member("patch", json: options.store.patch(patch)) }
+                })
         case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
         case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: form == .batch ? index : nil))
         case .preconditionFailed(let failure): .failure(Self.problem(failure, options.store))
-        case .keyReused:
-            .failure(
-                Problem(
-                    .unprocessableContent, "idempotency-key-reused",
-                    "this Idempotency-Key was used with another body; a retry must send the same body, a new command needs a new key"
-                ))
-        case .full(.mailbox):
-            .failure(
-                Problem(
-                    .serviceUnavailable, "mailbox-full",
-                    "too many actions wait at this server; nothing was committed; try again in a moment",
-                    fields: [.retryAfter: "1"]))
-        case .full(.idempotencyKeys):
-            .failure(
-                Problem(
-                    .serviceUnavailable, "idempotency-keys-full",
-                    "this server remembers as many idempotency keys as it can; nothing was committed",
-                    fields: [.retryAfter: "60"]))
-        case .full(.idempotencyKeysOfClient):
-            .failure(
-                Problem(
-                    .tooManyRequests, "idempotency-keys-full",
-                    "this server remembers too many idempotency keys of this client; nothing was committed",
-                    fields: [.retryAfter: "60"]))
+        case .keyReused: .failure(.keyReused)
+        case .full(let resource): .failure(.full(resource))
         case .notRecorded: .failure(.notDurable)
         case .unknown(let id): .failure(.outcomeUnknown(id: id))
         case .failed: .failure(.ourFault)
         case .draining: .failure(.draining)
         }
-    }
-
-    private static func json(dryRunWith patch: [UInt8]?, isChange: Bool, _ store: VisibleStore) -> [UInt8] {
-        var bytes = Array(#"{"dryRun":true,"changed":\#(isChange)"#.utf8)
-        if let patch {
-            bytes += Array(#","patch":"#.utf8)
-            bytes += store.patch(patch)
-        }
-        bytes.append(UInt8(ascii: "}"))
-        return bytes
     }
 
     private static func json(
@@ -176,84 +144,71 @@ extension Contract {
             }
         }
         writer.raw(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
-        var isFirst = false
-        if !receipt.scheduled.isEmpty { write(receipt, to: &writer, &isFirst) }
+        if !receipt.scheduled.isEmpty { write(receipt, to: &writer) }
         if let representation = receipt.representation {
-            writer.key("state", &isFirst)
-            writer.byte(UInt8(ascii: "{"))
-            var isFirstPart = true
             let store = options.store
-            for (pointer, value) in representation {
-                for (pointer, value) in store.visible(value, at: pointer) {
-                    guard let inner = store.inner(pointer) else { continue }
-                    writer.separator(&isFirstPart)
-                    writer.string(inner.description)
-                    writer.byte(UInt8(ascii: ":"))
-                    writer.raw(value ?? Array("null".utf8))
+            writer.key("state")
+            writer.object { writer in
+                for (pointer, value) in representation {
+                    for (pointer, value) in store.visible(value, at: pointer) {
+                        guard let inner = store.inner(pointer) else { continue }
+                        writer.key(escaping: inner.description)
+                        writer.raw(value ?? Array("null".utf8))
+                    }
                 }
             }
-            writer.byte(UInt8(ascii: "}"))
         }
-        if let cascade { write(cascade.report, options.store, epoch: cascade.epoch, to: &writer, &isFirst) }
+        if let cascade { write(cascade.report, options.store, epoch: cascade.epoch, to: &writer) }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
     }
 
-    private static func write(_ receipt: Receipt, to writer: inout JSONWriter, _ isFirst: inout Bool) {
+    private static func write(_ receipt: Receipt, to writer: inout JSONWriter) {
         if receipt.types == [StoreSchedule.type] {
-            writer.member("name", receipt.scheduled[0].name.text, &isFirst)
-            writer.member("due", text(receipt.scheduled[0].due), &isFirst)
+            write(receipt.scheduled[0], to: &writer)
         } else if receipt.types.contains(StoreSchedule.type) {
-            writer.key("scheduled", &isFirst)
+            writer.key("scheduled")
             writer.array(receipt.scheduled.filter { !$0.name.isPlace }) { action, writer in
-                var isFirst = true
-                writer.byte(UInt8(ascii: "{"))
-                writer.member("name", action.name.text, &isFirst)
-                writer.member("due", text(action.due), &isFirst)
-                writer.byte(UInt8(ascii: "}"))
+                writer.object { write(action, to: &$0) }
             }
         }
     }
 
+    private static func write(_ action: ScheduledAction, to writer: inout JSONWriter) {
+        writer.member("name", action.name.text)
+        writer.member("due", text(action.due))
+    }
+
     private static func write(
-        _ cascade: CascadeReport, _ store: VisibleStore, epoch: Epoch, to writer: inout JSONWriter,
-        _ isFirst: inout Bool
+        _ cascade: CascadeReport, _ store: VisibleStore, epoch: Epoch, to writer: inout JSONWriter
     ) {
-        writer.key("settled", &isFirst)
-        writer.bool(cascade.isComplete)
-        writer.key("caused", &isFirst)
+        writer.member("settled", cascade.isComplete)
+        writer.key("caused")
         let isOwn = { (type: String) in store.isWhole && store.access.isUnlimited || store.sees(type: type) }
         // The commit that caused another one may have a hidden action.
         let isCauseSeen = store.access.seesEveryAction
         writer.array(cascade.caused.filter { $0.types.allSatisfy(isOwn) }) { commit, writer in
-            var isFirst = true
-            writer.byte(UInt8(ascii: "{"))
-            writer.member("cursor", Cursor(epoch, commit.version).description, &isFirst)
-            writer.key("version", &isFirst)
-            writer.integer(commit.version)
-            writer.member("id", commit.id, &isFirst)
-            if isCauseSeen { writer.member("cause", commit.cause, &isFirst) }
-            writer.key("types", &isFirst)
-            writer.array(commit.types) { $1.string($0) }
-            writer.key("changed", &isFirst)
-            writer.bool(commit.isChange)
-            writer.byte(UInt8(ascii: "}"))
+            writer.object { writer in
+                writer.member("cursor", Cursor(epoch, commit.version).description)
+                writer.member("version", commit.version)
+                writer.member("id", commit.id)
+                if isCauseSeen { writer.member("cause", commit.cause) }
+                writer.key("types")
+                writer.array(commit.types) { $1.string($0) }
+                writer.member("changed", commit.isChange)
+            }
         }
-        if cascade.causedCount > cascade.caused.count, isCauseSeen {
-            writer.key("causedCount", &isFirst)
-            writer.integer(cascade.causedCount)
-        }
+        if cascade.causedCount > cascade.caused.count, isCauseSeen { writer.member("causedCount", cascade.causedCount) }
         let refused = cascade.refused.filter { isOwn($0.type) }
         guard !refused.isEmpty else { return }
-        writer.key("refused", &isFirst)
+        writer.key("refused")
         writer.array(refused) { refused, writer in
-            var isFirst = true
-            writer.byte(UInt8(ascii: "{"))
-            writer.member("type", refused.type, &isFirst)
-            if isCauseSeen { writer.member("cause", refused.cause, &isFirst) }
-            writer.member("code", refused.code, &isFirst)
-            writer.member("detail", refused.detail, &isFirst)
-            writer.byte(UInt8(ascii: "}"))
+            writer.object { writer in
+                writer.member("type", refused.type)
+                if isCauseSeen { writer.member("cause", refused.cause) }
+                writer.member("code", refused.code)
+                writer.member("detail", refused.detail)
+            }
         }
     }
 
@@ -269,8 +224,8 @@ extension Contract {
             }
         return Problem(
             status, rejection.code, rejection.detail,
-            parts: rejection.pointer.map { [.init("\(payload)\($0)", rejection.detail)] } ?? [],
-            members: index.map { [.init("index", Array(String($0).utf8))] } ?? [],
+            parts: rejection.pointer.map { [("\(payload)\($0)", rejection.detail)] } ?? [],
+            members: index.map { [.number("index", $0)] } ?? [],
             fields: rejection.kind == .tooMany ? [.retryAfter: "60"] : [:])
     }
 
@@ -287,7 +242,7 @@ extension Contract {
             members.append(.init("actual", actual))
             found = "\(value) is there"
         case (nil, let bytes?):
-            members.append(.init("actualBytes", Array(String(bytes).utf8)))
+            members.append(.number("actualBytes", bytes))
             found = "\(value) is there, of \(bytes) bytes, more than this answer shows"
         case (nil, nil) where failure.expected == nil && !store.access.sees(failure.pointer):
             found = "this credential may not see whether something is there"
@@ -302,12 +257,5 @@ extension Contract {
 }
 
 extension Outcome {
-    fileprivate var isRepresented: Bool {
-        if case .committed(let receipt) = self { receipt.representation != nil } else { false }
-    }
-
-    /// Whether the answer should have the changed parts of the state, and had no room for them.
-    fileprivate var lacksRepresentation: Bool {
-        if case .committed(let receipt) = self { receipt.representation == nil && !receipt.isReplay } else { false }
-    }
+    fileprivate var receipt: Receipt? { if case .committed(let receipt) = self { receipt } else { nil } }
 }

@@ -3,54 +3,43 @@ internal import StateStore
 
 extension Contract {
     func identity(_ bounds: HistoryBounds, _ store: VisibleStore) -> [UInt8] {
-        var writer = JSONWriter()
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        writer.member("epoch", bounds.latest.epoch.text, &isFirst)
-        writer.key("version", &isFirst)
-        writer.integer(bounds.latest.version)
-        writer.member("cursor", bounds.latest.description, &isFirst)
-        writer.member("oldest", Cursor(bounds.latest.epoch, bounds.oldest).description, &isFirst)
-        if store.isWhole, let name = limits.name { writer.member("name", name, &isFirst) }
-        if store.isWhole, limits.pageConfirms {
-            writer.key("page_confirm", &isFirst)
-            writer.raw("true")
-        }
-        writer.key("limits", &isFirst)
-        var isFirstLimit = true
-        writer.byte(UInt8(ascii: "{"))
-        for (name, value) in [
+        let limits: [(name: String, value: Int)] = [
             ("body_bytes_max", limits.bodyBytesMax), ("depth_max", limits.depthMax),
             ("wait_seconds_default", Int(limits.waitDefault.components.seconds)),
             ("wait_seconds_max", Int(limits.waitMax.components.seconds)),
             ("changes_limit_default", limits.changesLimitDefault), ("changes_limit_max", limits.changesLimitMax),
-            ("query_limit_max", limits.queryLimitMax),
-            ("batch_actions_max", limits.batchActionsMax), ("bulk_lines_max", limits.bulkLinesMax),
-            ("bulk_faults_max", limits.bulkFaultsMax),
+            ("query_limit_max", limits.queryLimitMax), ("batch_actions_max", limits.batchActionsMax),
+            ("bulk_lines_max", limits.bulkLinesMax), ("bulk_faults_max", limits.bulkFaultsMax),
             ("expectations_max", limits.expectationsMax),
             ("idempotency_seconds", Int(limits.idempotencyLifetime.components.seconds)),
-        ] + limits.transport {
-            writer.separator(&isFirstLimit)
-            writer.string(name)
-            writer.byte(UInt8(ascii: ":"))
-            writer.integer(value)
-        }
-        writer.raw("},\"links\":{")
-        var isFirstLink = true
+        ]
         var links = ["state", "views", "actions", "changes?since=\(bounds.latest)", "streams", "openapi.json"]
         if store.isWhole { links.insert("stores", at: 3) }
-        for link in links {
-            writer.separator(&isFirstLink)
-            writer.string(String(link.prefix { $0.isLetter }))
-            writer.byte(UInt8(ascii: ":"))
-            writer.string("\(store.path)/\(link)")
+        return JSONWriter.object { writer in
+            writer.member("epoch", bounds.latest.epoch.text)
+            writer.member("version", bounds.latest.version)
+            writer.member("cursor", bounds.latest.description)
+            writer.member("oldest", Cursor(bounds.latest.epoch, bounds.oldest).description)
+            if store.isWhole { writer.member("name", self.limits.name) }
+            if store.isWhole, self.limits.pageConfirms { writer.member("page_confirm", true) }
+            writer.key("limits")
+            writer.object { writer in
+                for (name, value) in limits + self.limits.transport {
+                    writer.key(escaping: name)
+                    writer.integer(value)
+                }
+            }
+            writer.key("links")
+            writer.object { writer in
+                for link in links {
+                    writer.key(escaping: String(link.prefix { $0.isLetter }))
+                    writer.string("\(store.path)/\(link)")
+                }
+                guard store.isWhole else { return }
+                writer.member("client", "/v1/client.js")
+                if self.limits.hasPage { writer.member("page", "/") }
+            }
         }
-        if store.isWhole {
-            writer.member("client", "/v1/client.js", &isFirstLink)
-            if limits.hasPage { writer.member("page", "/", &isFirstLink) }
-        }
-        writer.raw("}}")
-        return writer.bytes
     }
 
     static func description(of access: Access) -> [UInt8] {

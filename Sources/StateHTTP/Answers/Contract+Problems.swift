@@ -6,20 +6,22 @@ package import StateStore
 
 extension Problem.Member {
     static func string(_ name: String, _ value: String) -> Problem.Member {
-        var writer = JSONWriter()
-        writer.string(value)
-        return Problem.Member(name, writer.bytes)
+        Problem.Member(name, JSONValue.string(value).text)
+    }
+
+    static func number(_ name: String, _ value: some FixedWidthInteger) -> Problem.Member {
+        Problem.Member(name, Array(String(value).utf8))
     }
 }
 
 extension Contract {
-    func lost(_ code: String, _ bounds: HistoryBounds, _ store: VisibleStore) -> Problem {
+    func lost(_ code: ResetReason, _ bounds: HistoryBounds, _ store: VisibleStore) -> Problem {
         let reason =
-            code == "cursor-lost"
+            code == .lost
             ? "the cursor is not of this store's history: it has another epoch or is above the latest version"
             : "the changes after the cursor are no longer kept"
         return Problem(
-            .gone, code, "\(reason); read \(store.path)/state and go on from its State-Cursor",
+            .gone, code.rawValue, "\(reason); read \(store.path)/state and go on from its State-Cursor",
             members: [
                 .string("epoch", bounds.latest.epoch.text),
                 .string("oldest", Cursor(bounds.latest.epoch, bounds.oldest).description),
@@ -27,7 +29,7 @@ extension Contract {
             ], fields: [.link: "<\(store.path)/state>; rel=\"resync\""])
     }
 
-    static func aheadOfLatest(_ latest: Cursor, hint: String = "") -> Problem {
+    package static func aheadOfLatest(_ latest: Cursor, hint: String = "") -> Problem {
         Problem(
             .conflict, "ahead-of-head",
             "the store has not reached this version: the latest is \(latest.version)\(hint)",
@@ -57,51 +59,87 @@ extension Contract {
 }
 
 extension Problem {
-    /// The watch hub has no room for another watch, in all or for this client.
+    static func badParameter(_ detail: String) -> Problem { Problem(.badRequest, "bad-parameter", detail) }
+    static func badPointer(_ detail: String) -> Problem { Problem(.badRequest, "bad-pointer", detail) }
+
+    /// The server as a whole cannot take the request now; the client may ask again after some seconds.
+    package static func busy(_ code: String, after seconds: Int = 1, _ detail: String) -> Problem {
+        Problem(.serviceUnavailable, code, detail, fields: [.retryAfter: "\(seconds)"])
+    }
+
+    /// The client has as much of something as it may; it may ask again after some seconds.
+    static func tooMany(_ code: String, after seconds: Int = 1, _ detail: String) -> Problem {
+        Problem(.tooManyRequests, code, detail, fields: [.retryAfter: "\(seconds)"])
+    }
+
     package static func tooManyWaiters(_ share: WatchRefusal) -> Problem {
         switch share {
         case .all:
-            Problem(
-                .serviceUnavailable, "too-many-waiters",
-                "too many requests wait at this server; ask without wait, or try again later",
-                fields: [.retryAfter: "5"])
+            busy(
+                "too-many-waiters", after: 5,
+                "too many requests wait at this server; ask without wait, or try again later")
         case .client:
-            Problem(
-                .tooManyRequests, "too-many-waiters",
-                "too many requests of this client wait; ask without wait, or try again later",
-                fields: [.retryAfter: "5"])
+            tooMany(
+                "too-many-waiters", after: 5,
+                "too many requests of this client wait; ask without wait, or try again later")
         case .views:
-            Problem(
-                .serviceUnavailable, "too-many-views",
-                "clients wait for too many different views with parameters or a subject; ask without wait, or try again later",
-                fields: [.retryAfter: "5"])
+            busy(
+                "too-many-views", after: 5,
+                "clients wait for too many different views with parameters or a subject; ask without wait, or try again later"
+            )
         case .queries:
-            Problem(
-                .serviceUnavailable, "too-many-queries",
-                "clients watch too many different queries; ask without wait, or try again later",
-                fields: [.retryAfter: "5"])
+            busy(
+                "too-many-queries", after: 5,
+                "clients watch too many different queries; ask without wait, or try again later")
         case .memory(.client): tooManyBytes
         case .memory(.all): memoryExhausted
         }
     }
+
+    package static func tooManyReads(_ share: WatchRefusal) -> Problem {
+        switch share {
+        case .all, .views, .queries, .memory:
+            busy(
+                "too-many-reads", "too many requests for large, past or old parts are under way; try again in a moment")
+        case .client:
+            tooMany("too-many-reads", "too many requests of this client for large, past or old parts are under way")
+        }
+    }
+
+    static func full(_ resource: Outcome.Resource) -> Problem {
+        switch resource {
+        case .mailbox:
+            busy("mailbox-full", "too many actions wait at this server; nothing was committed; try again in a moment")
+        case .idempotencyKeys:
+            busy(
+                "idempotency-keys-full", after: 60,
+                "this server remembers as many idempotency keys as it can; nothing was committed")
+        case .idempotencyKeysOfClient:
+            tooMany(
+                "idempotency-keys-full", after: 60,
+                "this server remembers too many idempotency keys of this client; nothing was committed")
+        }
+    }
+
+    static let keyReused = Problem(
+        .unprocessableContent, "idempotency-key-reused",
+        "this Idempotency-Key was used with another body; a retry must send the same body, a new command needs a new key"
+    )
 
     /// The problem of a query that has no answer, or nil for another error.
     package static func of(query error: any Error) -> Problem? {
         switch error {
         case is NoMembers:
             Problem(
-                .badRequest, "invalid-query",
-                "the value has no members to query: it is neither an object nor an array")
-        case let fault as MemberQuery.Fault: invalid(fault.parameter, at: fault.offset, fault.detail)
-        case let stop as QueryStop:
-            switch stop {
-            case .values: tooCostly("looks at more than \(MemberQuery.stepsMax) values, or gathers too many of them")
-            case .time: tooCostly("takes more than \(MemberQuery.timeMax.components.seconds) s of processor time")
-            case .page: tooCostly("fills a page, and its sort values are too long for a next")
-            case .abandoned, .elsewhere:
-                Problem(.serviceUnavailable, "hung-up", "the client has closed its side, and its query takes long")
-            case .memory(let refusal): tooManyWaiters(.memory(refusal))
-            }
+                .badRequest, "invalid-query", "the value has no members to query: it is neither an object nor an array")
+        case let fault as MemberQuery.Fault: invalid(fault)
+        case QueryStop.values:
+            tooCostly("looks at more than \(MemberQuery.stepsMax) values, or gathers too many of them")
+        case QueryStop.time: tooCostly("takes more than \(MemberQuery.timeMax.components.seconds) s of processor time")
+        case QueryStop.page: tooCostly("fills a page, and its sort values are too long for a next")
+        case QueryStop.abandoned, QueryStop.elsewhere:
+            Problem(.serviceUnavailable, "hung-up", "the client has closed its side, and its query takes long")
+        case QueryStop.memory(let refusal): tooManyWaiters(.memory(refusal))
         default: nil
         }
     }
@@ -113,143 +151,85 @@ extension Problem {
         )
     }
 
-    static func invalid(_ parameter: String, at offset: Int, _ detail: String) -> Problem {
+    static func invalid(_ fault: MemberQuery.Fault) -> Problem {
         Problem(
-            .badRequest, "invalid-query", "\(parameter), character \(offset + 1): \(detail)",
-            members: [.string("parameter", parameter), .init("offset", Array(String(offset).utf8))])
+            .badRequest, "invalid-query", "\(fault.parameter), character \(fault.offset + 1): \(fault.detail)",
+            members: [.string("parameter", fault.parameter), .number("offset", fault.offset)])
     }
 
-    /// The client occupies its share of the memory.
-    package static var tooManyBytes: Problem {
-        Problem(
-            .tooManyRequests, "too-many-bytes",
-            "the requests of this client occupy its whole share of the server's memory",
-            fields: [.retryAfter: "1"])
-    }
+    package static let tooManyBytes = tooMany(
+        "too-many-bytes", "the requests of this client occupy its whole share of the server's memory")
 
-    /// The client of a bulk load has gone before a line had its turn.
-    static var hungUp: Problem {
-        Problem(
-            .serviceUnavailable, "hung-up",
-            "the client had closed its side of the connection before this line had its turn; nothing of it was committed"
-        )
-    }
+    package static let memoryExhausted = busy(
+        "memory-exhausted",
+        "requests and unread answers occupy all the memory that this server gives them; try again in a moment")
 
-    /// The server is stopping.
-    package static var draining: Problem {
-        Problem(
-            .serviceUnavailable, "draining", "the server is stopping and takes no more actions; nothing was committed",
-            fields: [.retryAfter: "1"])
-    }
+    static let hungUp = Problem(
+        .serviceUnavailable, "hung-up",
+        "the client had closed its side of the connection before this line had its turn; nothing of it was committed")
+
+    package static let draining = busy(
+        "draining", "the server is stopping and takes no more actions; nothing was committed")
 
     /// Another server of the history has given the client a version that this one does not have yet.
     package static func behind(_ latest: Cursor) -> Problem {
-        Problem(
-            .serviceUnavailable, "behind",
-            "this server is at version \(latest.version) and does not have the cursor's yet; ask again, or another server of the cluster",
-            members: [.string("head", latest.description)], fields: [.retryAfter: "1"])
+        var problem = busy(
+            "behind",
+            "this server is at version \(latest.version) and does not have the cursor's yet; ask again, or another server of the cluster"
+        )
+        problem.members = [.string("head", latest.description)]
+        return problem
     }
 
-    /// The clients occupy as much memory as they may.
-    package static var memoryExhausted: Problem {
-        Problem(
-            .serviceUnavailable, "memory-exhausted",
-            "requests and unread answers occupy all the memory that this server gives them; try again in a moment",
-            fields: [.retryAfter: "1"])
-    }
-
-    /// Too many slow reads are under way, in all or for one client.
-    package static func tooManyReads(_ share: WatchRefusal) -> Problem {
-        switch share {
-        case .all, .views, .queries, .memory:
-            Problem(
-                .serviceUnavailable, "too-many-reads",
-                "too many requests for large, past or old parts are under way; try again in a moment",
-                fields: [.retryAfter: "1"])
-        case .client:
-            Problem(
-                .tooManyRequests, "too-many-reads",
-                "too many requests of this client for large, past or old parts are under way",
-                fields: [.retryAfter: "1"])
-        }
-    }
-
-    /// The journal does not record.
-    package static var notDurable: Problem {
-        Problem(
-            .serviceUnavailable, "not-durable",
-            "the journal could not record the action; nothing was committed and the state is as it was",
-            fields: [.retryAfter: "1"])
-    }
+    package static let notDurable = busy(
+        "not-durable", "the journal could not record the action; nothing was committed and the state is as it was")
 
     /// The journal failed while it recorded, and cannot say whether a commit is in it.
-    ///
-    /// - Parameter id: the ID that the client gave to the action.
     package static func outcomeUnknown(id: String?) -> Problem {
-        Problem(
-            .serviceUnavailable, "outcome-unknown",
-            "the journal, or the server that carried the action out, failed meanwhile, and whether it is committed is not known yet; send it again only with its Idempotency-Key, or ask for its id for as long as the answer is outcome-unknown",
-            members: id.map { [.string("id", $0)] } ?? [], fields: [.retryAfter: "1"])
+        var problem = busy(
+            "outcome-unknown",
+            "the journal, or the server that carried the action out, failed meanwhile, and whether it is committed is not known yet; send it again only with its Idempotency-Key, or ask for its id for as long as the answer is outcome-unknown"
+        )
+        problem.members = id.map { [.string("id", $0)] } ?? []
+        return problem
     }
 
     /// The journal has not the commits that a request asks for as they were recorded.
     ///
     /// The log of the server names version and file.
-    package static var journalDamaged: Problem {
-        Problem(
-            .internalServerError, "journal-damaged",
-            "the journal lacks commits that this request asks for, or they are damaged; the log of the server names them; the latest state is not affected"
-        )
-    }
+    package static let journalDamaged = Problem(
+        .internalServerError, "journal-damaged",
+        "the journal lacks commits that this request asks for, or they are damaged; the log of the server names them; the latest state is not affected"
+    )
 
-    /// The etcd that has the history does not answer.
-    package static var historyUnreachable: Problem {
-        Problem(
-            .serviceUnavailable, "history-unreachable",
-            "the etcd that has the older commits does not answer; the latest state can be read; try again in a moment",
-            fields: [.retryAfter: "1"])
-    }
+    package static let historyUnreachable = busy(
+        "history-unreachable",
+        "the etcd that has the older commits does not answer; the latest state can be read; try again in a moment")
 
-    /// There is nothing to back up.
-    package static var noJournal: Problem {
-        Problem(
-            .notFound, "no-journal",
-            "this server keeps its state in memory only, or in etcd without a cluster_directory in which to make a copy"
-        )
-    }
+    package static let noJournal = Problem(
+        .notFound, "no-journal",
+        "this server keeps its state in memory only, or in etcd without a cluster_directory in which to make a copy")
 
-    /// There is one backup at a time.
-    package static var backupUnderWay: Problem {
-        Problem(
-            .serviceUnavailable, "backup-under-way", "another client gets a backup at the moment; try again later",
-            fields: [.retryAfter: "10"])
-    }
+    package static let backupUnderWay = busy(
+        "backup-under-way", after: 10, "another client gets a backup at the moment; try again later")
 
     /// The copy would fill the disk, and the journal could not go on.
-    package static var noRoomForBackup: Problem {
-        Problem(
-            HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"), "no-room-for-backup",
-            "the disk of this server has too little room for a copy of the journal; storekeeper journal backup can write to another disk"
-        )
-    }
+    package static let noRoomForBackup = Problem(
+        HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"), "no-room-for-backup",
+        "the disk of this server has too little room for a copy of the journal; storekeeper journal backup can write to another disk"
+    )
 
     /// The server no longer keeps the state of a version.
-    ///
-    /// - Parameter oldest: the oldest version that a client can read.
     package static func versionGone(oldest: Version) -> Problem {
         Problem(
             .gone, "version-expired", "the state of that version is no longer kept; the oldest is \(oldest)",
-            members: [.init("oldest", Array(String(oldest).utf8))])
+            members: [.number("oldest", oldest)])
     }
 
-    /// The server failed.
-    ///
     /// The caller logs the reason; the problem does not tell it.
-    package static var ourFault: Problem {
-        Problem(.internalServerError, "internal", "the server failed on this request; nothing was committed")
-    }
+    package static let ourFault = Problem(
+        .internalServerError, "internal", "the server failed on this request; nothing was committed")
 
-    /// The answer to a read of a view whose function fails.
     package static func viewFault(_ fault: ViewFault) -> Problem {
         Problem(.internalServerError, "view-fault", "the view has no value: \(fault.sentence)")
     }
@@ -259,10 +239,32 @@ extension Problem {
         Problem(.serviceUnavailable, failure.code, failure.detail)
     }
 
-    /// The body is larger than the limit.
     package static func tooLarge(limit: Int) -> Problem {
         Problem(
             .contentTooLarge, "body-too-large", "the body is larger than the \(limit) bytes that this server takes",
-            members: [.init("limit", Array(String(limit).utf8))])
+            members: [.number("limit", limit)])
+    }
+
+    static let notScheduled = Problem(
+        .notFound, "not-scheduled",
+        "this client has scheduled no action under this name, or it has been dispatched or taken back")
+
+    /// An offset of another history, or of a part of the history that is no longer kept.
+    package static let offsetGone = Problem(
+        .gone, "offset-gone",
+        "the offset is of another history, or what follows it is no longer kept; begin again with offset=-1, and forget what is known"
+    )
+
+    static func unreadable(_ fault: JSONFault) -> Problem {
+        let code =
+            switch fault.kind {
+            case .duplicateKey: "duplicate-key"
+            case .tooDeep: "too-deep"
+            case .numberOutOfRange: "number-out-of-range"
+            case .malformed, .mismatch, .schema: "malformed-json"
+            }
+        return Problem(
+            .badRequest, code, "the body cannot be read as JSON: \(fault.detail)",
+            parts: [(fault.pointer.description, fault.detail)])
     }
 }

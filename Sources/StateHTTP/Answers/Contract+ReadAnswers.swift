@@ -22,9 +22,7 @@ extension Contract {
             return response(
                 to: Self.nothing(
                     at: request.selection, request.store, hints: request.version == nil && !request.untilExists),
-                latest: reading.cursor,
-                requestID: request.requestID,
-                style: request.style)
+                latest: reading.cursor, requestID: request.requestID, style: request.style)
         }
         if let keyed = request.keyed { return keyedResponse(to: request, keyed, reading, encoded) }
         let coding = isCompressed(request, encoded) ? request.coding : nil
@@ -58,21 +56,14 @@ extension Contract {
             return Response(status: .ok, fields: HTTPFields(fields), body: body)
         }
         return Response(
-            status: .ok, fields: HTTPFields(fields),
-            body: request.style == .pretty ? encoded.indented() : encoded.body)
+            status: .ok, fields: HTTPFields(fields), body: request.style == .pretty ? encoded.indented() : encoded.body)
     }
 
-    /// The answer to `at-least` with a version that the store has not reached.
-    package func aheadOfLatest(_ request: ReadRequest, latest: Cursor) -> Response {
-        response(to: Self.aheadOfLatest(latest), latest: latest, requestID: request.requestID)
-    }
-}
+    // MARK: Content codings
 
-/// Answers in a content coding.
-///
-/// A compressed value has an entity tag of its own: the tag of the value and the name of the coding. A condition takes any of
-/// a value's tags, because they all name the same content.
-extension Contract {
+    // A compressed value has an entity tag of its own: the tag of the value and the name of the coding. A condition takes
+    // any of a value's tags, because they all name the same content.
+
     /// The content coding of the answer to a request; nil for none.
     package func coding(of request: Request) -> ContentCoding? {
         guard limits.compressedBytesMin > 0, let field = request[.acceptEncoding] else { return nil }

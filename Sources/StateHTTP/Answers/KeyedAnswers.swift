@@ -10,94 +10,67 @@ package struct AnswerMembers: Sendable {
     let tag: String
     private let keys: [JSONKey]
     private let values: [JSONKey: ContentHash]
-    private let count: Int?
+    let count: Int?
 
     /// Reads an answer; O(n) in its bytes.
     init?(_ encoded: Encoded) {
-        guard let document = try? JSONDocument(encoded: encoded.body) else { return nil }
+        guard let document = try? JSONDocument(encoded: encoded.body), let parts = JSONNode(document).members else {
+            return nil
+        }
         var keys: [JSONKey] = []
         var (values, count): ([JSONKey: ContentHash], Int?) = ([:], nil)
-        var name = document.firstChild(document.root)
-        while !document.isEnd(name) {
-            switch document.string(name) {
+        for (name, part) in parts {
+            switch name {
             case "members":
-                var member = document.firstChild(name + 1)
-                while !document.isEnd(member) {
+                for member in part.elements ?? [] {
                     // A member has its key first, and then its value.
-                    let key = document.firstChild(member)
-                    var value = JSONWriter()
-                    document.write(document.after(key + 1) + 1, to: &value)
-                    keys.append(JSONKey(document.string(key + 1)))
-                    values[keys[keys.count - 1]] = ContentHash(value.bytes)
-                    member = document.after(member)
+                    let fields = member.members.map { Array($0.prefix(2)) } ?? []
+                    guard fields.count == 2, let key = fields[0].value.string.map({ JSONKey($0) }) else { return nil }
+                    keys.append(key)
+                    values[key] = ContentHash(fields[1].value.text)
                 }
-            case "count":
-                if case .integer(let number) = JSONValue.value(of: document, at: name + 1) { count = Int(number) }
+            case "count": if case .integer(let number) = part.value { count = Int(number) }
             default: break
             }
-            name = document.after(name + 1)
         }
         (tag, self.keys, self.values, self.count) = (encoded.tag, keys, values, count)
     }
 
     var bytesCount: Int { keys.reduce(256) { $0 + 96 + 2 * $1.text.utf8.count } }
 
-    /// Returns whether there is a difference to an earlier answer, which is nil if the client knows none.
-    func write(since before: AnswerMembers?, to writer: inout JSONWriter) -> Bool {
-        guard let before else {
-            Self.list("initial", keys, true, to: &writer)
-            return true
-        }
+    /// The lists that make the difference to an earlier answer, which is nil if the client knows none.
+    func lists(since before: AnswerMembers?) -> [(name: String, keys: [JSONKey])] {
+        guard let before else { return [("initial", keys)] }
         let added = keys.filter { before.values[$0] == nil }
         let removed = before.keys.filter { values[$0] == nil }
         let changed = keys.filter { key in before.values[key].map { $0 != values[key] } ?? false }
         let moved = moved(since: before)
-        var isFirst = true
-        for (name, keys) in [("added", added), ("changed", changed), ("moved", moved), ("removed", removed)]
-        where !keys.isEmpty {
-            Self.list(name, keys, isFirst, to: &writer)
-            isFirst = false
-        }
-        if !added.isEmpty || !moved.isEmpty || !removed.isEmpty { Self.list("order", keys, isFirst, to: &writer) }
-        return !added.isEmpty || !moved.isEmpty || !removed.isEmpty || !changed.isEmpty
-    }
-
-    private static func list(_ name: String, _ keys: [JSONKey], _ isFirst: Bool, to writer: inout JSONWriter) {
-        if !isFirst { writer.byte(UInt8(ascii: ",")) }
-        writer.string(name)
-        writer.byte(UInt8(ascii: ":"))
-        writer.array(keys) { key, writer in writer.string(key.text) }
-    }
-
-    func writeCount(to writer: inout JSONWriter) {
-        guard let count else { return }
-        writer.raw(",\"count\":")
-        writer.integer(count)
+        let lists = [("added", added), ("changed", changed), ("moved", moved), ("removed", removed)]
+        let isOrdered = added.isEmpty && moved.isEmpty && removed.isEmpty
+        return lists.filter { !$0.1.isEmpty } + (isOrdered ? [] : [("order", keys)])
     }
 
     /// The fewest keys in both answers that have to move, so that the others keep their order.
     private func moved(since before: AnswerMembers) -> [JSONKey] {
         let places = Dictionary(before.keys.enumerated().map { ($1, $0) }) { first, _ in first }
         let kept = keys.compactMap { key in places[key].map { (key, $0) } }
-        // The longest increasing subsequence of the former places stays; `ends` has the last index of one of each length.
+        // The longest increasing subsequence of the former places stays; `ends` has the last place of one of each length.
         var ends: [Int] = []
-        var previous = [Int?](repeating: nil, count: kept.count)
-        for index in kept.indices {
+        let lengths = kept.map { _, place in
             var (low, high) = (0, ends.count)
             while low < high {
                 let middle = (low + high) / 2
-                if kept[ends[middle]].1 < kept[index].1 { low = middle + 1 } else { high = middle }
+                if ends[middle] < place { low = middle + 1 } else { high = middle }
             }
-            if low > 0 { previous[index] = ends[low - 1] }
-            if low == ends.count { ends.append(index) } else { ends[low] = index }
+            if low == ends.count { ends.append(place) } else { ends[low] = place }
+            return low
         }
-        var stays: Set<Int> = []
-        var next = ends.last
-        while let index = next {
-            stays.insert(index)
-            next = previous[index]
+        // The last that ends one of a length comes behind the last before it that ends one of the next shorter length.
+        var (moved, length): ([JSONKey], Int) = ([], ends.count - 1)
+        for ((key, _), own) in zip(kept, lengths).reversed() {
+            if own == length { length -= 1 } else { moved.append(key) }
         }
-        return kept.indices.filter { !stays.contains($0) }.map { kept[$0].0 }
+        return moved.reversed()
     }
 }
 
@@ -145,7 +118,6 @@ package struct KeyedQuery: Sendable {
     /// The `next` of the answer before; nil for a client that knows nothing.
     package let since: Cursor?
     let before: AnswerMembers?
-    let answers: KeyedAnswers
 }
 
 /// Two queries for the same selection are equal where their clients know the same answer.
@@ -163,23 +135,24 @@ extension Contract {
         guard let members = AnswerMembers(encoded), case .query(_, of: .pointer(let place)) = request.selection else {
             return response(to: .ourFault, latest: reading.cursor, requestID: request.requestID)
         }
-        keyed.answers.note(members, to: request.selection, at: reading.cursor)
-        var writer = JSONWriter()
-        writer.raw("{\"collections\":{")
-        var lists = JSONWriter()
-        lists.string((request.store.inner(place) ?? place).description)
-        lists.raw(":{")
-        if members.write(since: keyed.before, to: &lists) {
-            writer.raw(lists.bytes)
-            writer.byte(UInt8(ascii: "}"))
+        keyedAnswers.note(members, to: request.selection, at: reading.cursor)
+        let lists = members.lists(since: keyed.before)
+        let body = JSONWriter.object { writer in
+            writer.key("collections")
+            writer.object { writer in
+                guard !lists.isEmpty else { return }
+                writer.key(escaping: (request.store.inner(place) ?? place).description)
+                writer.object { writer in
+                    for (name, keys) in lists {
+                        writer.key(escaping: name)
+                        writer.array(keys) { $1.string($0.text) }
+                    }
+                }
+            }
+            if let count = members.count { writer.member("count", count) }
+            writer.member("next", reading.cursor.description)
+            writer.member("more", false)
         }
-        writer.byte(UInt8(ascii: "}"))
-        members.writeCount(to: &writer)
-        writer.raw(",\"next\":")
-        writer.string(reading.cursor.description)
-        writer.raw(",\"more\":false}")
-        var response = Response.json(.ok, writer.bytes, style: request.style, latest: reading.cursor)
-        if let seconds = request.wait?.applied { response.fields[.preferenceApplied] = "wait=\(seconds)" }
-        return compressed(response, request.coding)
+        return applied(request.wait, request.coding, to: .json(.ok, body, style: request.style, latest: reading.cursor))
     }
 }

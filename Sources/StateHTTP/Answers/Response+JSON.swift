@@ -41,20 +41,24 @@ extension Response {
         if let latest { fields.append(HTTPField(name: .stateCursor, value: latest.description)) }
         return Response(status: status, fields: fields, body: body)
     }
+
+    /// The head of an answer whose body comes in chunks, and its first bytes.
+    static func streaming(
+        _ type: String, caching: String = "no-store", latest: Cursor?, first body: [UInt8] = []
+    ) -> Response {
+        var fields: HTTPFields = [
+            .contentType: type, .cacheControl: caching, .xContentTypeOptions: "nosniff",
+            .crossOriginResourcePolicy: "same-origin", .accelBuffering: "no",
+        ]
+        if let latest { fields[.stateCursor] = latest.description }
+        return Response(status: .ok, fields: fields, body: body)
+    }
+
+    package static func backup(at cursor: Cursor) -> Response { .streaming("application/x-tar", latest: cursor) }
 }
 
 extension ShortText {
     init(_ cursor: Cursor) { self.init { cursor.write(to: $0) } }
-
-    init(quoting hash: ContentHash) {
-        self.init { bytes in
-            bytes[0] = UInt8(ascii: "\"")
-            let end =
-                1 + hash.write(to: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(bytes)[1...]))
-            bytes[end] = UInt8(ascii: "\"")
-            return end + 1
-        }
-    }
 
     init(quoting tag: String) {
         self.init { bytes in
@@ -82,41 +86,90 @@ extension Contract {
     }
 
     static func document(_ problem: Problem, latest: Cursor?, requestID: RequestID?) -> [UInt8] {
-        var writer = JSONWriter()
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        writer.key("type", &isFirst)
-        // RFC 9457, section 4.2.1: `about:blank` where the status tells the kind of problem; `code` tells the rest.
-        writer.string("about:blank")
-        writer.member("title", problem.status.reasonPhrase, &isFirst)
-        writer.key("status", &isFirst)
-        writer.integer(problem.status.code)
-        writer.member("code", problem.code, &isFirst)
-        writer.member("detail", problem.detail, &isFirst)
-        writer.member("requestId", requestID?.text, &isFirst)
-        writer.member("traceId", requestID?.trace?.traceID, &isFirst)
-        writer.member("cursor", latest?.description, &isFirst)
-        if !problem.parts.isEmpty {
-            writer.key("errors", &isFirst)
-            writer.byte(UInt8(ascii: "["))
-            var isFirstPart = true
-            for part in problem.parts {
-                writer.separator(&isFirstPart)
-                writer.raw("{\"pointer\":")
-                writer.string(part.pointer)
-                writer.raw(",\"detail\":")
-                writer.string(part.detail)
-                writer.byte(UInt8(ascii: "}"))
+        JSONWriter.object { writer in
+            // RFC 9457, section 4.2.1: `about:blank` where the status tells the kind of problem; `code` tells the rest.
+            writer.member("type", "about:blank")
+            writer.member("title", problem.status.reasonPhrase)
+            writer.member("status", problem.status.code)
+            writer.member("code", problem.code)
+            writer.member("detail", problem.detail)
+            writer.member("requestId", requestID?.text)
+            writer.member("traceId", requestID?.trace?.traceID)
+            writer.member("cursor", latest?.description)
+            if !problem.parts.isEmpty {
+                writer.key("errors")
+                writer.array(problem.parts) { part, writer in
+                    writer.object {
+                        $0.member("pointer", part.pointer)
+                        $0.member("detail", part.detail)
+                    }
+                }
             }
-            writer.byte(UInt8(ascii: "]"))
+            for member in problem.members {
+                writer.key(escaping: member.name)
+                writer.raw(member.json)
+            }
         }
-        for member in problem.members {
-            writer.separator(&isFirst)
-            writer.string(member.name)
-            writer.byte(UInt8(ascii: ":"))
-            writer.raw(member.json)
-        }
-        writer.byte(UInt8(ascii: "}"))
+    }
+}
+
+/// The members of the objects in answers: the byte before a member says whether a comma comes between.
+extension JSONWriter {
+    static func object(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.object(write)
         return writer.bytes
+    }
+
+    mutating func object(_ write: (inout JSONWriter) throws -> Void) rethrows {
+        byte(UInt8(ascii: "{"))
+        try write(&self)
+        byte(UInt8(ascii: "}"))
+    }
+
+    /// Appends a comma, unless an object or an array has just begun.
+    mutating func comma() {
+        if bytes.last != UInt8(ascii: "{"), bytes.last != UInt8(ascii: "[") { byte(UInt8(ascii: ",")) }
+    }
+
+    /// The key must need no escapes.
+    mutating func key(_ name: StaticString) {
+        comma()
+        byte(UInt8(ascii: "\""))
+        raw(name)
+        raw("\":")
+    }
+
+    mutating func key(escaping name: String) {
+        comma()
+        string(name)
+        byte(UInt8(ascii: ":"))
+    }
+
+    /// Nil appends nothing.
+    mutating func member(_ name: StaticString, _ text: String?) {
+        guard let text else { return }
+        key(name)
+        string(text)
+    }
+
+    mutating func member(_ name: StaticString, _ number: some FixedWidthInteger) {
+        key(name)
+        integer(number)
+    }
+
+    mutating func member(_ name: StaticString, _ flag: Bool) {
+        key(name)
+        bool(flag)
+    }
+
+    mutating func member(_ name: StaticString, _ value: JSONValue) {
+        key(name)
+        value.write(to: &self)
+    }
+
+    mutating func member(_ name: StaticString, json: some Swift.Collection<UInt8>) {
+        key(name)
+        raw(json)
     }
 }

@@ -48,8 +48,7 @@ struct OpenAPIDocument {
     private static let pathsOfForks = ["/v1/state", "/v1/views", "/v1/actions", "/v1/changes", "/v1/schedule"]
     private static let pathsOfTheWholeStore = [
         "/v1/schedule", "/v1/forks", "/v1/bisect", "/v1/operations", "/v1/me", "/v1/stores", "/v1/client.js",
-        "/v1/client.py", "/v1/docs", "/v1/journal", "/livez",
-        "/readyz", "/metrics",
+        "/v1/client.py", "/v1/docs", "/v1/journal", "/livez", "/readyz", "/metrics",
     ]
 
     private func hasPath(_ path: String) -> Bool {
@@ -58,9 +57,8 @@ struct OpenAPIDocument {
     }
 
     private func viewItems(_ item: JSONValue) -> [(String, JSONValue)] {
-        var taken: Set<String> = []
-        return viewComponents.map { view, component, _ in
-            let name = Self.unique(Self.component(view), in: &taken)
+        viewComponents.map { view, component, _ in
+            let name = component.dropFirst("View-".count)
             var item = item
             for method in ["get", "head"] {
                 if let schema = parameters[view] {
@@ -72,7 +70,7 @@ struct OpenAPIDocument {
             }
             item["get"]["responses"]["200"]["content"]["application/json"]["schema"] = Self.reference(
                 "schemas", component)
-            return (Self.escaped(view), item)
+            return (view.percentEncoded, item)
         }
     }
 
@@ -83,20 +81,6 @@ struct OpenAPIDocument {
                 ("name", .string(name)), ("in", "query"), ("required", .bool(required.contains(.string(name)))),
                 ("description", .string("The parameter \(name) of the view.")),
                 ("schema", property.openAPISchema(at: "#")))
-        }
-    }
-
-    private static func escaped(_ name: String) -> String {
-        name.utf8.reduce(into: "") { text, byte in
-            let isPlain =
-                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)
-            if isPlain {
-                text.append(Character(Unicode.Scalar(byte)))
-            } else {
-                text +=
-                    "%" + String(byte >> 4, radix: 16, uppercase: true) + String(byte & 15, radix: 16, uppercase: true)
-            }
         }
     }
 
@@ -154,8 +138,7 @@ struct OpenAPIDocument {
     }
 
     private static func schema(of type: String, payload: JSONValue, _ name: String) -> JSONValue {
-        var fields: JSONValue =
-            payload == ["type": "object"] ? payload : reference("schemas", name)
+        var fields: JSONValue = payload == ["type": "object"] ? payload : reference("schemas", name)
         fields["description"] = "The fields of the action."
         return [
             "type": "object", "description": .string("The action \(type)."),
@@ -209,6 +192,23 @@ struct OpenAPIDocument {
             parameters["types"]["schema"] = ["type": "array", "minItems": 1, "items": item]
         }
         return parameters
+    }
+}
+
+extension String {
+    /// The text in ASCII that no other text has: a percent escape for each byte that RFC 3986 reserves.
+    var percentEncoded: String {
+        utf8.reduce(into: "") { text, byte in
+            let isPlain =
+                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || [0x2D, 0x2E, 0x5F, 0x7E].contains(byte)
+            if isPlain {
+                text.append(Character(Unicode.Scalar(byte)))
+            } else {
+                text +=
+                    "%" + String(byte >> 4, radix: 16, uppercase: true) + String(byte & 15, radix: 16, uppercase: true)
+            }
+        }
     }
 }
 

@@ -2,34 +2,26 @@ internal import StateJSON
 
 /// One decoding of a type by the probe: the notes, and the questions in their order.
 final class SchemaRun {
-    /// A question of a type, which could have had another answer.
-    struct Question {
-        var note: SchemaNote
-        var field: (object: SchemaNote, name: String)?
-
-        /// Notes that the type goes on where it gets no answer.
-        func open() {
-            note.isOpen = true
-            field.map { $0.object.setOptional($0.name) }
-        }
-    }
-
     let root = SchemaNote()
     let probe: SchemaProbe
     let attempt: Int
-    let samples: SchemaProbe.Samples
+    var samples: SchemaProbe.Samples { probe.samples(attempt) }
     private let refused: Int?
-    private(set) var questions: [Question] = []
+    /// The questions, each of which could have had another answer.
+    private(set) var questions: [(note: SchemaNote, field: (object: SchemaNote, name: String)?)] = []
 
     init(_ probe: SchemaProbe, attempt: Int, refusing refused: Int? = nil) {
         self.probe = probe
         self.attempt = attempt
-        samples = probe.samples(attempt)
         self.refused = refused
     }
 
+    func value<Value: Decodable>(of type: Value.Type) -> Value? {
+        // A type that refuses the samples has asked for something before.
+        try? Value(from: SchemaDecoder(run: self, note: root))
+    }
     func ask(_ note: SchemaNote, field: (object: SchemaNote, name: String)? = nil) throws {
-        questions.append(Question(note: note, field: field))
+        questions.append((note, field))
         guard questions.count - 1 != refused else { throw Self.refusal }
     }
 
@@ -48,11 +40,6 @@ struct SchemaDecoder: Decoder, SingleValueDecodingContainer {
     let note: SchemaNote
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
-
-    init(_ run: SchemaRun, _ note: SchemaNote? = nil) {
-        self.run = run
-        self.note = note ?? run.root
-    }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         try run.ask(note)
@@ -75,53 +62,37 @@ struct SchemaDecoder: Decoder, SingleValueDecodingContainer {
         return false
     }
 
-    func decode(_ type: Bool.Type) throws -> Bool {
-        try run.ask(note)
-        note.set(.value(["type": "boolean"]))
-        return run.samples.boolean
-    }
-
-    func decode(_ type: String.Type) throws -> String {
-        try run.ask(note)
-        note.set(.value(["type": "string"]))
-        return run.samples.string
-    }
-
-    func decode(_ type: Double.Type) throws -> Double { try number() }
-    func decode(_ type: Float.Type) throws -> Float { try number() }
-    func decode(_ type: Int.Type) throws -> Int { try integer(type) }
-    func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
-    func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }
-    func decode(_ type: Int32.Type) throws -> Int32 { try integer(type) }
-    func decode(_ type: Int64.Type) throws -> Int64 { try integer(type) }
-    func decode(_ type: UInt.Type) throws -> UInt { try integer(type) }
-    func decode(_ type: UInt8.Type) throws -> UInt8 { try integer(type) }
-    func decode(_ type: UInt16.Type) throws -> UInt16 { try integer(type) }
-    func decode(_ type: UInt32.Type) throws -> UInt32 { try integer(type) }
-    func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
-
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         try run.ask(note)
-        return try run.answer(type, note)
+        guard let plain = plain(type), let sample = plain.sample as? Value else { return try run.answer(type, note) }
+        note.set(.value(plain.schema))
+        return sample
     }
 
-    private func number<Number: BinaryFloatingPoint>() throws -> Number {
-        try run.ask(note)
-        note.set(.value(["type": "number"]))
-        return Number(run.samples.integer)
+    private static let integers: [any (FixedWidthInteger & Sendable).Type] = [
+        Int.self, Int8.self, Int16.self, Int32.self, Int64.self,
+        UInt.self, UInt8.self, UInt16.self, UInt32.self, UInt64.self,
+    ]
+
+    /// The description of a type that asks its decoder for a value of just this type.
+    private func plain(_ type: Any.Type) -> SchemaProbe.Description? {
+        let samples = run.samples
+        if type == Bool.self { return .init(schema: ["type": "boolean"], sample: samples.boolean) }
+        if type == String.self { return .init(schema: ["type": "string"], sample: samples.string) }
+        if type == Double.self { return .init(schema: ["type": "number"], sample: Double(samples.integer)) }
+        if type == Float.self { return .init(schema: ["type": "number"], sample: Float(samples.integer)) }
+        return Self.integers.first { $0 == type }.map { integer($0) }
     }
 
-    private func integer<Number: FixedWidthInteger>(_ type: Number.Type) throws -> Number {
-        try run.ask(note)
+    private func integer<Number: FixedWidthInteger>(_ type: Number.Type) -> SchemaProbe.Description {
+        var schema: JSONValue = ["type": "integer"]
         if Number.bitWidth < 64 {
-            note.set(
-                .value([
-                    "type": "integer", "minimum": .integer(Int64(Number.min)), "maximum": .integer(Int64(Number.max)),
-                ]))
-        } else {
-            note.set(.value(Number.isSigned ? ["type": "integer"] : ["type": "integer", "minimum": 0]))
+            schema["minimum"] = .integer(Int64(Number.min))
+            schema["maximum"] = .integer(Int64(Number.max))
+        } else if !Number.isSigned {
+            schema["minimum"] = 0
         }
-        return Number(run.samples.integer)
+        return .init(schema: schema, sample: Number(run.samples.integer))
     }
 }
 
@@ -148,33 +119,15 @@ private struct SchemaFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private func child(_ key: Key) throws -> SchemaDecoder {
         let child = note.field(key.stringValue)
         try run.ask(child, field: (note, key.stringValue))
-        return SchemaDecoder(run, child)
+        return SchemaDecoder(run: run, note: child)
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
         try run.answer(type, child(key).note)
     }
 
+    // Of the types that always have a value, the standard library asks for null and then for a value.
     func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
-        try optional(type, key)
-    }
-
-    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try optional(type, key) }
-    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try optional(type, key) }
-    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try optional(type, key) }
-    func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? { try optional(type, key) }
-    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try optional(type, key) }
-    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try optional(type, key) }
-    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try optional(type, key) }
-    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try optional(type, key) }
-    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try optional(type, key) }
-    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try optional(type, key) }
-    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try optional(type, key) }
-    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try optional(type, key) }
-    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try optional(type, key) }
-    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try optional(type, key) }
-
-    private func optional<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
         let child = try child(key).note
         child.isNullable = true
         note.setOptional(key.stringValue)
@@ -192,7 +145,7 @@ private struct SchemaFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     // The fields of a superclass are members beside those of its subclass.
-    func superDecoder() throws -> any Decoder { SchemaDecoder(run, note) }
+    func superDecoder() throws -> any Decoder { SchemaDecoder(run: run, note: note) }
     func superDecoder(forKey key: Key) throws -> any Decoder { try child(key) }
 }
 
@@ -202,7 +155,7 @@ private struct SchemaElements: UnkeyedDecodingContainer {
     let note: SchemaNote
     var codingPath: [any CodingKey] { [] }
     var count: Int? { nil }
-    private(set) var currentIndex = 0
+    var currentIndex = 0
 
     var isAtEnd: Bool {
         // A type that reads to the end takes any number of such elements.
@@ -210,14 +163,9 @@ private struct SchemaElements: UnkeyedDecodingContainer {
         return currentIndex > 0
     }
 
-    init(run: SchemaRun, note: SchemaNote) {
-        self.run = run
-        self.note = note
-    }
-
     private mutating func element() -> SchemaDecoder {
         currentIndex += 1
-        return SchemaDecoder(run, note.element())
+        return SchemaDecoder(run: run, note: note.element())
     }
 
     mutating func decodeNil() throws -> Bool {

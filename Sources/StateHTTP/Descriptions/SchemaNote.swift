@@ -1,25 +1,17 @@
 internal import StateJSON
+internal import StateStore
 
 /// The values that a type has asked for at one pointer of its JSON.
 final class SchemaNote {
     enum Shape {
-        case nothing
+        case nothing, object, array, several
         case value(JSONValue)
-        case object
-        case array
-        case several
-    }
-
-    struct Field {
-        var note: SchemaNote
-        var isRequired: Bool
     }
 
     private(set) var shape = Shape.nothing
-    private(set) var fields: [(name: String, field: Field)] = []
+    private(set) var fields: [(name: String, note: SchemaNote, isRequired: Bool)] = []
     private(set) var elements: [SchemaNote] = []
     var isNullable = false
-    /// Whether the server may take more than the note says.
     var isOpen = false
     var isReadToEnd = false
     var takesOthers = false
@@ -35,15 +27,15 @@ final class SchemaNote {
     }
 
     func field(_ name: String) -> SchemaNote {
-        if let field = fields.first(where: { $0.name == name }) { return field.field.note }
+        if let field = fields.first(where: { $0.name == name }) { return field.note }
         let note = SchemaNote()
-        fields.append((name, Field(note: note, isRequired: true)))
+        fields.append((name, note, isRequired: true))
         return note
     }
 
     func setOptional(_ name: String) {
         _ = field(name)
-        for index in fields.indices where fields[index].name == name { fields[index].field.isRequired = false }
+        for index in fields.indices where fields[index].name == name { fields[index].isRequired = false }
     }
 
     func element() -> SchemaNote {
@@ -55,7 +47,7 @@ final class SchemaNote {
     /// Notes that the type has not asked for everything: it refuses what the probe has given to it.
     func setIncomplete() {
         takesOthers = true
-        for field in fields { field.field.note.setIncomplete() }
+        for field in fields { field.note.setIncomplete() }
         for element in elements { element.setIncomplete() }
         // Elements that come later can be of any kind.
         if case .array = shape { elements.append(SchemaNote()) }
@@ -70,14 +62,12 @@ final class SchemaNote {
         let (names, otherNames) = (fields.map(\.name), other.fields.map(\.name))
         // Which further fields there are depends on values that the probe may not have given.
         if Set(names) != Set(otherNames) { takesOthers = true }
-        for (name, otherField) in other.fields {
-            if names.contains(name) { field(name).merge(otherField.note) } else { fields.append((name, otherField)) }
+        for other in other.fields {
+            if names.contains(other.name) { field(other.name).merge(other.note) } else { fields.append(other) }
         }
         for name in names + otherNames {
             let isAlways = names.contains(name) && otherNames.contains(name)
-            if !isAlways || other.fields.contains(where: { $0.name == name && !$0.field.isRequired }) {
-                setOptional(name)
-            }
+            if !isAlways || other.fields.contains(where: { $0.name == name && !$0.isRequired }) { setOptional(name) }
         }
     }
 
@@ -89,19 +79,18 @@ final class SchemaNote {
         case (_, .null): return isNullable || schema == [:]
         case (.object, .object(let object)):
             let names = Set(fields.map(\.name))
-            return fields.allSatisfy { !$0.field.isRequired || object[$0.name] != nil }
+            return fields.allSatisfy { !$0.isRequired || object[$0.name] != nil }
                 && (takesOthers || object.members.allSatisfy { names.contains($0.key) })
         case (.array, .array): return true
         case (.value(let schema), _):
-            if case .array(let choices)? = schema[pointer: "/enum"] { return choices.contains(value) }
-            switch (schema[pointer: "/type"], value) {
-            case (nil, _), (.array?, _): return true
-            case (.string("string")?, .string), (.string("boolean")?, .bool), (.string("object")?, .object),
-                (.string("array")?, .array):
-                return true
-            case (.string("number")?, .integer), (.string("number")?, .unsigned), (.string("number")?, .double),
-                (.string("number")?, .decimal), (.string("integer")?, .integer), (.string("integer")?, .unsigned):
-                return true
+            let choices = schema["enum"].elements
+            guard choices.isEmpty else { return choices.contains(value) }
+            switch (schema["type"].string, value) {
+            // There is no type, or there are several.
+            case ("", _): return true
+            case ("string", .string), ("boolean", .bool), ("object", .object), ("array", .array): return true
+            case ("number", _): return value.isNumber
+            case ("integer", .integer), ("integer", .unsigned): return true
             default: return false
             }
         default: return false
@@ -123,10 +112,10 @@ final class SchemaNote {
     private var objectSchema: JSONValue {
         var members: [(String, JSONValue)] = [("type", "object")]
         if !fields.isEmpty || !takesOthers {
-            members.append(("properties", .of(fields.map { ($0.name, $0.field.note.schema) })))
+            members.append(("properties", .of(fields.map { ($0.name, $0.note.schema) })))
         }
         if !takesOthers { members.append(("additionalProperties", false)) }
-        let required = fields.filter(\.field.isRequired).map { JSONValue.string($0.name) }
+        let required = fields.filter(\.isRequired).map { JSONValue.string($0.name) }
         if !required.isEmpty { members.append(("required", .array(required))) }
         return .of(members)
     }

@@ -22,24 +22,15 @@ extension JSONValue {
                 if let rest = schema["additionalItems"] { made["items"] = rest.openAPISchema(at: place) }
             case "additionalItems": break
             case "dependencies":
-                var (required, schemas) = (JSONObject(), JSONObject())
-                if case .object(let members) = value {
-                    for (name, inner) in members.members {
-                        if case .array = inner {
-                            required[name] = inner
-                        } else {
-                            schemas[name] = inner.openAPISchema(at: place)
-                        }
-                    }
+                let isList = { (inner: JSONValue) in if case .array = inner { true } else { false } }
+                let required = value.members.members.filter { isList($0.value) }
+                let schemas = value.members.members.filter { !isList($0.value) }
+                if !required.isEmpty { made["dependentRequired"] = .of(required.map { ($0.key, $0.value) }) }
+                if !schemas.isEmpty {
+                    made["dependentSchemas"] = .of(schemas.map { ($0.key, $0.value.openAPISchema(at: place)) })
                 }
-                if !required.members.isEmpty { made["dependentRequired"] = .object(required) }
-                if !schemas.members.isEmpty { made["dependentSchemas"] = .object(schemas) }
             case "properties", "patternProperties", "definitions", "$defs":
-                var inside = JSONObject()
-                if case .object(let members) = value {
-                    for (name, inner) in members.members { inside[name] = inner.openAPISchema(at: place) }
-                }
-                made[keyword] = .object(inside)
+                made[keyword] = .of(value.members.members.map { ($0.key, $0.value.openAPISchema(at: place)) })
             case "allOf", "anyOf", "oneOf":
                 guard case .array(let schemas) = value else { break }
                 made[keyword] = .array(schemas.map { $0.openAPISchema(at: place) })

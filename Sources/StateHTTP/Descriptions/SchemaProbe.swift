@@ -8,41 +8,25 @@ internal import StateStore
 /// it says less, or nothing (`{}`). To find out where, the probe refuses one question after the other: a type that goes
 /// on takes other values there, too.
 final class SchemaProbe {
-    struct Samples {
-        var string: String
-        var integer: Int8
-        var boolean: Bool
-
-        static let first = Samples(string: "", integer: 0, boolean: false)
-        /// Different from ``first`` in each value; the string changes where a type changes the case of its letters.
-        static let second = Samples(string: "aB-\u{E9}/1", integer: 7, boolean: true)
-        static let third = Samples(string: "a", integer: 1, boolean: true)
-    }
-
+    typealias Samples = (string: String, integer: Int8, boolean: Bool)
     struct Description {
         var schema: JSONValue
         var sample: Any
     }
 
-    private struct SampleKey: Hashable {
-        var type: ObjectIdentifier
-        var attempt: Int
-    }
-
-    private static let samples: [Samples] = [.first, .second, .third]
+    /// The second differs from the first in each value; its string changes where a type changes the case of its letters.
+    private static let samples: [Samples] = [("", 0, false), ("aB-\u{E9}/1", 7, true), ("a", 1, true)]
     /// How many attempts differ in what they give: each has other cases of enums.
     private static let attemptsCount = 8
     private var schemas: [ObjectIdentifier: JSONValue] = [:]
-    private var values: [SampleKey: Any] = [:]
+    private var values: [ObjectIdentifier: [Int: Any]] = [:]
     /// The types that are asked: a type inside itself is asked once.
     private var pending: Set<ObjectIdentifier> = []
     private var pendingValues: Set<ObjectIdentifier> = []
 
     private init() {}
 
-    static func schema(of type: any Decodable.Type) -> JSONValue {
-        SchemaProbe().schema(of: type)
-    }
+    static func schema(of type: any Decodable.Type) -> JSONValue { SchemaProbe().schema(of: type) }
 
     static func payloadSchema(of type: ActionType) -> JSONValue {
         switch type {
@@ -66,16 +50,16 @@ final class SchemaProbe {
     }
 
     func value<Value: Decodable>(of type: Value.Type, attempt: Int) -> Value? {
-        let key = SampleKey(type: ObjectIdentifier(type), attempt: attempt)
-        if let value = values[key] { return value as? Value }
-        guard pendingValues.insert(key.type).inserted else { return nil }
-        defer { pendingValues.remove(key.type) }
+        let id = ObjectIdentifier(type)
+        if let value = values[id]?[attempt] { return value as? Value }
+        guard pendingValues.insert(id).inserted else { return nil }
+        defer { pendingValues.remove(id) }
         var value = known(type, attempt: attempt)?.sample as? Value
         for other in 0..<Self.attemptsCount where value == nil {
             // A type that refuses the samples is asked with others.
-            value = try? Value(from: SchemaDecoder(SchemaRun(self, attempt: (attempt + other) % Self.attemptsCount)))
+            value = SchemaRun(self, attempt: (attempt + other) % Self.attemptsCount).value(of: type)
         }
-        if let value { values[key] = value }
+        if let value { values[id, default: [:]][attempt] = value }
         return value
     }
 
@@ -117,8 +101,7 @@ final class SchemaProbe {
         var best: (run: SchemaRun, value: Value?)?
         for attempt in 0..<Self.attemptsCount where best?.value == nil {
             let run = SchemaRun(self, attempt: attempt)
-            // A type that refuses the samples has asked for something before.
-            let value = try? Value(from: SchemaDecoder(run))
+            let value = run.value(of: type)
             if value != nil || run.questions.count > best?.run.questions.count ?? -1 { best = (run, value) }
         }
         guard let (run, value) = best else { return [:] }
@@ -131,12 +114,14 @@ final class SchemaProbe {
         for attempt in 0..<Self.attemptsCount where attempt != run.attempt {
             // The questions of a type can depend on the values that it gets.
             let other = SchemaRun(self, attempt: attempt)
-            if (try? Value(from: SchemaDecoder(other))) != nil { run.root.merge(other.root) }
+            if other.value(of: Value.self) != nil { run.root.merge(other.root) }
         }
         for index in run.questions.indices {
             let refused = SchemaRun(self, attempt: run.attempt, refusing: index)
-            let goesOn = (try? Value(from: SchemaDecoder(refused))) != nil
-            if goesOn || refused.questions.count > index + 1 { run.questions[index].open() }
+            guard refused.value(of: Value.self) != nil || refused.questions.count > index + 1 else { continue }
+            // The type goes on where it gets no answer.
+            run.questions[index].note.isOpen = true
+            run.questions[index].field.map { $0.object.setOptional($0.name) }
         }
         if value == nil { run.root.setIncomplete() }
         if let written = (value as? any Encodable).flatMap({ try? JSON.encode($0) }),
@@ -167,33 +152,21 @@ private func schema<Part>(of type: Part.Type, by probe: SchemaProbe) -> JSONValu
     (type as? any Decodable.Type).map { probe.schema(of: $0) } ?? [:]
 }
 
-private func array<Element>(of type: Element.Type, by probe: SchemaProbe, _ empty: Any) -> SchemaProbe.Description {
-    .init(schema: ["type": "array", "items": schema(of: type, by: probe)], sample: empty)
-}
-
 extension Optional: SchemaShaped {
     fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
         .init(schema: SchemaNote.nullable(schema(of: Wrapped.self, by: probe)), sample: Self.none as Any)
     }
 }
 
-extension Array: SchemaShaped {
+extension SchemaShaped where Self: ExpressibleByArrayLiteral {
     fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
-        array(of: Element.self, by: probe, Self())
+        .init(schema: ["type": "array", "items": schema(of: ArrayLiteralElement.self, by: probe)], sample: [] as Self)
     }
 }
 
-extension ContiguousArray: SchemaShaped {
-    fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
-        array(of: Element.self, by: probe, Self())
-    }
-}
-
-extension Set: SchemaShaped {
-    fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
-        array(of: Element.self, by: probe, Self())
-    }
-}
+extension Array: SchemaShaped {}
+extension ContiguousArray: SchemaShaped {}
+extension Set: SchemaShaped {}
 
 extension Dictionary: SchemaShaped {
     fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {

@@ -7,21 +7,15 @@ package import StateStore
 ///
 /// An array of messages ends without a line feed: section 9.1 names the bytes of an empty one.
 extension Contract {
+    private static let unchanging = "max-age=86400, immutable"
+
     func metadata(_ read: DurableRead, _ routed: RoutedRequest) -> Response {
-        Response(
-            status: .ok,
-            fields: [
-                .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
-                .crossOriginResourcePolicy: "same-origin",
-                .streamNextOffset: read.offset(routed.circumstances.latest).text,
-            ])
+        var response = Response.json(of: [], latest: nil)
+        response.fields[.streamNextOffset] = read.offset(routed.circumstances.latest).text
+        return response
     }
 
     /// The answer to a read of commits, or of what they change.
-    ///
-    /// - Parameters:
-    ///   - page: the commits behind the offset of the request.
-    ///   - messages: makes the array of the page's messages, UTF-8 JSON.
     package func response(
         to request: ChangesRequest, _ read: DurableRead, _ page: ChangesPage, at time: StreamTime,
         messages: () throws -> [UInt8]
@@ -39,22 +33,20 @@ extension Contract {
             if read.isPublic, read.start != "now" { fields[.accelExpires] = "1" }
             return Response(status: .noContent, fields: fields)
         }
-        let caching = isEmpty ? .none : self.caching(of: read, isWhole: page.isMore, isLive: request.wait != nil)
+        let caching: String? =
+            switch read.start {
+            case _ where isEmpty: nil
+            case "now": nil
+            case _ where page.isMore && read.start != "-1": Self.unchanging
+            // Messages that ended a wait stay what they are, and there may be more by now.
+            case _ where request.wait != nil && read.start != "-1": "max-age=60, stale-while-revalidate=300"
+            // The beginning moves when the journal drops commits.
+            case _: "no-cache"
+            }
         return try response(read, fields, next, caching, request.coding, body: messages)
     }
 
-    private func caching(of read: DurableRead, isWhole: Bool, isLive: Bool) -> DurableCaching {
-        switch read.start {
-        case "now": .none
-        // The beginning moves when the journal drops commits.
-        case "-1": .revalidated
-        case _: isWhole ? .whole : isLive ? .live : .revalidated
-        }
-    }
-
     /// The answer to a read of the entities of one version.
-    ///
-    /// - Parameter cursor: the version that has the entities.
     package func response(
         to request: EntitiesRequest, _ page: EntityPage, at cursor: Cursor, now latest: Cursor, _ time: StreamTime
     ) throws -> Response {
@@ -63,20 +55,20 @@ extension Contract {
         if request.isLive { fields[.streamCursor] = time.cursor(after: request.read.cursor) }
         if !page.isMore, cursor == latest { fields[.streamUpToDate] = "true" }
         // The answer to -1 changes with time; a part of a snapshot does not.
-        let caching: DurableCaching = request.read.start == "-1" ? .none : .whole
+        let caching = request.read.start == "-1" ? nil : Self.unchanging
         return try response(request.read, fields, next, caching, request.coding) {
             try messages(of: request, from: request.position, page, at: cursor)
         }
     }
 
     private func response(
-        _ read: DurableRead, _ fields: HTTPFields, _ next: String, _ caching: DurableCaching, _ coding: ContentCoding?,
+        _ read: DurableRead, _ fields: HTTPFields, _ next: String, _ caching: String?, _ coding: ContentCoding?,
         body: () throws -> [UInt8]
     ) rethrows -> Response {
         var fields = fields
-        fields[.cacheControl] = caching.text(isPublic: read.isPublic)
+        fields[.cacheControl] = caching.map { "\(read.isPublic ? "public" : "private"), \($0)" } ?? "no-store"
         // The offsets of a page do not tell clients apart that see other parts of it.
-        if !read.isPublic, caching != .none { fields[.vary] = "Authorization" }
+        if !read.isPublic, caching != nil { fields[.vary] = "Authorization" }
         let tag = read.tag(to: next)
         // A tag names what lies between two offsets; at the end, the answer to `now` is another one each time.
         if read.start != "now" { fields[.eTag] = "\"\(tag)\"" }
@@ -114,25 +106,16 @@ extension Contract {
     package func response(
         to request: StreamRequest, _ read: DurableRead, latest: Cursor, start: Cursor?, at time: StreamTime
     ) -> Response {
-        let fields: HTTPFields = [
-            .contentType: "text/event-stream", .cacheControl: "no-store, no-cache", .xContentTypeOptions: "nosniff",
-            .crossOriginResourcePolicy: "same-origin", .accelBuffering: "no",
-        ]
-        var writer = JSONWriter()
-        if let start, start == latest { control(read, read.offset(start), isUpToDate: true, time, to: &writer) }
-        return Response(status: .ok, fields: fields, body: writer.bytes)
+        let isAtEnd = start.map { $0 == latest } ?? false
+        return .streaming(
+            "text/event-stream", caching: "no-store, no-cache", latest: nil,
+            first: isAtEnd ? progress(read, latest, at: time) : [])
     }
 
-    /// The events with the messages of a page of commits.
-    ///
-    /// - Parameter messages: the array of the page's messages, UTF-8 JSON.
-    package func chunk(
-        of read: DurableRead, _ page: ChangesPage, messages: [UInt8], at time: StreamTime
-    ) -> [UInt8] {
+    package func chunk(of read: DurableRead, _ page: ChangesPage, messages: [UInt8], at time: StreamTime) -> [UInt8] {
         events(read, messages, read.offset(Cursor(page.latest.epoch, page.next)), isUpToDate: !page.isMore, time)
     }
 
-    /// The events with the messages of a page of entities.
     package func chunk(
         of request: EntitiesRequest, from position: Int, _ page: EntityPage, at cursor: Cursor, now latest: Cursor,
         _ time: StreamTime
@@ -156,7 +139,7 @@ extension Contract {
         // An empty array is no data.
         if messages.count > 2 {
             writer.raw("event: data\ndata:")
-            writer.raw(messages.count > EventData.lineBytesMax ? EventData.lines(of: messages[...]) : messages)
+            writer.raw(EventData.lines(of: messages[...]))
             writer.raw("\n\n")
         }
         control(read, next, isUpToDate: isUpToDate, time, to: &writer)
@@ -166,12 +149,13 @@ extension Contract {
     private func control(
         _ read: DurableRead, _ next: StreamOffset, isUpToDate: Bool, _ time: StreamTime, to writer: inout JSONWriter
     ) {
-        writer.raw("event: control\ndata:{\"streamNextOffset\":")
-        writer.string(next.text)
-        writer.raw(",\"streamCursor\":")
-        writer.string(time.cursor(after: read.cursor))
-        if isUpToDate { writer.raw(",\"upToDate\":true") }
-        writer.raw("}\n\n")
+        writer.raw("event: control\ndata:")
+        writer.object {
+            $0.member("streamNextOffset", next.text)
+            $0.member("streamCursor", time.cursor(after: read.cursor))
+            if isUpToDate { $0.member("upToDate", true) }
+        }
+        writer.raw("\n\n")
     }
 
     /// The commits of a page as an array of messages, UTF-8 JSON.
@@ -181,24 +165,5 @@ extension Contract {
             write(commit, of: request.store, as: request.form, epoch: page.latest.epoch, to: &writer)
         }
         return writer.bytes
-    }
-}
-
-private enum DurableCaching {
-    case none
-    case revalidated
-    /// Messages that ended a wait: they stay what they are, and there may be more by now.
-    case live
-    /// A whole page: it never changes.
-    case whole
-
-    func text(isPublic: Bool) -> String {
-        let who = isPublic ? "public" : "private"
-        return switch self {
-        case .none: "no-store"
-        case .revalidated: "\(who), no-cache"
-        case .live: "\(who), max-age=60, stale-while-revalidate=300"
-        case .whole: "\(who), max-age=86400, immutable"
-        }
     }
 }

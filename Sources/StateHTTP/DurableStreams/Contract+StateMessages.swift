@@ -1,5 +1,5 @@
 internal import HTTPMessages
-package import StateJSON
+internal import StateJSON
 package import StateStore
 
 /// Messages of the State Protocol: inserts, updates and deletes of entities.
@@ -11,76 +11,33 @@ extension Contract {
     ) throws -> [UInt8] {
         let (parts, store) = (catalogue.parts, request.store)
         var writer = JSONWriter(capacity: page.entities.reduce(256) { $0 + $1.value.count + 128 })
-        var isFirst = true
         writer.byte(UInt8(ascii: "["))
-        if position == 0 { boundary("snapshot-start", cursor, &isFirst, to: &writer) }
+        if position == 0 { boundary("snapshot-start", cursor, to: &writer) }
         for entity in page.entities {
             let pointer = parts[entity.part].pointer(of: entity.name)
-            guard store.access.sees(pointer) else {
+            var bytes = entity.value
+            if !store.access.sees(pointer) {
                 let whole = try JSONValue(parsing: entity.value, depthMax: 1000)
                 guard let value = store.visible(whole, at: pointer) else { continue }
-                write(entity.part, entity.name, "insert", value.text, store, &isFirst, to: &writer)
-                continue
+                bytes = value.text
             }
-            write(entity.part, entity.name, "insert", entity.value, store, &isFirst, to: &writer)
+            let (type, key) = Self.name(of: entity.name, in: parts[entity.part], store)
+            writer.comma()
+            writer.object {
+                $0.member("type", type)
+                $0.member("key", key)
+                $0.member("value", json: bytes)
+                $0.member("headers", json: "{\"operation\":\"insert\"}".utf8)
+            }
         }
-        if !page.isMore { boundary("snapshot-end", cursor, &isFirst, to: &writer) }
+        if !page.isMore { boundary("snapshot-end", cursor, to: &writer) }
         writer.byte(UInt8(ascii: "]"))
         return writer.bytes
     }
 
-    private func boundary(_ name: String, _ cursor: Cursor, _ isFirst: inout Bool, to writer: inout JSONWriter) {
-        writer.separator(&isFirst)
+    private func boundary(_ name: String, _ cursor: Cursor, to writer: inout JSONWriter) {
+        writer.comma()
         writer.raw("{\"headers\":{\"control\":\"\(name)\",\"offset\":\"\(StreamOffset(cursor, .behind).text)\"}}".utf8)
-    }
-
-    private func write(
-        _ part: Int, _ name: EntityName, _ operation: String, _ value: [UInt8], _ store: VisibleStore,
-        _ isFirst: inout Bool, to writer: inout JSONWriter
-    ) {
-        writer.separator(&isFirst)
-        let (type, key) = Self.name(of: name, in: catalogue.parts[part], store)
-        writer.raw("{\"type\":")
-        writer.string(type)
-        writer.raw(",\"key\":")
-        writer.string(key)
-        writer.raw(",\"value\":")
-        writer.raw(value)
-        writer.raw(",\"headers\":{\"operation\":\"\(operation)\"}}".utf8)
-    }
-
-    fileprivate func write(
-        _ changes: [EntityChange], of commit: Commit, of store: VisibleStore, epoch: Epoch, hasOldValues: Bool,
-        _ isFirst: inout Bool, to writer: inout JSONWriter
-    ) {
-        guard !changes.isEmpty else { return }
-        let id = store.visible(commit, epoch: epoch).id
-        for change in changes {
-            let pointer = catalogue.parts[change.part].pointer(of: change.name)
-            let (before, after) = (store.visible(change.before, at: pointer), store.visible(change.after, at: pointer))
-            // All that has changed may be hidden from the client.
-            guard before != after else { continue }
-            writer.separator(&isFirst)
-            let (type, key) = Self.name(of: change.name, in: catalogue.parts[change.part], store)
-            writer.raw("{\"type\":")
-            writer.string(type)
-            writer.raw(",\"key\":")
-            writer.string(key)
-            if let after {
-                writer.raw(",\"value\":")
-                after.write(to: &writer)
-            }
-            if hasOldValues, let before {
-                writer.raw(",\"old_value\":")
-                before.write(to: &writer)
-            }
-            let operation = before == nil ? "insert" : after == nil ? "delete" : "update"
-            writer.raw(",\"headers\":{\"operation\":\"\(operation)\",\"txid\":".utf8)
-            writer.string(id)
-            writer.raw(",\"timestamp\":")
-            writer.string(Self.text(commit.time))
-            writer.raw("}}")
-        }
     }
 
     // MARK: Types and keys
@@ -100,32 +57,20 @@ extension Contract {
     }
 
     func streams(of store: VisibleStore) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.raw("{\"streams\":[{\"name\":\"commits\",\"href\":")
-        writer.string("\(store.path)/streams/commits")
-        writer.raw("},{\"name\":\"state\",\"href\":")
-        writer.string("\(store.path)/streams/state")
-        writer.raw(",\"types\":[")
-        var isFirst = true
-        for part in catalogue.parts where part.isInside(store.pointer) {
-            guard store.access.seesSome(of: part.pointer) else { continue }
-            for (name, schema) in Self.entities(of: part) {
-                guard store.access.seesSome(of: part.pointer(of: name ?? .whole)) else { continue }
+        var types: [JSONValue] = []
+        for part in catalogue.parts where part.isInside(store.pointer) && store.access.seesSome(of: part.pointer) {
+            for (name, schema) in Self.entities(of: part)
+            where store.access.seesSome(of: part.pointer(of: name ?? .whole)) {
                 let (type, key) = Self.name(of: name ?? .member(JSONKey("")), in: part, store)
-                writer.separator(&isFirst)
-                writer.raw("{\"type\":")
-                writer.string(type)
-                if name != nil {
-                    writer.raw(",\"key\":")
-                    writer.string(key)
-                }
-                writer.raw(",\"value\":")
-                schema.write(to: &writer)
-                writer.byte(UInt8(ascii: "}"))
+                let named: [(String, JSONValue)] = name == nil ? [] : [("key", .string(key))]
+                types.append(.of([("type", .string(type))] + named + [("value", schema)]))
             }
         }
-        writer.raw("]}]}")
-        return writer.bytes
+        let commits: JSONValue = ["name": "commits", "href": .string("\(store.path)/streams/commits")]
+        let state: JSONValue = [
+            "name": "state", "href": .string("\(store.path)/streams/state"), "types": .array(types),
+        ]
+        return JSONValue.of(("streams", [commits, state])).text
     }
 
     /// The entities of a part with the JSON Schema of their values; a name of nil stands for every ID.
@@ -135,12 +80,8 @@ extension Contract {
         case .entities: return [(nil, schema)]
         // The first ID of an order has null, which a type of Swift does not write.
         case .order:
-            return [
-                (
-                    nil,
-                    ["type": "object", "properties": ["after": ["type": ["string", "null"]]], "required": ["after"]]
-                )
-            ]
+            let after: JSONValue = ["after": ["type": ["string", "null"]]]
+            return [(nil, ["type": "object", "properties": after, "required": ["after"]])]
         case .field: return [(.whole, schema)]
         case .value:
             // A part of any JSON is sent member by member if it is an object, else whole.
@@ -154,79 +95,67 @@ extension Contract {
     private static func members(
         of schema: JSONValue, besides others: Set<String>
     ) -> [(name: EntityName?, schema: JSONValue)] {
-        var named: [(EntityName?, JSONValue)] = []
-        if case .object(let members) = schema["properties"] {
-            named = members.members.filter { !others.contains($0.key) }.map { (.member(JSONKey($0.key)), $0.value) }
-        }
+        let named: [(EntityName?, JSONValue)] = schema["properties"].members.members
+            .filter { !others.contains($0.key) }.map { (.member(JSONKey($0.key)), $0.value) }
         let rest = schema["additionalProperties"]
         return rest == false ? named : named + [(nil, rest == .null ? [:] : rest)]
     }
 }
 
-/// The messages of commits, written one commit after the other.
 package struct StateMessages: Sendable {
-    private let contract: Contract
+    private let parts: [StatePart]
     private let store: VisibleStore
     private let epoch: Epoch
     private let hasOldValues: Bool
     private var writer = JSONWriter()
-    private var isFirst = true
 
     package init(_ contract: Contract, of store: VisibleStore, epoch: Epoch, hasOldValues: Bool) {
-        self.contract = contract
-        self.store = store
-        self.epoch = epoch
-        self.hasOldValues = hasOldValues
+        (parts, self.store, self.epoch, self.hasOldValues) = (contract.parts, store, epoch, hasOldValues)
         writer.byte(UInt8(ascii: "["))
     }
 
-    /// How many bytes the messages have so far.
     package var bytesCount: Int { writer.bytes.count }
 
-    /// Appends the messages of a commit.
     package mutating func append(_ changes: [EntityChange], of commit: Commit) {
-        contract.write(
-            changes, of: commit, of: store, epoch: epoch, hasOldValues: hasOldValues, &isFirst, to: &writer)
+        guard !changes.isEmpty else { return }
+        let id = store.visible(commit, epoch: epoch).id
+        for change in changes {
+            let part = parts[change.part]
+            let pointer = part.pointer(of: change.name)
+            let (before, after) = (store.visible(change.before, at: pointer), store.visible(change.after, at: pointer))
+            // All that has changed may be hidden from the client.
+            guard before != after else { continue }
+            let (type, key) = Contract.name(of: change.name, in: part, store)
+            writer.comma()
+            writer.object { writer in
+                writer.member("type", type)
+                writer.member("key", key)
+                if let after { writer.member("value", after) }
+                if hasOldValues, let before { writer.member("old_value", before) }
+                writer.key("headers")
+                writer.object {
+                    $0.member("operation", before == nil ? "insert" : after == nil ? "delete" : "update")
+                    $0.member("txid", id)
+                    $0.member("timestamp", Contract.text(commit.time))
+                }
+            }
+        }
     }
 
-    /// The messages as an array, UTF-8 JSON.
     package consuming func array() -> [UInt8] {
         writer.byte(UInt8(ascii: "]"))
         return writer.bytes
     }
 }
 
-extension VisibleStore {
-    /// Whether the client sees some of the value at a pointer; nil for a client that sees everything.
-    package var visibility: ((JSONPointer) -> Bool)? {
-        guard !access.sees(pointer) else { return nil }
-        return { [access] in access.seesSome(of: $0) }
-    }
-
-    func visible(_ value: JSONValue?, at pointer: JSONPointer) -> JSONValue? {
-        guard let value, let parts = access.parts(of: pointer) else { return value }
-        var seen: JSONValue?
-        for part in parts {
-            let rest = part.tokens.dropFirst(pointer.tokens.count)
-            guard let found = value[pointer: JSONPointer(Array(rest))] else { continue }
-            var whole = seen ?? [:]
-            whole.insert(found, at: rest)
-            seen = whole
-        }
-        return seen
-    }
-}
-
 extension JSONValue {
-    fileprivate mutating func insert(_ value: JSONValue, at tokens: ArraySlice<String>) {
+    mutating func insert(_ value: JSONValue, at tokens: ArraySlice<String>) {
         guard let token = tokens.first else {
             self = value
             return
         }
-        var object = if case .object(let object) = self { object } else { JSONObject() }
-        var member = object[token] ?? [:]
+        var member = members[token] ?? [:]
         member.insert(value, at: tokens.dropFirst())
-        object[token] = member
-        self = .object(object)
+        self[token] = member
     }
 }

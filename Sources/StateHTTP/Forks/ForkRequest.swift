@@ -1,67 +1,231 @@
 package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
 package import StateStore
 
-/// A request about forks.
 package enum ForkRequest: Sendable {
-    /// Make a fork; then ``Contract/response(toNew:latest:)``.
     case make(ForkOrder)
-    /// List the forks; then ``Contract/response(toList:style:latest:)``.
     case list(Style)
-    /// Describe a fork; then ``Contract/response(to:style:latest:)``.
     case describe(String, Style)
-    /// End a fork.
     case remove(String)
     /// Hand a request on to a fork, as one to a whole store.
     case inside(String, Request)
 }
 
-/// A client's order of a fork.
 package struct ForkOrder: Sendable {
-    package struct Insertion: Sendable {
-        package var after: Cursor
-        package var type: String
-        package var id: String?
-        /// The action as it is recorded, UTF-8 JSON.
-        package var action: [UInt8]
-    }
-
     /// The cursor of the state to begin with; nil for that of `to`.
     package var from: Cursor?
     /// The cursor of the last commit to run; nil for the latest.
     package var to: Cursor?
-    package var skipped: [String]
-    /// In the order of their cursors.
-    package var insertions: [Insertion]
+    package var skipped: [String] = []
+    package var insertions: [Fork.Source.Insertion] = []
     package var style: Style
 }
 
-/// The description of a fork for clients.
 package struct ForkDescription: Sendable {
     package var name: String
     package var from: Cursor
     package var to: Cursor
-    /// The fork's own latest cursor.
     package var latest: Cursor
     package var expiry: Timestamp
     package var fork: Fork
 
     package init(name: String, from: Cursor, to: Cursor, latest: Cursor, expiry: Timestamp, fork: Fork) {
-        self.name = name
-        self.from = from
-        self.to = to
-        self.latest = latest
-        self.expiry = expiry
-        self.fork = fork
+        (self.name, self.from, self.to) = (name, from, to)
+        (self.latest, self.expiry, self.fork) = (latest, expiry, fork)
     }
 }
 
-/// A search for the first commit after which a test holds.
-package struct BisectRequest: Sendable {
-    package var test: ValueTest
-    /// The version at which the test does not hold; nil for the oldest that is kept.
-    package var from: Cursor?
-    /// The version at which it holds; nil for the latest.
-    package var to: Cursor?
-    package var store: VisibleStore
-    package var style: Style
+extension Contract {
+    func forks(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
+        let request = routed.request
+        guard let name = path.first, !(path.count == 1 && name.isEmpty) else {
+            switch request.method {
+            case .post: return .forks(.make(try order(routed)))
+            case .get, .head: return .forks(.list(try Parameters(routed.target, known: ["pretty"]).style()))
+            default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, POST, OPTIONS"))
+            }
+        }
+        guard Self.isForkName(name) else { throw .noSuchFork }
+        guard path.count > 1 else {
+            switch request.method {
+            case .get, .head: return .forks(.describe(name, try Parameters(routed.target, known: ["pretty"]).style()))
+            case .delete:
+                _ = try Parameters(routed.target, known: ["pretty"])
+                return .forks(.remove(name))
+            default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, DELETE, OPTIONS"))
+            }
+        }
+        let routes = ["state", "views", "actions", "changes", "schedule", "stores", "openapi.json", "client.d.ts"]
+        guard routes.contains(path[1]) else { throw Self.noSuchRoute }
+        guard streamFormat(request) == nil else { throw .badParameter("a fork has no streams; wait with ?wait=") }
+        return .forks(.inside(name, inner(request)))
+    }
+
+    /// Whether a text has the form of a fork's name: `f` and 1 to 13 digits and lower-case letters, so that no client
+    /// folds the path of a fork into the path of the present.
+    package static func isForkName(_ text: String) -> Bool {
+        let digits = text.utf8.dropFirst()
+        return text.utf8.first == UInt8(ascii: "f") && (1...13).contains(digits.count)
+            && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
+    }
+
+    /// A request to a fork as one to a whole store: without the segments `forks` and the name.
+    private func inner(_ request: Request) -> Request {
+        let origin = RequestTarget.originForm(request.target)
+        let path = origin.utf8.prefix { $0 != UInt8(ascii: "?") }
+        let query = origin.utf8.dropFirst(path.count)
+        let segments = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst(4)
+        // The scheme and the authority of an absolute form stay: the authority counts in place of `Host`.
+        let target =
+            String(Substring(request.target.utf8.dropLast(origin.utf8.count))) + "/v1/"
+            + segments.map { String(Substring($0)) }.joined(separator: "/") + String(Substring(query))
+        return Request(
+            Request.Head(method: request.method, target: target, fieldsOf: request.head), request.own,
+            body: request.body, client: request.client)
+    }
+
+    private func order(_ routed: RoutedRequest) throws(Problem) -> ForkOrder {
+        var order = ForkOrder(style: try Parameters(routed.target, known: ["pretty"]).style())
+        for (key, value) in try members(of: routed) {
+            let pointer = JSONPointer([key])
+            switch key {
+            case "from": order.from = try cursor(in: value, pointer, routed)
+            case "to": order.to = try cursor(in: value, pointer, routed)
+            case "skip":
+                guard case .array(let ids) = value else { throw Self.invalid(pointer, "expected an array of IDs") }
+                for (index, id) in ids.enumerated() {
+                    guard case .string(let id) = id else {
+                        throw Self.invalid(pointer.appending("\(index)"), "expected an ID, as a commit has it")
+                    }
+                    order.skipped.append(id)
+                }
+            case "insert":
+                guard case .array(let elements) = value else { throw Self.invalid(pointer, "expected an array") }
+                for (index, element) in elements.enumerated() {
+                    order.insertions.append(try insertion(element, pointer.appending("\(index)"), routed))
+                }
+                order.insertions.sort { $0.after < $1.after }
+            default:
+                throw Self.invalid(pointer, "this member is not known; the known members are from, to, skip and insert")
+            }
+        }
+        return order
+    }
+
+    private func insertion(
+        _ value: JSONValue, _ pointer: JSONPointer, _ routed: RoutedRequest
+    ) throws(Problem) -> Fork.Source.Insertion {
+        guard case .object(let members) = value, let after = members["after"], let action = members["action"],
+            members.members.count == 2
+        else { throw Self.invalid(pointer, "expected an object with after, a cursor, and action") }
+        let place = pointer.appending("action")
+        guard case .object(let parts) = action, case .string(let type)? = parts["type"], routed.store.dispatches(type)
+        else { throw Self.invalid(place.appending("type"), "expected the type of an action that you may dispatch") }
+        var id: String?
+        for (key, value) in parts.members {
+            switch (key, value) {
+            case ("type", _), ("payload", .object), ("meta", .object): break
+            case ("id", .string(let text)):
+                if let fault = Self.fault(ofID: text) { throw Self.invalid(place.appending("id"), fault) }
+                id = text
+            default: throw Self.invalid(place.appending(key), "an action to insert has type, payload, id and meta")
+            }
+        }
+        var recorded = JSONObject()
+        for key in ["id", "type", "payload", "meta"] { if let value = parts[key] { recorded[key] = value } }
+        return Fork.Source.Insertion(
+            after: try cursor(in: after, pointer.appending("after"), routed).version, type: type, id: id,
+            action: JSONValue.object(recorded).text)
+    }
+
+    func cursor(in value: JSONValue, _ pointer: JSONPointer, _ routed: RoutedRequest) throws(Problem) -> Cursor {
+        guard case .string(let text) = value, let cursor = Cursor(text: text) else {
+            throw Self.invalid(pointer, "expected a cursor")
+        }
+        let bounds = routed.circumstances.bounds
+        guard cursor.epoch == bounds.latest.epoch, cursor.version <= bounds.latest.version else {
+            throw lost(.lost, bounds, routed.store)
+        }
+        return cursor
+    }
+
+    func members(of routed: RoutedRequest) throws(Problem) -> [(key: String, value: JSONValue)] {
+        guard try form(routed.request) == .one else {
+            throw Problem(.unsupportedMediaType, "media-type", "this path takes application/json")
+        }
+        guard !routed.request.body.isEmpty else { return [] }
+        let value: JSONValue
+        do throws(JSONFault) {
+            value = try JSONValue(
+                parsing: JSONText.withoutByteOrderMark(routed.request.body), depthMax: limits.depthMax)
+        } catch {
+            throw .unreadable(error)
+        }
+        guard case .object(let object) = value else { throw Self.invalid(JSONPointer([]), "expected an object") }
+        return object.members
+    }
+
+    static func invalid(_ pointer: JSONPointer, _ detail: String) -> Problem {
+        Problem(
+            .unprocessableContent, "invalid-request", "the body does not say what to do: \(detail)",
+            parts: [(pointer.description, detail)])
+    }
+
+    // MARK: Answers
+
+    package func response(toNew description: ForkDescription, style: Style, latest: Cursor) -> Response {
+        var response = response(to: description, style: style, latest: latest)
+        response.status = .created
+        response.fields[.location] = "/v1/forks/\(description.name)"
+        return response
+    }
+
+    package func response(to description: ForkDescription, style: Style, latest: Cursor) -> Response {
+        .json(.ok, json(description).text, style: style, latest: latest)
+    }
+
+    package func response(toList descriptions: [ForkDescription], style: Style, latest: Cursor) -> Response {
+        .json(.ok, JSONValue.of(("forks", .array(descriptions.map(json)))).text, style: style, latest: latest)
+    }
+
+    private func json(_ description: ForkDescription) -> JSONValue {
+        let (fork, epoch) = (description.fork, description.from.epoch)
+        let refusals = fork.refusals.map { refusal in
+            var shown: JSONValue = ["id": .string(refusal.id)]
+            if let version = refusal.version { shown["cursor"] = .string(Cursor(epoch, version).description) }
+            shown["type"] = .string(refusal.type)
+            if let code = refusal.code { shown["code"] = .string(code) }
+            shown["detail"] = .string(refusal.detail)
+            return shown
+        }
+        return .of(
+            ("name", .string(description.name)), ("href", .string("/v1/forks/\(description.name)")),
+            ("from", .string(description.from.description)), ("to", .string(description.to.description)),
+            ("cursor", .string(description.latest.description)), ("expires", .string(Self.text(description.expiry))),
+            ("appliedCount", .integer(Int64(fork.appliedCount))), ("skippedCount", .integer(Int64(fork.skippedCount))),
+            ("refused", .array(refusals)), ("refusedCount", .integer(Int64(fork.refusalsCount))))
+    }
+}
+
+extension Problem {
+    package static let noSuchFork = Problem(
+        .notFound, "no-such-fork", "there is no fork of this name: it has expired, or was ended")
+
+    /// - Parameter isOwn: whether the client has its share of the forks; else the server has all that it may have.
+    package static func tooManyForks(_ most: Int, isOwn: Bool) -> Problem {
+        let detail =
+            "\(isOwn ? "this client" : "this server") has \(most) forks, which is the most; end one with DELETE, or try again when one has expired"
+        return isOwn ? tooMany("too-many-forks", after: 60, detail) : busy("too-many-forks", after: 60, detail)
+    }
+
+    package static func forkTakesLong(_ time: Duration) -> Problem {
+        forkTooLong("the fork has not run all its commits in \(time)")
+    }
+
+    package static func forkTooLong(_ most: Int) -> Problem { forkTooLong("a fork runs at most \(most) commits again") }
+
+    private static func forkTooLong(_ detail: String) -> Problem {
+        Problem(.unprocessableContent, "fork-too-long", "\(detail); begin with a later one")
+    }
 }

@@ -11,7 +11,6 @@ package struct HookView: Sendable {
     /// Whether the answers of the hook may dispatch actions.
     package let dispatches: Bool
 
-    /// Whether the answers of the hook may dispatch actions of a type.
     package func mayDispatch(_ type: String) -> Bool { store.dispatches(type) }
 }
 
@@ -43,16 +42,12 @@ extension Contract {
         return writer.bytes
     }
 
-    /// The body of the delivery that tells a hook that it has missed commits.
-    package func resetDelivery(_ reason: LostCursor, at latest: Cursor) -> [UInt8] {
-        var writer = JSONWriter()
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        writer.member("type", "storekeeper.reset", &isFirst)
-        writer.member("reason", reason.rawValue, &isFirst)
-        writer.member("cursor", latest.description, &isFirst)
-        writer.byte(UInt8(ascii: "}"))
-        return writer.bytes
+    package func resetDelivery(_ reason: ResetReason, at latest: Cursor) -> [UInt8] {
+        JSONWriter.object {
+            $0.member("type", "storekeeper.reset")
+            $0.member("reason", reason.rawValue)
+            $0.member("cursor", latest.description)
+        }
     }
 
     /// Reads the actions in the answer to a delivery, as one transaction that the store commits once.

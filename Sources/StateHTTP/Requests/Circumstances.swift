@@ -4,14 +4,10 @@ package import StateStore
 
 /// The facts about the server that the contract needs to read a request.
 package struct Circumstances: Sendable {
-    /// The oldest and the latest cursor of the history.
     package var bounds: HistoryBounds
-    /// The request's name in problems and logs.
     package var name: RequestName
-    /// Who the client is, and what it may do.
     package var authentication: Authentication
 
-    /// Joins the bounds of the history, the name of the request and the client's access.
     package init(bounds: HistoryBounds, name: RequestName, authentication: Authentication) {
         self.bounds = bounds
         self.name = name
@@ -19,19 +15,14 @@ package struct Circumstances: Sendable {
     }
 
     var requestID: RequestID { name.id }
-
-    /// The latest cursor.
     package var latest: Cursor { bounds.latest }
 }
 
 /// The name of a request in problems and log lines: its ID, and the trace that it belongs to.
 package struct RequestID: Sendable {
-    /// The client's `X-Request-ID`, or else a text of ``RequestNumbers``.
     package var text: String
-    /// The trace, if the request names one.
     package var trace: TraceContext?
 
-    /// Joins an ID and a trace.
     package init(_ text: String, _ trace: TraceContext? = nil) {
         self.text = text
         self.trace = trace
@@ -52,7 +43,6 @@ package struct RequestName: Sendable {
     private let number: UInt64
     private let numbers: RequestNumbers
 
-    /// Makes the name of a request with these fields of its own.
     package init(_ own: OwnFields?, number: UInt64, _ numbers: RequestNumbers = .counting) {
         (self.own, self.number, self.numbers) = (own, number, numbers)
     }

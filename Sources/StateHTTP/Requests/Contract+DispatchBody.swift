@@ -33,7 +33,7 @@ extension Contract {
             throw Problem(
                 .contentTooLarge, "too-many-lines",
                 "a bulk load has at most \(limits.bulkLinesMax) lines; send it in parts",
-                members: [.init("limit", Array(String(limits.bulkLinesMax).utf8))])
+                members: [.number("limit", limits.bulkLinesMax)])
         }
         let lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
@@ -48,10 +48,10 @@ extension Contract {
                     throw Problem(
                         .unprocessableContent, "too-many-faults",
                         "more than \(limits.bulkFaultsMax) lines have a fault, the last one: \(error.detail); nothing was committed",
-                        members: [.init("line", Array(String(index + 1).utf8))])
+                        members: [.number("line", index + 1)])
                 }
             }
-            found.append(.init(index + 1, content))
+            found.append(.init(number: index + 1, content: content))
         }
         guard !found.isEmpty else {
             throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
@@ -188,7 +188,7 @@ extension Contract {
         } catch {
             throw invalid(error, payload, in: node)
         }
-        if store.access.hidesParts, let (name, fault) = store.fault(inPlacesOf: action) {
+        if !store.access.seesAll, let (name, fault) = store.fault(inPlacesOf: action) {
             throw invalid(JSONPointer(node.pointer.tokens + ["payload"] + name.tokens), fault)
         }
         if members.areAsRecorded {
@@ -245,7 +245,7 @@ extension Contract {
         let faults = error.faults.map { (pointer: JSONPointer(place + $0.pointer.tokens), detail: $0.detail) }
         return Problem(
             .unprocessableContent, "invalid-action", "\(faults[0].pointer.shown): \(faults[0].detail)",
-            parts: faults.map { Problem.Part($0.pointer.description, $0.detail) })
+            parts: faults.map { ($0.pointer.description, $0.detail) })
     }
 
     private static let test = "an object with \"path\" and one of \"value\", \"absent\": true and \"present\": true"
@@ -279,7 +279,7 @@ extension Contract {
     private func invalid(_ pointer: JSONPointer, _ detail: String) -> Problem {
         let name = pointer.tokens.isEmpty ? "the body" : pointer.shown
         return Problem(
-            .unprocessableContent, "invalid-action", "\(name): \(detail)", parts: [.init(pointer.description, detail)])
+            .unprocessableContent, "invalid-action", "\(name): \(detail)", parts: [(pointer.description, detail)])
     }
 
     enum Hint {
@@ -300,7 +300,7 @@ extension Contract {
         let detail = "there is no action of this type\(hidden); \(hint)"
         return Problem(
             pointer == nil ? .badRequest : .unprocessableContent, "unknown-action", detail,
-            parts: pointer.map { [.init($0.description, detail)] } ?? [])
+            parts: pointer.map { [($0.description, detail)] } ?? [])
     }
 }
 
@@ -320,20 +320,5 @@ extension DispatchOptions {
             contentHash: conditions?.key == nil && !isNamed ? ContentHash(body) : nil, subject: store.access.subject,
             trace: conditions?.trace,
             wantsRepresentation: returning == .representation)
-    }
-}
-
-extension Problem {
-    static func unreadable(_ fault: JSONFault) -> Problem {
-        let code =
-            switch fault.kind {
-            case .duplicateKey: "duplicate-key"
-            case .tooDeep: "too-deep"
-            case .numberOutOfRange: "number-out-of-range"
-            case .malformed, .mismatch, .schema: "malformed-json"
-            }
-        return Problem(
-            .badRequest, code, "the body cannot be read as JSON: \(fault.detail)",
-            parts: [.init(fault.pointer.description, fault.detail)])
     }
 }

@@ -3,7 +3,6 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// The handler's memory of a head, for later requests with the same head.
 package final class RememberedHead: Sendable {
     /// The access of the credential in the head.
     package let access: Access
@@ -90,9 +89,7 @@ extension Contract {
         let (match, noneMatch) = (request[.ifMatch], request[.ifNoneMatch])
         guard match != nil || noneMatch != nil else {
             guard path == nil else {
-                throw Problem(
-                    .badRequest, "bad-parameter",
-                    "path says what If-Match or If-None-Match guards; the request has neither")
+                throw .badParameter("path says what If-Match or If-None-Match guards; the request has neither")
             }
             return (nil, nil)
         }

@@ -3,7 +3,6 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// A GET of the scheduled actions that a client may see.
 package struct ScheduleRequest: Sendable {
     let store: VisibleStore
     let name: String?
@@ -36,9 +35,8 @@ extension Contract {
             let key = try idempotencyKey(request)
             let transaction = Transaction(
                 [.init(StoreUnschedule(name: name, by: by))],
-                idempotency: key.map {
-                    (IdempotencyKey($0, of: subject), ContentHash(Array(command.utf8)).text)
-                }, subject: subject, trace: trace)
+                idempotency: key.map { (IdempotencyKey($0, of: subject), ContentHash(Array(command.utf8)).text) },
+                subject: subject, trace: trace)
             return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
         default:
             let allowed = name == nil ? "GET, HEAD, OPTIONS" : "GET, HEAD, DELETE, OPTIONS"
@@ -57,15 +55,12 @@ extension Contract {
                 count += 1
                 if count <= request.limit { shown.append(action) }
             }
-            var writer = JSONWriter()
-            var isFirst = true
-            writer.byte(UInt8(ascii: "{"))
-            writer.key("schedule", &isFirst)
-            writer.array(shown) { Self.write($0, of: snapshot.cursor.epoch, store, to: &$1) }
-            writer.key("count", &isFirst)
-            writer.integer(count)
-            writer.byte(UInt8(ascii: "}"))
-            return .json(.ok, writer.bytes, style: request.style, latest: snapshot.cursor)
+            let body = JSONWriter.object { writer in
+                writer.key("schedule")
+                writer.array(shown) { Self.write($0, of: snapshot.cursor.epoch, store, to: &$1) }
+                writer.member("count", count)
+            }
+            return .json(.ok, body, style: request.style, latest: snapshot.cursor)
         }
         guard let action = snapshot.schedule[ScheduledName(name, by: store.access.subject)] else {
             return response(
@@ -79,21 +74,14 @@ extension Contract {
     private static func write(
         _ action: ScheduledAction, of epoch: Epoch, _ store: VisibleStore, to writer: inout JSONWriter
     ) {
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        if action.name.isPlace {
-            writer.member("place", action.name.text, &isFirst)
-        } else {
-            writer.member("name", action.name.text, &isFirst)
+        writer.object { writer in
+            writer.member(action.name.isPlace ? "place" : "name", action.name.text)
+            writer.member("due", text(action.due))
+            guard store.seesAction(of: action) else { return }
+            writer.member("by", action.name.by)
+            writer.member("cause", Cursor(epoch, action.version).description)
+            writer.member("action", json: action.action)
         }
-        writer.member("due", text(action.due), &isFirst)
-        if store.seesAction(of: action) {
-            writer.member("by", action.name.by, &isFirst)
-            writer.member("cause", Cursor(epoch, action.version).description, &isFirst)
-            writer.key("action", &isFirst)
-            writer.raw(action.action)
-        }
-        writer.byte(UInt8(ascii: "}"))
     }
 
     /// The texts of `sent` are the action as it is to be recorded, and the member as it was sent, without white space.
@@ -149,15 +137,7 @@ extension Contract {
     }
 
     private static func badSchedule(_ pointer: JSONPointer, _ detail: String) -> Problem {
-        Problem(.badRequest, "bad-schedule", "\(pointer.shown): \(detail)", parts: [.init(pointer.description, detail)])
-    }
-}
-
-extension Problem {
-    fileprivate static var notScheduled: Problem {
-        Problem(
-            .notFound, "not-scheduled",
-            "this client has scheduled no action under this name, or it has been dispatched or taken back")
+        Problem(.badRequest, "bad-schedule", "\(pointer.shown): \(detail)", parts: [(pointer.description, detail)])
     }
 }
 

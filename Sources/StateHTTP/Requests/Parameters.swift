@@ -2,7 +2,6 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
 
-/// The query parameters of a request that its route knows.
 struct Parameters {
     enum Others { case refused, ignored }
 
@@ -26,19 +25,32 @@ struct Parameters {
                     "there is no query parameter \(parameter.name.prefix(64)); \(names)")
             }
             guard values.updateValue(parameter.value, forKey: name) == nil else {
-                throw Problem(.badRequest, "bad-parameter", "\(parameter.name) occurs twice in the query")
+                throw .badParameter("\(parameter.name) occurs twice in the query")
             }
         }
     }
 
     func has(_ name: String) -> Bool { values[ExactText(name)] != nil }
-
     func value(_ name: String) -> String? { values[ExactText(name)] ?? nil }
 
     func text(_ name: String) throws(Problem) -> String? {
         guard let value = values[ExactText(name)] else { return nil }
-        guard let value else { throw Problem(.badRequest, "bad-parameter", "\(name) needs a value") }
+        guard let value else { throw .badParameter("\(name) needs a value") }
         return value
+    }
+
+    func wholeNumber<Number: FixedWidthInteger>(
+        _ name: String, in range: ClosedRange<Number>, _ expectation: String
+    ) throws(Problem) -> Number? {
+        guard let text = try text(name) else { return nil }
+        if let number: Number = Self.wholeNumber(text), range.contains(number) { return number }
+        throw .badParameter("\(name) must be \(expectation)")
+    }
+
+    func choice(_ name: String, of choices: [String]) throws(Problem) -> String? {
+        guard let text = try text(name) else { return nil }
+        if choices.contains(where: { JSONPointer.sameBytes($0, text) }) { return text }
+        throw .badParameter("\(name) can only be \(choices.joined(separator: " or "))")
     }
 
     /// The value of a flag: `?pretty` and `?pretty=true` are on.
@@ -47,7 +59,7 @@ struct Parameters {
         switch value {
         case nil, "true", "": return true
         case "false": return false
-        default: throw Problem(.badRequest, "bad-parameter", "\(name) is true or false")
+        default: throw .badParameter("\(name) is true or false")
         }
     }
 
@@ -71,4 +83,52 @@ struct Parameters {
     }
 
     func style() throws(Problem) -> Style { try flag("pretty") ? .pretty : .compact }
+}
+
+/// The parameters of a wait.
+extension Contract {
+    func wait(_ parameters: Parameters, _ request: Request) throws(Problem) -> Wait? {
+        let longest = limits.waitMax
+        if parameters.has("wait") {
+            guard let text = parameters.value("wait") else { return Wait(duration: limits.waitDefault) }
+            guard let seconds = Parameters.number(text), seconds.isFinite else {
+                throw .badParameter("wait must be a number of seconds, 0 or more")
+            }
+            guard seconds > 0 else { return nil }
+            let isTooLong = seconds > Double(longest.components.seconds)
+            return isTooLong
+                ? Wait(duration: longest, applied: Int(longest.components.seconds))
+                : Wait(duration: .milliseconds(Int(seconds * 1000)))
+        }
+        return preferredWait(request)
+    }
+
+    func preferredWait(_ request: Request) -> Wait? {
+        guard request.head.known.contains(.prefer) else { return nil }
+        switch Preferences(request[values: .prefer]).wait {
+        case .usual?: return Wait(duration: limits.waitDefault, applied: Int(limits.waitDefault.components.seconds))
+        case .seconds(0)?, nil: return nil
+        case .seconds(let seconds)?:
+            let duration = min(.seconds(min(seconds, 86_400)), limits.waitMax)
+            return Wait(duration: duration, applied: Int(duration.components.seconds))
+        }
+    }
+
+    func until(_ parameters: Parameters) throws(Problem) -> JSONValue? {
+        guard let text = try parameters.text("until") else { return nil }
+        do throws(JSONFault) {
+            return try JSONValue(parsing: Array(text.utf8), depthMax: limits.depthMax)
+        } catch {
+            throw .badParameter("until must be JSON, a string in quotes: \(error.detail)")
+        }
+    }
+
+    /// The time of `debounce`; nil without one, or with 0.
+    func debounce(_ parameters: Parameters) throws(Problem) -> Duration? {
+        guard parameters.has("debounce") else { return nil }
+        let longest = Int(limits.debounceMax / .milliseconds(1))
+        let milliseconds = try parameters.wholeNumber(
+            "debounce", in: 0...longest, "a number of milliseconds from 0 to \(longest)")
+        return milliseconds.flatMap { $0 == 0 ? nil : .milliseconds($0) }
+    }
 }

@@ -24,35 +24,29 @@ struct ViewAddress: Sendable {
         /// A nil text is a name without `=`; `nil` as a literal would be JSON's null.
         func value(of text: String?) -> JSONValue? {
             guard let text else { return kinds.contains(.boolean) ? .some(true) : .none }
-            var value = number(text) ?? flag(text)
+            var value = plain(text)
             if value == Optional.none, kinds.contains(.string) { value = .some(.string(text)) }
             guard let value, choices.isEmpty || choices.contains(value) else { return .none }
             return value
         }
 
-        private func flag(_ text: String) -> JSONValue? {
-            guard kinds.contains(.boolean), ["true", "false"].contains(text) else { return .none }
-            return .bool(text == "true")
-        }
-
-        private func number(_ text: String) -> JSONValue? {
-            guard kinds.contains(.integer) || kinds.contains(.number), text.utf8.last.map(Self.isDigit) == true,
-                text.utf8.first.map({ Self.isDigit($0) || $0 == UInt8(ascii: "-") }) == true,
-                // A text that is no JSON is no number.
-                let value = try? JSONValue(parsing: Array(text.utf8))
+        /// The number or truth value that the text is as JSON, without white space around it.
+        private func plain(_ text: String) -> JSONValue? {
+            guard let first = text.utf8.first, let last = text.utf8.last, first > 0x20, last > 0x20,
+                // A text that is no JSON is neither.
+                var value = try? JSONValue(parsing: Array(text.utf8))
             else { return .none }
-            switch value {
-            case .integer, .unsigned: return value
             // One number has one spelling, so that 1.0 and 1 name one selection.
-            case .double(let number):
-                if let whole = Int64(exactly: number) { return .integer(whole) }
-                return kinds.contains(.number) ? .some(value) : .none
-            case .decimal: return kinds.contains(.number) ? .some(value) : .none
-            case .null, .bool, .string, .array, .object: return .none
-            }
+            if case .double(let number) = value, let whole = Int64(exactly: number) { value = .integer(whole) }
+            let isOfKind =
+                switch value {
+                case .bool: kinds.contains(.boolean)
+                case .integer, .unsigned: kinds.contains(.integer) || kinds.contains(.number)
+                case .double, .decimal: kinds.contains(.number)
+                case .null, .string, .array, .object: false
+                }
+            return isOfKind ? .some(value) : .none
         }
-
-        private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
     }
 
     let schema: JSONValue

@@ -112,25 +112,25 @@ final class Authenticator: Sendable {
     var problemOfEndedAccess: Problem { canJudge ? .unauthorized : .tokensUnreadable }
 
     func authenticate(_ request: Request) -> Recognition {
-        if file?.isShut == true { return .known(.refused(.tokensUnreadable)) }
+        if file?.isShut == true { return .known(.failure(.tokensUnreadable)) }
         if let open = state.withLock({ $0.open }) {
-            guard takesProxied || !request.head.known.areOfProxy else { return .known(.refused(.openBehindProxy)) }
-            return .known(.granted(open))
+            guard takesProxied || !request.head.known.areOfProxy else { return .known(.failure(.openBehindProxy)) }
+            return .known(.success(open))
         }
         switch Credential(request) {
-        case .none: return .known(.refused(.unauthorized))
-        case .malformed: return .known(.refused(failure(of: request.client)))
+        case .none: return .known(.failure(.unauthorized))
+        case .malformed: return .known(.failure(failure(of: request.client)))
         case .token(let token):
             switch knowledge(of: Token.digest(token)) {
-            case .access(let known): return .known(.granted(known))
+            case .access(let known): return .known(.success(known))
             // A client that held a good token has guessed nothing.
-            case .expired: return .known(.refused(.unauthorized))
+            case .expired: return .known(.failure(.unauthorized))
             case .nothing where SignedToken.isLike(token) && signed?.isShut == true:
-                return .known(.refused(.tokensUnreadable))
+                return .known(.failure(.tokensUnreadable))
             case .nothing:
                 // A newer version of a file may have it.
                 guard file != nil || signed != nil, mayFail(request.client) else {
-                    return .known(.refused(failure(of: request.client)))
+                    return .known(.failure(failure(of: request.client)))
                 }
                 return .unverified(token)
             }

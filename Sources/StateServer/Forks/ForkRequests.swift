@@ -35,7 +35,7 @@ extension RequestHandler {
         guard from.version <= to.version else {
             throw Problem(
                 .unprocessableContent, "invalid-request", "the body does not say what to do: from is behind to",
-                parts: [.init("/from", "expected a cursor before that of to")])
+                parts: [("/from", "expected a cursor before that of to")])
         }
         let count = to.version - from.version + Version(order.insertions.count)
         guard count <= Version(forks.settings.forkCommitsMax) else {
@@ -74,9 +74,7 @@ extension RequestHandler {
     private func begin(_ order: ForkOrder, from: Cursor, to: Cursor, _ place: Forks.Place) throws -> Fork.Advance {
         let source = Fork.Source(
             state: try pastState(from.version).saved(), cursor: from, last: to.version, skipped: order.skipped,
-            insertions: order.insertions.map {
-                .init(after: $0.after.version, type: $0.type, id: $0.id, action: $0.action)
-            }, time: schedule.time())
+            insertions: order.insertions, time: schedule.time())
         return try store.fork(source) { [weak place] in
             place?.take($0) ?? false
         } commits: { [self] after in
@@ -91,7 +89,7 @@ extension RequestHandler {
 
     /// The cursor before the first commit that is left out, or behind which an action is added; nil for a plain copy.
     private func beginning(of order: ForkOrder) throws -> Cursor? {
-        var versions = order.insertions.map(\.after.version)
+        var versions = order.insertions.map(\.after)
         for (index, id) in order.skipped.enumerated() {
             let cursor = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
             guard
@@ -101,7 +99,7 @@ extension RequestHandler {
                 throw Problem(
                     .unprocessableContent, "invalid-request",
                     "the body does not say what to do: no commit with an ID in skip is kept",
-                    parts: [.init("/skip/\(index)", "no commit with this ID is kept")])
+                    parts: [("/skip/\(index)", "no commit with this ID is kept")])
             }
             versions.append(version - 1)
         }

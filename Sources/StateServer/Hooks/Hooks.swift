@@ -210,7 +210,7 @@ final class Hooks: Sendable {
         return page.isMore && run.delivery == nil
     }
 
-    private func reset(_ run: inout HookRun, _ reason: LostCursor, _ site: Site) -> Bool {
+    private func reset(_ run: inout HookRun, _ reason: ResetReason, _ site: Site) -> Bool {
         let latest = site.store.hub.latest.cursor
         logger.log(
             .warning, "hook has missed commits",

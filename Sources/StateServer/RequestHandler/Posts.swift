@@ -76,7 +76,7 @@ extension RequestHandler {
                 let detail = "expected a version that there is; the newest is \(latest.version)"
                 throw Problem(
                     .unprocessableContent, "invalid-action", "/payload/version: \(detail)",
-                    parts: [.init("/payload/version", detail)])
+                    parts: [("/payload/version", detail)])
             }
             return (try pastState(version), nil)
         case .fork(let name):
@@ -319,6 +319,6 @@ extension Problem {
         let detail = "the state does not fit what this server serves now: at \(fault.place) \(fault.detail)"
         return Problem(
             .unprocessableContent, "restore-misfit", "\(detail); nothing was committed",
-            parts: [.init(fault.pointer.description, fault.detail)])
+            parts: [(fault.pointer.description, fault.detail)])
     }
 }

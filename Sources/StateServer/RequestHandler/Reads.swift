@@ -60,7 +60,7 @@ extension RequestHandler {
 
     private func notYet(_ request: ReadRequest, _ version: Version) throws -> Response {
         try refuseBehind(version, latest)
-        return contract.aheadOfLatest(request, latest: latest)
+        return contract.response(to: Contract.aheadOfLatest(latest), latest: latest, requestID: request.requestID)
     }
 
     func watch(
@@ -277,13 +277,13 @@ extension RequestHandler {
         reading(exchange) { [self] in try contract.initialDifference(to: request, in: hub.latest) }
     }
 
-    private func lost(_ code: LostCursor, _ request: ChangesRequest, _ exchange: Exchange) throws -> Reply {
+    private func lost(_ code: ResetReason, _ request: ChangesRequest, _ exchange: Exchange) throws -> Reply {
         if request.form.isDifference { return initialDifference(request, exchange) }
         guard request.onLost == .snapshot else { return .now(try lost(code, request)) }
         return reading(exchange) { [self] in try lost(code, request) }
     }
 
-    private func lost(_ code: LostCursor, _ request: ChangesRequest) throws -> Response {
+    private func lost(_ code: ResetReason, _ request: ChangesRequest) throws -> Response {
         if request.durable != nil { throw Problem.offsetGone }
         let (oldest, latest) = (hub.bounds.oldest, hub.latest)
         return contract.response(

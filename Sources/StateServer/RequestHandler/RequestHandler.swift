@@ -90,11 +90,11 @@ final class RequestHandler: Sendable {
         if mayAddFields, let fields = addedFields(of: request) { exchange.add(fields) }
         let remembered = RememberedHead.of(request, at: schedule.time())
         let authentication: Authentication
-        switch remembered.map({ .known(.granted($0.access)) }) ?? authenticator.authenticate(request) {
+        switch remembered.map({ .known(.success($0.access)) }) ?? authenticator.authenticate(request) {
         case .known(let known): authentication = known
         case .unverified(let token): return verify(token, of: request, exchange)
         }
-        if case .granted(let access) = authentication {
+        if case .success(let access) = authentication {
             exchange.credential = access
             if let share = access.share { exchange.count(toShareOf: share) }
             // The body of another method is not read.
@@ -134,7 +134,7 @@ final class RequestHandler: Sendable {
 
     private func verify(_ token: String, of request: Request, _ exchange: Exchange) -> Reply {
         let refuse = { @Sendable [self] (problem: Problem) in
-            carryOut(plan(for: request, .refused(problem), exchange), of: request, exchange)
+            carryOut(plan(for: request, .failure(problem), exchange), of: request, exchange)
         }
         let isTaken = authenticator.verify(token, for: request.client) { [self] problem in
             if let problem { complete(refuse(problem), exchange) } else { exchange.resume() }
@@ -181,8 +181,7 @@ final class RequestHandler: Sendable {
                 return reading(exchange) { [contract, hub] in contract.response(to: request, in: hub.latest) }
             case .live:
                 return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
-            case .ready(.plain): return .now(try readiness())
-            case .ready(.verbose): return .now(verboseReadiness())
+            case .ready(let isVerbose): return .now(try isVerbose ? verboseReadiness() : readiness())
             case .metrics: return .now(metricsText())
             case .operations(let style):
                 return reading(exchange) { [self] in
@@ -294,7 +293,7 @@ final class RequestHandler: Sendable {
     func closing(_ response: Response) -> Response {
         guard isDraining.load(ordering: .relaxed) else { return response }
         var response = response
-        response.connection = .close
+        response.endsConnection = true
         return response
     }
 

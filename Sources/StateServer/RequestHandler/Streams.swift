@@ -83,7 +83,7 @@ extension RequestHandler {
             slowly(group) { [self] group in
                 Exchange.send(shared.made { long(chunk, reading, of: request) }, to: group.map(\.exchange))
             }
-        case (.value(let reading), _): Exchange.send(bytes(chunk, reading, of: request), to: streams)
+        case (.value(let reading), _): Exchange.send(bytes(chunk, reading), to: streams)
         case (.changes(let page, let since), .changes(let follow)):
             send(page, since: since, request, follow, to: group)
         case (.changes, .value), (.latest, _), (.notInMemory, _), (.outcome, _): Exchange.send([], to: streams)
@@ -112,18 +112,21 @@ extension RequestHandler {
         if request.format == .events, let encoded = reading.encoded, event(chunk, reading, of: request) == nil {
             encoded.keep(StreamChunk(contract.eventData(of: encoded)))
         }
-        return event(chunk, reading, of: request) ?? StreamChunk(bytes(chunk, reading, of: request))
+        return event(chunk, reading, of: request) ?? StreamChunk(bytes(chunk, reading))
     }
 
     private func event(_ chunk: Watch.Chunk, _ reading: Reading, of request: StreamRequest) -> StreamChunk? {
         guard request.format == .events, let data: StreamChunk = reading.encoded?.kept() else { return nil }
-        let reason: ResetReason? = if case .reset(let reason) = chunk { reason } else { nil }
-        return StreamChunk(contract.head(of: reading, isFirst: chunk == .first, reset: reason), before: data)
+        return StreamChunk(head(chunk, reading), before: data)
     }
 
-    private func bytes(_ chunk: Watch.Chunk, _ reading: Reading, of request: StreamRequest) -> [UInt8] {
-        if case .reset(let reason) = chunk { return contract.chunk(of: request, reset: reason, reading) }
-        return contract.chunk(of: request, reading, isFirst: chunk == .first)
+    private func head(_ chunk: Watch.Chunk, _ reading: Reading) -> [UInt8] {
+        let reason: ResetReason? = if case .reset(let reason) = chunk { reason } else { nil }
+        return contract.head(of: reading, isFirst: chunk == .first, reset: reason)
+    }
+
+    private func bytes(_ chunk: Watch.Chunk, _ reading: Reading) -> [UInt8] {
+        head(chunk, reading) + contract.eventData(of: reading.encoded)
     }
 
     private typealias CommitsChunk = (bytes: StreamChunk, next: Version, isMore: Bool)

@@ -155,15 +155,15 @@ package struct Watch: Sendable {
 }
 
 /// Why the client of a stream has to begin again.
-package enum ResetReason: Sendable, Hashable {
-    /// The client's cursor belongs to another history.
-    case lost
+package enum ResetReason: String, Sendable {
+    /// The client's cursor belongs to another history, or is above the latest version.
+    case lost = "cursor-lost"
     /// The commits after the client's cursor are no longer kept.
-    case expired
+    case expired = "cursor-expired"
     /// The client reads more slowly than commits come.
-    case slow
+    case slow = "slow-reader"
     /// The journal has not the commits after the client's cursor as they were recorded.
-    case damaged
+    case damaged = "journal-damaged"
 }
 
 /// The condition on a value that a watch waits for.

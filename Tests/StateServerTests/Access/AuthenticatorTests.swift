@@ -64,11 +64,11 @@ struct AuthenticatorTests {
         /// The access of a token, after its verification where it needs one; nil where it is refused.
         func access(_ token: String, client: String = "192.0.2.1") async -> Access? {
             switch authenticator.authenticate(request(token, client: client)) {
-            case .known(.granted(let access)): return access
-            case .known(.refused): return nil
+            case .known(.success(let access)): return access
+            case .known(.failure): return nil
             case .unverified(let token):
                 guard await verify(token, client: client) == nil else { return nil }
-                guard case .known(.granted(let access)) = authenticator.authenticate(request(token, client: client))
+                guard case .known(.success(let access)) = authenticator.authenticate(request(token, client: client))
                 else { return nil }
                 return access
             }
@@ -118,7 +118,7 @@ struct AuthenticatorTests {
         let door = try Door()
 
         #expect(door.authenticator.isProtected)
-        guard case .known(.refused(let problem)) = door.authenticator.authenticate(Request(target: "/v1/state")) else {
+        guard case .known(.failure(let problem)) = door.authenticator.authenticate(Request(target: "/v1/state")) else {
             Issue.record("a request without a credential was not refused")
             return
         }
@@ -212,7 +212,7 @@ struct AuthenticatorTests {
         #expect(door.authenticator.problemOfEndedAccess.code == "tokens-unreadable")
         for _ in 0..<30 {
             guard
-                case .known(.refused(let problem)) = door.authenticator.authenticate(
+                case .known(.failure(let problem)) = door.authenticator.authenticate(
                     door.request(Self.token(exp: 9000)))
             else {
                 Issue.record("a token was not refused")
@@ -283,8 +283,8 @@ struct AuthenticatorTests {
         for number in 0..<30 {
             let bad = Self.token("\(number)", key: "x")
             switch door.authenticator.authenticate(door.request(bad)) {
-            case .known(.refused(let problem)): codes.append(problem.code)
-            case .known(.granted): codes.append("granted")
+            case .known(.failure(let problem)): codes.append(problem.code)
+            case .known(.success): codes.append("granted")
             case .unverified: codes.append(await door.verify(bad)?.code ?? "good")
             }
         }

@@ -174,8 +174,8 @@ struct NewTokenTests {
     private func code(_ token: String, _ authenticator: Authenticator, client: String = "192.0.2.1") async -> String? {
         let request = Request(target: "/v1/state", fields: [.authorization: "Bearer \(token)"], client: client)
         switch authenticator.authenticate(request) {
-        case .known(.granted): return nil
-        case .known(.refused(let problem)): return problem.code
+        case .known(.success): return nil
+        case .known(.failure(let problem)): return problem.code
         case .unverified(let text):
             let problem: Problem? = await withCheckedContinuation { continuation in
                 if !authenticator.verify(text, for: client, { continuation.resume(returning: $0) }) {
@@ -183,7 +183,7 @@ struct NewTokenTests {
                 }
             }
             if let problem { return problem.code }
-            guard case .known(.granted) = authenticator.authenticate(request) else { return "not known" }
+            guard case .known(.success) = authenticator.authenticate(request) else { return "not known" }
             return nil
         }
     }
@@ -298,7 +298,7 @@ struct UnreadableTokensTests {
         /// The code of the answer to a request with the token; nil where it is taken.
         var code: String? {
             let request = Request(target: "/v1/state", fields: [.authorization: "Bearer \(token)"], client: "192.0.2.1")
-            guard case .known(.refused(let problem)) = authenticator.authenticate(request) else { return nil }
+            guard case .known(.failure(let problem)) = authenticator.authenticate(request) else { return nil }
             return problem.code
         }
 
@@ -313,7 +313,7 @@ struct UnreadableTokensTests {
         let door = try Door()
         let tokens = try Data(contentsOf: URL(filePath: door.place.path))
         guard
-            case .known(.granted(let access)) = door.authenticator.authenticate(
+            case .known(.success(let access)) = door.authenticator.authenticate(
                 Request(target: "/v1/state", fields: [.authorization: "Bearer \(door.token)"]))
         else {
             Issue.record("the token is not taken")
@@ -375,7 +375,7 @@ struct UnreadableTokensTests {
         let name = try #require(HTTPField.Name(field))
         func problem(_ fields: HTTPFields) -> Problem? {
             let request = Request(target: "/v1/state", fields: fields, client: "127.0.0.1")
-            guard case .known(.refused(let problem)) = door.authenticator.authenticate(request) else { return nil }
+            guard case .known(.failure(let problem)) = door.authenticator.authenticate(request) else { return nil }
             return problem
         }
 
