@@ -8,11 +8,11 @@ package struct PatchMismatch: Error, Sendable, Equatable {
 
 /// An operation of a patch that this module has written: add, remove or replace.
 package struct PatchOperation {
-    package let name: String
+    package private(set) var name: String
     /// The unescaped tokens from the value that the operation is applied to.
     package private(set) var tokens: ArraySlice<String>
     /// Nil for a removal.
-    package let value: JSONValue?
+    package private(set) var value: JSONValue?
     private let path: String
 
     private init(_ json: JSONValue) throws(PatchMismatch) {
@@ -35,6 +35,18 @@ package struct PatchOperation {
     package var inner: PatchOperation {
         var inner = self
         inner.tokens = tokens.dropFirst()
+        return inner
+    }
+
+    package var pointer: JSONPointer { JSONPointer(Array(tokens)) }
+
+    /// The part of the operation inside a place that it overlaps; it may replace or remove a value around the place.
+    package func inside(_ place: JSONPointer) -> PatchOperation {
+        var inner = self
+        inner.tokens = tokens.dropFirst(place.tokens.count)
+        guard tokens.count < place.tokens.count else { return inner }
+        inner.value = value?[pointer: JSONPointer(Array(place.tokens.dropFirst(tokens.count)))]
+        inner.name = inner.value == nil ? "remove" : "replace"
         return inner
     }
 

@@ -203,25 +203,7 @@ final class MemberNames: Sendable {
 extension JSONTree {
     convenience init(leaf text: [UInt8]) { self.init(.leaf(text)) }
 
-    convenience init(entities map: PersistentMap<EntityKey, any AnyObject & Sendable>, _ form: TableForm) {
-        self.init(.entities(TableTree(map, form)))
-    }
-
-    convenience init(order map: PersistentMap<Ranks.Rank, EntityKey>, _ form: TableForm) {
-        self.init(.order(TableTree(map, form)))
-    }
-
     var leaf: [UInt8] { if case .leaf(let text) = shape { text } else { preconditionFailure("no leaf") } }
-
-    var entities: PersistentMap<EntityKey, any AnyObject & Sendable> {
-        guard case .entities(let table) = shape else { preconditionFailure("a codec made this tree, of entities") }
-        return table.map
-    }
-
-    var order: PersistentMap<Ranks.Rank, EntityKey> {
-        guard case .order(let table) = shape else { preconditionFailure("a codec made this tree, of an order") }
-        return table.map
-    }
 
     var record: [JSONTree] { if case .record(let all) = shape { all } else { preconditionFailure("no record") } }
 

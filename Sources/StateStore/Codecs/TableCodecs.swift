@@ -5,8 +5,10 @@ struct EntitiesCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
     private let form = TableForm(Table.self)
 
     func tree(of table: Table, after earlier: JSONTree?, _: JSONEncodingSession) -> JSONTree {
-        if let earlier, earlier.entities.root === table.entries.root { return earlier }
-        return JSONTree(entities: table.entries, form)
+        if case .entities(let known)? = earlier?.shape, known.map.root === table.entries.root, let earlier {
+            return earlier
+        }
+        return JSONTree(.entities(TableTree(table.entries, form)))
     }
 
     func read(_ node: JSONNode, into table: inout Table) throws(JSONFault) {
@@ -34,8 +36,8 @@ struct OrderCodec<ID: EntityID, Entity: Codable & Sendable>: PartCodec {
     private let form = TableForm(Table.self)
 
     func tree(of table: Table, after earlier: JSONTree?, _: JSONEncodingSession) -> JSONTree {
-        if let earlier, earlier.order.root === table.order.root { return earlier }
-        return JSONTree(order: table.order, form)
+        if case .order(let known)? = earlier?.shape, known.map.root === table.order.root, let earlier { return earlier }
+        return JSONTree(.order(TableTree(table.order, form)))
     }
 
     func read(_ node: JSONNode, into table: inout Table) throws(JSONFault) {

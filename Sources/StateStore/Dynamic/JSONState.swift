@@ -4,7 +4,6 @@ package import StateJSON
 package struct JSONState: StateType {
     package var tree: JSONTree
 
-    /// The empty object.
     package init() { tree = .emptyObject }
 
     package init(_ tree: JSONTree) { self.tree = tree }
@@ -52,20 +51,11 @@ extension JSONTree {
         return tree
     }
 
-    func firstPlace(outside parts: [JSONPointer]) -> JSONPointer? {
-        // The parts themselves need not be looked at.
-        var rest = self
-        for part in parts { rest = rest.applying("replace", at: part.tokens[...], JSONTree(nil)) ?? rest }
-        return rest.value.firstPlace(outside: parts, at: .root)
-    }
-}
-
-extension JSONValue {
-    fileprivate func firstPlace(outside parts: [JSONPointer], at place: JSONPointer) -> JSONPointer? {
+    func firstPlace(outside parts: [JSONPointer], at place: JSONPointer = .root) -> JSONPointer? {
         if parts.contains(place) { return nil }
-        guard parts.contains(where: { $0.overlaps(place) }), case .object(let object) = self else { return place }
-        for (key, value) in object.members {
-            if let found = value.firstPlace(outside: parts, at: place.appending(key)) { return found }
+        guard isArray == false, parts.contains(where: { $0.overlaps(place) }) else { return place }
+        for (name, value) in members {
+            if let found = value.firstPlace(outside: parts, at: place.appending(name)) { return found }
         }
         return nil
     }

@@ -33,16 +33,12 @@ extension JSONTree {
     }
 
     private static func compare(
-        _ old: JSONTree, _ before: PersistentList<JSONTree>, _ new: JSONTree, _ after: PersistentList<JSONTree>,
+        _ old: JSONTree, _ before: PersistentList, _ new: JSONTree, _ after: PersistentList,
         into patch: inout JSONPatch
     ) {
         // Many differences are none to list.
         let differences = try? PersistentList.differences(
-            before, after, countMax: JSONPatch.differencesMax(of: old.bytesCount)
-        ) {
-            guard case .text(let old) = $0.shape, case .text(let new) = $1.shape else { return nil }
-            return old == new
-        }
+            before, after, countMax: JSONPatch.differencesMax(of: old.bytesCount))
         let moved = differences.map { $0.removed.count + $0.inserted.count } ?? .max
         if moved > 0, !old.isLong, !new.isLong {
             if moved > 16, moved > after.count / 2 { return patch.compare(old.text, new.text) }
@@ -96,12 +92,8 @@ extension JSONTree {
             let (olds, news) = (before.elements, after.elements)
             let shorter = min(olds.count, news.count)
             var (start, tail) = (0, 0)
-            if olds.count != news.count {
-                while start < shorter, news[start].equals(olds[start]) { start += 1 }
-                while tail < shorter - start, news[news.count - 1 - tail].equals(olds[olds.count - 1 - tail]) {
-                    tail += 1
-                }
-            }
+            while start < shorter, news[start].equals(olds[start]) { start += 1 }
+            while tail < shorter - start, news[news.count - 1 - tail].equals(olds[olds.count - 1 - tail]) { tail += 1 }
             var elements = before
             count = abs(olds.count - news.count)
             for index in start..<shorter - tail where count <= countMax {
@@ -131,23 +123,14 @@ extension JSONTree {
                     members[Self.key(key)].map { Self.tree($0).equals(value) } ?? false
                 }
         case (.array(let elements), .array(let values)):
-            guard elements.count == values.count else { return false }
-            var index = 0
-            do throws(Unequal) {
-                try elements.visit { (element) throws(Unequal) in
-                    guard element.equals(values[index]) else { throw Unequal() }
-                    index += 1
-                }
-            } catch { return false }
-            return true
+            return elements.count == values.count
+                && zip(elements.elements, values).allSatisfy { element, value in element.equals(value) }
         case (.text(let text), .string): return text == other.text
         case (.text(let text), _):
             return text.first != UInt8(ascii: "\"") && (text == other.text || value == other)
         default: return false
         }
     }
-
-    private struct Unequal: Error {}
 }
 
 /// An action with values that may be long, and that the state may have already.

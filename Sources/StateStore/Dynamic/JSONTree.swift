@@ -13,7 +13,7 @@ package final class JSONTree: Sendable {
         case text([UInt8])
         /// The members, which are trees, without their type: all maps of objects share one specialization.
         case object(PersistentMap<EntityKey, any AnyObject & Sendable>)
-        case array(PersistentList<JSONTree>)
+        case array(PersistentList)
         /// Compact JSON of a Swift value, whose members have the order of its encoder.
         case leaf([UInt8])
         case record([JSONTree])
@@ -24,6 +24,7 @@ package final class JSONTree: Sendable {
     static var textBytesMax: Int { 512 }
     /// How many bytes a turn encodes and hashes without need, at most.
     private static var shortBytesMax: Int { 65_536 }
+    private static var pieceBytesMax: Int { 16 << 10 }
 
     let shape: Shape
     private let annex: Annex?
@@ -73,7 +74,6 @@ package final class JSONTree: Sendable {
         }
     }
 
-    /// The empty object.
     package static let emptyObject = JSONTree(text: Array("{}".utf8))
 
     /// Makes a tree of a value; O(n log n).
@@ -84,8 +84,7 @@ package final class JSONTree: Sendable {
 
     private convenience init(_ value: JSONValue, _ writer: inout JSONWriter) {
         writer.bytes.removeAll(keepingCapacity: true)
-        var room = Self.textBytesMax
-        let isShort = Self.mayFit(value, &room) && Self.write(value, to: &writer)
+        let isShort = Self.write(value, to: &writer)
         switch value {
         case .object(let object) where !isShort:
             var members = object.members.map { (Self.key($0.key), JSONTree($0.value, &writer)) }
@@ -97,26 +96,6 @@ package final class JSONTree: Sendable {
             // The writer's buffer has room for more, and an array may have millions of numbers.
             self.init(text: writer.bytes.withUnsafeBufferPointer { Array($0) })
         }
-    }
-
-    /// The cost is at most that of the room.
-    private static func mayFit(_ value: JSONValue, _ room: inout Int) -> Bool {
-        switch value {
-        case .object(let object):
-            for (key, value) in object.members {
-                // Two quotes, a colon, and a comma or a brace.
-                room -= key.utf8.count + 4
-                guard mayFit(value, &room) else { return false }
-            }
-        case .array(let elements):
-            for element in elements {
-                room -= 1
-                guard mayFit(element, &room) else { return false }
-            }
-        case .string(let text), .decimal(let text): room -= text.utf8.count
-        default: room -= 1
-        }
-        return room >= 0
     }
 
     convenience init(members: [(EntityKey, JSONTree)]) {
@@ -131,7 +110,6 @@ package final class JSONTree: Sendable {
         self.init(.array(PersistentList(elements)), sizes)
     }
 
-    /// An object of one member.
     package static func object(of name: String, _ value: JSONTree) -> JSONTree {
         JSONTree(members: [(key(name), value)]).normalized
     }
@@ -214,63 +192,60 @@ package final class JSONTree: Sendable {
             writer.byte(UInt8(ascii: "]"))
         case .object, .record, .entities:
             writer.byte(UInt8(ascii: "{"))
-            try visitMembers { (write) throws in
-                writer.separator(&isFirst)
-                try write(&writer)
-            }
+            try visitMembers { (name, write) throws in try writer.member(name, &isFirst, write) }
             writer.byte(UInt8(ascii: "}"))
         }
     }
 
-    private func visitMembers(_ body: ((inout JSONWriter) throws -> Void) throws -> Void) throws {
+    private func visitMembers(_ body: (String, (inout JSONWriter) throws -> Void) throws -> Void) throws {
         switch shape {
         case .object(let members):
-            try members.visit { (key, member) throws in
-                try body { try Self.write(key.token, to: &$0) { try Self.tree(member).write(to: &$0) } }
-            }
+            try members.visit { (key, member) throws in try body(key.token) { try Self.tree(member).write(to: &$0) } }
         case .record(let members):
-            for (name, tree) in zip(names.all, members) {
-                try body { try Self.write(name, to: &$0) { try tree.write(to: &$0) } }
-            }
+            for (name, tree) in zip(names.all, members) { try body(name) { try tree.write(to: &$0) } }
         case .entities(let table):
-            try table.map.visit { (key, entry) throws in
-                try body { try Self.write(key.token, to: &$0) { $0.raw(try table.form.entity(entry)) } }
-            }
+            try table.map.visit { (key, entry) throws in try body(key.token) { $0.raw(try table.form.entity(entry)) } }
         case .text, .leaf, .array, .order: break
         }
     }
 
-    private static func write(
-        _ name: String, to writer: inout JSONWriter, _ value: (inout JSONWriter) throws -> Void
-    ) rethrows {
-        writer.string(name)
-        writer.byte(UInt8(ascii: ":"))
-        try value(&writer)
-    }
-
+    /// An object comes as objects of about 16 KiB, which stay in a processor's cache while they are written and parsed.
     func visitTexts(_ take: ([UInt8]) throws -> Void) throws {
         switch shape {
-        case .object, .entities:
-            var texts = ObjectTexts()
-            try visitMembers { (write) throws in try texts.add(to: take, write) }
-            try texts.end(to: take)
-        case .text, .leaf, .array, .order, .record: try take(try encoded())
+        case .object, .entities: break
+        case .text, .leaf, .array, .order, .record: return try take(try encoded())
         }
+        // The taker may keep a text, and one with a large member leaves no large buffer behind.
+        var (writer, isFirst) = (JSONWriter(capacity: Self.pieceBytesMax), true)
+        writer.byte(UInt8(ascii: "{"))
+        try visitMembers { (name, write) throws in
+            if writer.bytes.count >= Self.pieceBytesMax - 1024 {
+                writer.byte(UInt8(ascii: "}"))
+                try take(writer.bytes)
+                (writer, isFirst) = (JSONWriter(capacity: Self.pieceBytesMax), true)
+                writer.byte(UInt8(ascii: "{"))
+            }
+            try writer.member(name, &isFirst, write)
+        }
+        writer.byte(UInt8(ascii: "}"))
+        try take(writer.bytes)
     }
 
-    /// False, with a part written, for an object or an array with more than ``textBytesMax`` bytes.
+    /// False, with a part written, for a value with more than ``textBytesMax`` bytes, at about the cost of so many.
     private static func write(_ value: JSONValue, to writer: inout JSONWriter) -> Bool {
         var isFirst = true
         switch value {
+        // A member takes five bytes.
+        case .object(let object) where object.members.count > textBytesMax / 4: return false
         case .object(let object):
             var members = object.members.map { (key: key($0.key), value: $0.value) }
             if members.count > 1 { members.sort { $0.key < $1.key } }
             writer.byte(UInt8(ascii: "{"))
             for member in members {
-                writer.separator(&isFirst)
-                writer.string(member.key.token)
-                writer.byte(UInt8(ascii: ":"))
-                guard write(member.value, to: &writer), writer.bytes.count < textBytesMax else { return false }
+                let name = member.key.token
+                guard name.utf8.count < textBytesMax else { return false }
+                let isShort = writer.member(name, &isFirst) { write(member.value, to: &$0) }
+                guard isShort, writer.bytes.count < textBytesMax else { return false }
             }
             writer.byte(UInt8(ascii: "}"))
         case .array(let elements):
@@ -280,6 +255,9 @@ package final class JSONTree: Sendable {
                 guard write(element, to: &writer), writer.bytes.count < textBytesMax else { return false }
             }
             writer.byte(UInt8(ascii: "]"))
+        case .string(let text) where text.utf8.count > textBytesMax,
+            .decimal(let text) where text.utf8.count > textBytesMax:
+            return false
         default: value.write(to: &writer)
         }
         return true
@@ -288,6 +266,17 @@ package final class JSONTree: Sendable {
     static func tree(_ object: any AnyObject) -> JSONTree { unsafeDowncast(object, to: JSONTree.self) }
 
     static func key(_ name: String) -> EntityKey { Int(token: name).map { .number($0) } ?? .text(name) }
+}
+
+extension JSONWriter {
+    mutating func member<Result>(
+        _ name: String, _ isFirst: inout Bool, _ write: (inout JSONWriter) throws -> Result
+    ) rethrows -> Result {
+        separator(&isFirst)
+        string(name)
+        byte(UInt8(ascii: ":"))
+        return try write(&self)
+    }
 }
 
 /// A payload that has a tree is made where it is decoded, and not in the turn.
@@ -434,7 +423,6 @@ extension JSONTree {
         private(set) var memoryBytes = 224
         fileprivate var depths = Depths()
 
-        /// The length of the compact JSON of a value of a document, or of a leaf; of what else a codec makes, nobody has counted it: 0.
         var bytesCount: Int { childrenBytes == 0 ? 2 : childrenBytes + 1 }
 
         mutating func replace(_ old: JSONTree?, by new: JSONTree?, named key: EntityKey? = nil) {

@@ -70,8 +70,3 @@ package struct PointerFilter: Hashable, Sendable {
         return parts?.overlaps(pointer.tokens.count > path.tokens.count ? pointer : path) ?? true
     }
 }
-
-extension PointerFilter: ExpressibleByArrayLiteral {
-    /// Makes a filter of some parts of the state.
-    package init(arrayLiteral pointers: JSONPointer...) { self.init(.root, in: PointerSet(pointers)) }
-}

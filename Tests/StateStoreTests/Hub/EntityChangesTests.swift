@@ -38,6 +38,12 @@ private struct Materialized: Equatable {
     }
 }
 
+extension EntityChanges {
+    fileprivate init(of parts: [StatePart], in scopes: [JSONPointer], at snapshot: Snapshot) {
+        self.init(of: parts, in: PointerFilter(.root, in: PointerSet(scopes)), at: snapshot)
+    }
+}
+
 @Suite("The entities of a state")
 struct EntityChangesTests {
     private let domain: CompiledDomain

@@ -38,9 +38,6 @@ package struct EntityChanges: Sendable {
         version = snapshot.cursor.version
     }
 
-    /// How many values are held beside the snapshot.
-    package var heldCount: Int { values.count }
-
     /// Goes on from a newer snapshot, and forgets what led to it.
     ///
     /// - Precondition: the snapshot has ``version``.
@@ -71,22 +68,10 @@ package struct EntityChanges: Sendable {
 
     private mutating func apply(_ commit: Commit, noting touched: inout TouchedEntities) throws {
         version = commit.version
-        guard commit.isChange, case .array(let operations) = try JSONValue(parsing: commit.patch, depthMax: 1000) else {
-            return
-        }
-        for case .object(let operation) in operations {
-            guard case .string(let name)? = operation["op"], case .string(let path)? = operation["path"],
-                let pointer = JSONPointer(text: path)
-            else { continue }
-            for index in parts.indices where counts(pointer, in: parts[index]) {
-                let part = parts[index].pointer.tokens
-                guard pointer.tokens.count < part.count else {
-                    try apply(name, pointer.tokens.dropFirst(part.count), operation["value"], to: index, &touched)
-                    continue
-                }
-                // The operation replaces or removes a value around the part.
-                let value = operation["value"]?[pointer: JSONPointer(Array(part.dropFirst(pointer.tokens.count)))]
-                try apply(value == nil ? "remove" : "replace", [], value, to: index, &touched)
+        guard commit.isChange else { return }
+        for operation in try PatchOperation.all(in: commit.patch) {
+            for index in parts.indices where counts(operation.pointer, in: parts[index]) {
+                try apply(operation.inside(parts[index].pointer), to: index, &touched)
             }
         }
     }
@@ -112,44 +97,40 @@ package struct EntityChanges: Sendable {
     }
 
     private mutating func apply(
-        _ operation: String, _ tokens: ArraySlice<String>, _ value: JSONValue?, to index: Int,
-        _ touched: inout TouchedEntities
+        _ operation: PatchOperation, to index: Int, _ touched: inout TouchedEntities
     ) throws {
         let part = parts[index]
         switch part.kind {
         case .order:
             var order = try orders.removeValue(forKey: index) ?? EntityOrder(parsed(part.pointer))
-            order.apply(operation, tokens, value) { touched.note(index, .member(JSONKey($0)), $1, $2) }
+            order.apply(operation.name, operation.tokens, operation.value) {
+                touched.note(index, .member(JSONKey($0)), $1, after: $2)
+            }
             orders[index] = order
-        case .field, .value: try change(part.pointer, operation, tokens, value, index, .whole, &touched)
+        case .field, .value: try change(part.pointer, operation, index, .whole, &touched)
         case .entities, .members:
-            guard let key = tokens.first else { return try replace(part, with: value, index, &touched) }
-            try change(
-                part.pointer.appending(key), operation, tokens.dropFirst(), value, index, .member(JSONKey(key)),
-                &touched)
+            guard let key = operation.tokens.first else { return try replace(part, by: operation, index, &touched) }
+            try change(part.pointer.appending(key), operation.inner, index, .member(JSONKey(key)), &touched)
         }
     }
 
     private mutating func change(
-        _ pointer: JSONPointer, _ operation: String, _ tokens: ArraySlice<String>, _ value: JSONValue?,
-        _ part: Int, _ name: EntityName, _ touched: inout TouchedEntities
+        _ pointer: JSONPointer, _ operation: PatchOperation, _ part: Int, _ name: EntityName,
+        _ touched: inout TouchedEntities
     ) throws {
-        var held = try current(pointer)
+        var held: JSONValue? = try values[pointer] ?? parsed(pointer)
         touched.note(part, name, held, at: pointer)
         // With one reference to the value, the operation copies nothing.
         values[pointer] = nil
-        if tokens.isEmpty {
-            held = operation == "remove" ? nil : value
-        } else {
-            guard held?.apply(operation, at: tokens, value) == true else {
-                throw PatchMismatch(detail: "cannot \(operation) below \(pointer): there is no such place")
-            }
+        let isWhole = operation.tokens.isEmpty
+        guard isWhole || held?.apply(operation.name, at: operation.tokens, operation.value) == true else {
+            throw operation.mismatch
         }
-        values[pointer] = .some(held)
+        values[pointer] = .some(isWhole ? operation.value : held)
     }
 
     private mutating func replace(
-        _ replaced: StatePart, with value: JSONValue?, _ part: Int, _ touched: inout TouchedEntities
+        _ replaced: StatePart, by operation: PatchOperation, _ part: Int, _ touched: inout TouchedEntities
     ) throws {
         let pointer = replaced.pointer
         let others: Set<String> = if case .members(let others) = replaced.kind { others } else { [] }
@@ -158,19 +139,12 @@ package struct EntityChanges: Sendable {
         let depth = pointer.tokens.count
         keys += values.keys.filter { $0.tokens.count == depth + 1 && $0.overlaps(pointer) }
             .map { JSONKey($0.tokens[depth]) }.sorted { $0.text < $1.text }
-        if case .object(let members)? = value { keys += members.members.map { JSONKey($0.key) } }
+        if case .object(let members)? = operation.value { keys += members.members.map { JSONKey($0.key) } }
         var seen: Set<JSONKey> = []
         for key in keys where seen.insert(key).inserted && !others.contains(key.text) {
-            let entity = pointer.appending(key.text)
-            touched.note(part, .member(key), try current(entity), at: entity)
-            let after: JSONValue? = if case .object(let members)? = value { members[key.text] } else { nil }
-            values[entity] = .some(after)
+            let inner = operation.inside(JSONPointer([key.text]))
+            try change(pointer.appending(key.text), inner, part, .member(key), &touched)
         }
-    }
-
-    private func current(_ pointer: JSONPointer) throws -> JSONValue? {
-        if let held = values[pointer] { return held }
-        return try parsed(pointer)
     }
 
     private func parsed(_ pointer: JSONPointer) throws -> JSONValue? {
@@ -181,38 +155,27 @@ package struct EntityChanges: Sendable {
 }
 
 private struct TouchedEntities {
-    private struct ID: Hashable {
+    struct ID: Hashable {
         let part: Int
         let name: EntityName
     }
 
-    private struct Touched {
-        let id: ID
-        let before: JSONValue?
-        /// Where the value is held after the commit; nil for an ID of an order.
-        let pointer: JSONPointer?
-        var link: JSONValue?
-    }
+    var isNoting = true
+    var places: [ID: Int] = [:]
+    /// With where the value is held after the commit, or with the link of an ID of an order.
+    var touched: [(id: ID, before: JSONValue?, pointer: JSONPointer?, link: JSONValue?)] = []
 
-    private let isNoting: Bool
-    private var places: [ID: Int] = [:]
-    private var touched: [Touched] = []
-
-    init(isNoting: Bool = true) { self.isNoting = isNoting }
-
-    mutating func note(_ part: Int, _ name: EntityName, _ before: JSONValue?, _ after: JSONValue?) {
-        note(ID(part: part, name: name), before, nil)
-        if let place = places[ID(part: part, name: name)] { touched[place].link = after }
-    }
-
-    mutating func note(_ part: Int, _ name: EntityName, _ before: JSONValue?, at pointer: JSONPointer) {
-        note(ID(part: part, name: name), before, pointer)
-    }
-
-    private mutating func note(_ id: ID, _ before: @autoclosure () -> JSONValue?, _ pointer: JSONPointer?) {
-        guard isNoting, places[id] == nil else { return }
-        places[id] = touched.count
-        touched.append(Touched(id: id, before: before(), pointer: pointer))
+    mutating func note(
+        _ part: Int, _ name: EntityName, _ before: JSONValue?, at pointer: JSONPointer? = nil, after: JSONValue? = nil
+    ) {
+        let id = ID(part: part, name: name)
+        guard isNoting else { return }
+        if let place = places[id] {
+            touched[place].link = after
+        } else {
+            places[id] = touched.count
+            touched.append((id, before, pointer, after))
+        }
     }
 
     func changes(to values: [JSONPointer: JSONValue?]) -> [EntityChange] {

@@ -10,20 +10,15 @@ struct EntityOrder: Sendable {
 
     private(set) var keys: [String]
 
-    init(_ ids: JSONValue?) { keys = Self.keys(ids) }
-
-    private static func keys(_ ids: JSONValue?) -> [String] {
-        guard case .array(let elements)? = ids else { return [] }
-        return elements.map(key)
+    init(_ ids: JSONValue?) {
+        keys = if case .array(let elements)? = ids { elements.map(Self.key) } else { [] }
     }
 
     private static func key(_ id: JSONValue) -> String {
         if case .string(let text) = id { text } else { String(decoding: id.text, as: UTF8.self) }
     }
 
-    func link(at index: Int) -> JSONValue { Self.link(after: index > 0 ? keys[index - 1] : nil) }
-
-    private static func link(after key: String?) -> JSONValue { ["after": key.map { .string($0) } ?? .null] }
+    func link(at index: Int) -> JSONValue { ["after": index > 0 ? .string(keys[index - 1]) : .null] }
 
     /// Applies an operation, whose `tokens` are what is left of its pointer behind the pointer to the order.
     ///
@@ -53,7 +48,7 @@ struct EntityOrder: Sendable {
 
     private mutating func replace(with ids: JSONValue?, _ note: (String, JSONValue?, JSONValue?) -> Void) {
         for index in keys.indices { note(keys[index], link(at: index), nil) }
-        keys = Self.keys(ids)
+        self = EntityOrder(ids)
         for index in keys.indices { note(keys[index], nil, link(at: index)) }
     }
 }

@@ -1,6 +1,5 @@
 package import StateJSON
 
-/// An entity of a snapshot.
 package struct StateEntity: Sendable {
     /// The index of the entity's part in ``Catalogue/parts``.
     package let part: Int
@@ -34,8 +33,8 @@ package struct EntityPage: Sendable {
         end = start
         var (passed, bytes) = (0, 0)
         for index in parts.indices where parts[index].isInside(scope) {
-            let names = try Self.names(of: parts[index], in: snapshot)
-            let visible = (0..<names.count).filter { isVisible?(parts[index].pointer(of: names.name($0))) ?? true }
+            let (names, value) = try Self.entities(of: parts[index], in: snapshot)
+            let visible = names.indices.filter { isVisible?(parts[index].pointer(of: names[$0])) ?? true }
             defer { passed += visible.count }
             for place in visible.dropFirst(max(0, start - passed)) {
                 guard bytes < bytesMax else {
@@ -44,52 +43,36 @@ package struct EntityPage: Sendable {
                 }
                 defer { end += 1 }
                 // A model may have an ID without an entity.
-                guard let value = try names.value(place) else { continue }
-                entities.append(StateEntity(part: index, name: names.name(place), value: value))
+                guard let value = try value(place) else { continue }
+                entities.append(StateEntity(part: index, name: names[place], value: value))
                 bytes += value.count
             }
         }
     }
 
-    fileprivate struct Names {
-        var count: Int
-        var name: (Int) -> EntityName
-        var value: (Int) throws -> [UInt8]?
-    }
-
-    private static func names(of part: StatePart, in snapshot: Snapshot) throws -> Names {
+    private static func entities(
+        of part: StatePart, in snapshot: Snapshot
+    ) throws -> (names: [EntityName], value: (Int) throws -> [UInt8]?) {
         let bytes = { (pointer: JSONPointer) in try snapshot.selected(.pointer(pointer), countMax: .max).bytes }
         let parsed = { (pointer: JSONPointer) in
             try bytes(pointer).map { try JSONValue(parsing: $0, depthMax: 1000) }
         }
         switch part.kind {
-        case .field: return Names(count: 1, name: { _ in .whole }, value: { _ in try bytes(part.pointer) })
+        case .field: return ([.whole], { _ in try bytes(part.pointer) })
         case .entities(let ids):
-            let order = EntityOrder(try parsed(ids))
-            return Names(
-                count: order.keys.count, name: { .member(JSONKey(order.keys[$0])) },
-                value: { try bytes(part.pointer.appending(order.keys[$0])) })
+            let keys = EntityOrder(try parsed(ids)).keys
+            return (keys.map { .member(JSONKey($0)) }, { try bytes(part.pointer.appending(keys[$0])) })
         case .order:
             let order = EntityOrder(try parsed(part.pointer))
-            return Names(
-                count: order.keys.count, name: { .member(JSONKey(order.keys[$0])) },
-                value: { order.link(at: $0).text })
-        case .value:
-            guard let value = try parsed(part.pointer) else { return Names(of: []) }
-            guard case .object(let object) = value else {
-                return Names(count: 1, name: { _ in .whole }, value: { _ in value.text })
+            return (order.keys.map { .member(JSONKey($0)) }, { order.link(at: $0).text })
+        case .value, .members:
+            let value = try parsed(part.pointer)
+            guard case .object(let object)? = value else {
+                return part.kind == .value && value != nil ? ([.whole], { _ in value?.text }) : ([], { _ in nil })
             }
-            return Names(of: object.members.map { ($0.key, $0.value) })
-        case .members(let others):
-            guard case .object(let object)? = try parsed(part.pointer) else { return Names(of: []) }
-            return Names(of: object.members.lazy.filter { !others.contains($0.key) }.map { ($0.key, $0.value) })
+            var members = object.members
+            if case .members(let others) = part.kind { members.removeAll { others.contains($0.key) } }
+            return (members.map { .member(JSONKey($0.key)) }, { members[$0].value.text })
         }
-    }
-}
-
-extension EntityPage.Names {
-    fileprivate init(of members: [(key: String, value: JSONValue)]) {
-        self.init(
-            count: members.count, name: { .member(JSONKey(members[$0].key)) }, value: { members[$0].value.text })
     }
 }

@@ -4,7 +4,6 @@ package import StateJSON
 ///
 /// The cost is O(n) in the size of the patches, however large the tables are.
 package struct KeyedDifference: Sendable {
-    /// The change of an entity.
     package enum Outcome: String, Sendable, CaseIterable {
         /// The entity is in a table that is new as a whole: what a client knows of the table no longer counts.
         case initial
@@ -56,29 +55,23 @@ package struct KeyedDifference: Sendable {
     /// Adds the patch of a commit.
     ///
     /// - Parameter patch: UTF-8 JSON, RFC 6902 operations.
-    /// - Throws: ``JSONFault`` when the patch is not JSON.
-    package mutating func add(patch: [UInt8]) throws(JSONFault) {
-        guard patch.count > 2, case .array(let operations) = try JSONValue(parsing: patch, depthMax: 1000) else {
-            return
-        }
-        for case .object(let operation) in operations {
-            guard case .string(let name)? = operation["op"], case .string(let path)? = operation["path"],
-                let pointer = JSONPointer(text: path)
-            else { continue }
-            for index in collections.indices where collections[index].entities.overlaps(pointer) {
-                note(name, pointer, operation["value"], in: index)
+    /// - Throws: ``JSONFault`` or ``PatchMismatch``, never for the patch of a commit.
+    package mutating func add(patch: [UInt8]) throws {
+        guard patch.count > 2 else { return }
+        for operation in try PatchOperation.all(in: patch) {
+            for index in collections.indices where collections[index].entities.overlaps(operation.pointer) {
+                note(operation, in: index)
             }
         }
     }
 
-    private mutating func note(_ name: String, _ pointer: JSONPointer, _ value: JSONValue?, in index: Int) {
-        let (entities, tokens) = (collections[index].entities, pointer.tokens)
-        guard tokens.count > entities.tokens.count else {
+    private mutating func note(_ operation: PatchOperation, in index: Int) {
+        let (entities, pointer) = (collections[index].entities, operation.pointer)
+        guard let key = operation.inside(entities).tokens.first else {
             // The patch replaces the whole table, or a value that contains it.
             guard seen?.overlaps(entities) ?? true else { return }
             var table = Table(isNew: true)
-            let rest = JSONPointer(Array(entities.tokens.dropFirst(tokens.count)))
-            if case .object(let members)? = value?[pointer: rest] {
+            if case .object(let members)? = operation.inside(entities).value {
                 let isSeen = seen?.covers(entities) ?? true
                 for (key, entity) in members.members where isSeen || sees(entity, at: entities.appending(key)) {
                     table.meet(JSONKey(key), .initial)
@@ -89,9 +82,14 @@ package struct KeyedDifference: Sendable {
         }
         guard seen?.overlaps(pointer) ?? true else { return }
         // The part of an entity that the client sees may have been there before, and may be missing now.
-        let isWhole = tokens.count == entities.tokens.count + 1 && seen?.covers(pointer) ?? true
-        let outcome: Outcome = !isWhole ? .changed : name == "add" ? .added : name == "remove" ? .removed : .changed
-        tables[index, default: Table()].meet(JSONKey(tokens[entities.tokens.count]), outcome)
+        let isWhole = pointer.tokens.count == entities.tokens.count + 1 && seen?.covers(pointer) ?? true
+        let outcome: Outcome =
+            switch operation.name {
+            case "add" where isWhole: .added
+            case "remove" where isWhole: .removed
+            default: .changed
+            }
+        tables[index, default: Table()].meet(JSONKey(key), outcome)
     }
 
     private func sees(_ entity: JSONValue, at pointer: JSONPointer) -> Bool {
@@ -122,17 +120,16 @@ package struct KeyedDifference: Sendable {
             // A new table without entities is listed, too: a client has to drop the entities that it knows.
             let listed = outcomes.filter { !$0.1.isEmpty || ($0.0 == .initial && table.isNew) }
             guard !listed.isEmpty else { continue }
-            writer.separator(&isFirst)
-            writer.string(tablePointer.description)
-            writer.raw(":{")
-            var isFirstOutcome = true
-            for (outcome, keys) in listed {
-                writer.separator(&isFirstOutcome)
-                writer.string(outcome.rawValue)
-                writer.byte(UInt8(ascii: ":"))
-                writer.array(keys) { key, writer in writer.raw(collection.id(key.text)) }
+            writer.member(tablePointer.description, &isFirst) { writer in
+                writer.byte(UInt8(ascii: "{"))
+                var isFirst = true
+                for (outcome, keys) in listed {
+                    writer.member(outcome.rawValue, &isFirst) {
+                        $0.array(keys) { key, writer in writer.raw(collection.id(key.text)) }
+                    }
+                }
+                writer.byte(UInt8(ascii: "}"))
             }
-            writer.byte(UInt8(ascii: "}"))
         }
         writer.byte(UInt8(ascii: "}"))
     }

@@ -25,6 +25,12 @@ package protocol MembersQuery: Sendable {
     func kept(of texts: MemberTexts, _ order: @escaping MemberOrder) throws -> (any KeptMembers)?
 }
 
+/// Hands out a value as texts of JSON, one after the other.
+///
+/// An object can come as several objects, which have its members in their order. Every other value comes as one text, and a
+/// place without a value as none.
+package typealias MemberTexts = (_ take: ([UInt8]) throws -> Void) throws -> Void
+
 /// The place of a member among the members of its object, by its name; nil for a name that no member has.
 package typealias MemberOrder = @Sendable (String) -> EntityKey?
 
