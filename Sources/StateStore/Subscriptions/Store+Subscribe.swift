@@ -15,42 +15,26 @@ extension Store {
 
     /// Subscribes to the changes of what `transform` selects: each with the value before, the version and the commit.
     ///
-    /// - Returns: the token that keeps the subscription alive.
-    public func subscribe<Value: Sendable>(
-        changesOf transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        notify: @escaping @Sendable (Change<Value>) -> Void
-    ) -> SubscriptionToken {
-        subscribe(transform(wholeSubscription), notify)
-    }
-
-    /// Subscribes to what `transform` selects.
+    /// The subscription skips repeats of an `Equatable` value where ``automaticallySkipsRepeats`` is true.
     ///
     /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Sendable>(
-        _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        newState notify: @escaping @Sendable (Value) -> Void
-    ) -> SubscriptionToken {
-        subscribe(transform(wholeSubscription)) { notify($0.new) }
-    }
-
-    /// Subscribes to what `transform` selects, without repeats where ``automaticallySkipsRepeats`` is true.
-    ///
-    /// - Returns: the token that keeps the subscription alive.
-    public func subscribe<Value: Equatable & Sendable>(
-        _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        newState notify: @escaping @Sendable (Value) -> Void
-    ) -> SubscriptionToken {
-        subscribe(withoutRepeats(transform(wholeSubscription))) { notify($0.new) }
-    }
-
-    /// Subscribes to the changes of what `transform` selects, without repeats where ``automaticallySkipsRepeats`` is true.
-    ///
-    /// - Returns: the token that keeps the subscription alive.
-    public func subscribe<Value: Equatable & Sendable>(
         changesOf transform: (Subscription<State, State>) -> Subscription<State, Value>,
         notify: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
         subscribe(withoutRepeats(transform(wholeSubscription)), notify)
+    }
+
+    /// Subscribes to what `transform` selects.
+    ///
+    /// The subscription skips repeats of an `Equatable` value where ``automaticallySkipsRepeats`` is true.
+    ///
+    /// - Returns: the token that keeps the subscription alive.
+    public func subscribe<Value: Sendable>(
+        _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
+        newState notify: @escaping @Sendable (Value) -> Void
+    ) -> SubscriptionToken {
+        subscribe(changesOf: transform) { notify($0.new) }
     }
 
     /// Subscribes to a part of the state, without repeats where ``automaticallySkipsRepeats`` is true.
@@ -62,7 +46,7 @@ extension Store {
         subscribe({ $0.select(path) }, newState: notify)
     }
 
-    /// Subscribes to the whole state.
+    /// Subscribes to the whole state, without repeats where it is `Equatable` and ``automaticallySkipsRepeats`` is true.
     ///
     /// - Returns: the token that keeps the subscription alive.
     public func subscribe(newState notify: @escaping @Sendable (State) -> Void) -> SubscriptionToken {
@@ -106,26 +90,24 @@ extension Store {
     }
 
     /// Subscribes an object, which the store does not retain; it replaces the object's earlier subscription.
+    ///
+    /// The subscription skips repeats of an `Equatable` value where ``automaticallySkipsRepeats`` is true.
     public func subscribe<Subscriber: StoreSubscriber>(
         _ subscriber: Subscriber,
         _ transform: (Subscription<State, State>) -> Subscription<State, Subscriber.Value>
     ) {
-        add(subscriber, transform(wholeSubscription))
-    }
-
-    /// Subscribes an object, which the store does not retain; it replaces the object's earlier subscription.
-    ///
-    /// The subscription skips repeats where ``automaticallySkipsRepeats`` is true.
-    public func subscribe<Subscriber: StoreSubscriber>(
-        _ subscriber: Subscriber,
-        _ transform: (Subscription<State, State>) -> Subscription<State, Subscriber.Value>
-    ) where Subscriber.Value: Equatable {
-        add(subscriber, withoutRepeats(transform(wholeSubscription)))
+        let subscription = withoutRepeats(transform(wholeSubscription))
+        let registration = Subscribers.Registration(of: ObjectIdentifier(subscriber)) { [weak subscriber] _, old, new in
+            guard let subscriber else { return false }
+            if old.map({ subscription.passes($0, new) }) ?? true { subscriber.newState(subscription.value(new)) }
+            return true
+        }
+        untyped.begin(registration)
     }
 
     /// Subscribes an object, which the store does not retain, to the whole state; it replaces an earlier subscription.
     public func subscribe<Subscriber: StoreSubscriber>(_ subscriber: Subscriber) where Subscriber.Value == State {
-        add(subscriber, wholeSubscription)
+        subscribe(subscriber) { $0 }
     }
 
     /// Ends the subscription of an object, if it has one.
@@ -188,30 +170,16 @@ extension Store {
         buffering: AsyncStream<Commit>.Continuation.BufferingPolicy = .unbounded
     ) -> AsyncStream<Commit> {
         let (stream, continuation) = AsyncStream.makeStream(of: Commit.self, bufferingPolicy: buffering)
-        let token = subscribe(
-            changesOf: { $0 },
-            notify: { (change: Change<State>) in
-                if let commit = change.commit { continuation.yield(commit) }
-            })
+        let token = subscribe(wholeSubscription) { change in
+            if let commit = change.commit { continuation.yield(commit) }
+        }
         continuation.onTermination = { _ in token.cancel() }
         return stream
     }
 
-    private func withoutRepeats<Value: Equatable & Sendable>(_ subscription: Subscription<State, Value>)
-        -> Subscription<State, Value>
-    {
-        automaticallySkipsRepeats ? subscription.skipRepeats() : subscription
-    }
-
-    private func add<Subscriber: StoreSubscriber>(
-        _ subscriber: Subscriber, _ subscription: Subscription<State, Subscriber.Value>
-    ) {
-        let registration = Subscribers.Registration { [weak subscriber] _, old, new in
-            guard let subscriber else { return false }
-            if old.map({ subscription.passes($0, new) }) ?? true { subscriber.newState(subscription.value(new)) }
-            return true
-        }
-        untyped.begin(registration, of: ObjectIdentifier(subscriber))
+    private func withoutRepeats<Value>(_ subscription: Subscription<State, Value>) -> Subscription<State, Value> {
+        automaticallySkipsRepeats && Value.self is any Equatable.Type
+            ? subscription.skip { areEqual($0, $1) } : subscription
     }
 
     private func subscribe<Value: Sendable>(
@@ -230,20 +198,11 @@ extension Store {
     }
 }
 
-extension Store where State: Equatable {
-    /// Subscribes to the whole state, without repeats where ``automaticallySkipsRepeats`` is true.
-    ///
-    /// - Returns: the token that keeps the subscription alive.
-    public func subscribe(newState notify: @escaping @Sendable (State) -> Void) -> SubscriptionToken {
-        subscribe({ $0 }, newState: notify)
-    }
-
-    /// Subscribes an object, which the store does not retain, to the whole state.
-    ///
-    /// The subscription replaces the object's earlier one, and skips repeats where ``automaticallySkipsRepeats`` is true.
-    public func subscribe<Subscriber: StoreSubscriber>(_ subscriber: Subscriber) where Subscriber.Value == State {
-        subscribe(subscriber) { $0 }
-    }
+/// Whether two values are equal, whose type is `Equatable` where nobody can name it.
+private func areEqual<Value: Sendable>(_ left: Value, _ right: Value) -> Bool {
+    func areEqual<Same: Equatable>(as _: Same.Type) -> Bool { left as? Same == right as? Same }
+    guard let type = Value.self as? any Equatable.Type else { return false }
+    return areEqual(as: type)
 }
 
 extension UntypedStore {
@@ -259,9 +218,9 @@ extension UntypedStore {
     }
 
     /// Adds a registration and calls it with the current snapshot, in one step, so that it misses no commit.
-    fileprivate func begin(_ registration: Subscribers.Registration, of object: ObjectIdentifier? = nil) {
+    fileprivate func begin(_ registration: Subscribers.Registration) {
         let begin = { @Sendable [self] in
-            subscribers.add(registration, of: object)
+            subscribers.add(registration)
             // Inside a notification, the current snapshot is the one of its commit: later commits of the turn follow.
             subscribers.notify(registration, notification.withLock { $0?.snapshot } ?? latest)
         }

@@ -22,10 +22,13 @@ final class Subscribers: Sendable {
         }
 
         private let held: Mutex<Held?>
-        /// Whether the list counts this registration; only code under the list's lock changes it.
-        fileprivate let isCounted = Atomic(false)
+        /// The subscriber, where it is an object that can subscribe once.
+        fileprivate let object: ObjectIdentifier?
+        /// The key in the list, or 0 before it is there; only code under the list's lock changes it.
+        fileprivate let number = Atomic<UInt64>(0)
 
-        init(_ notify: @escaping Notify) {
+        init(of object: ObjectIdentifier? = nil, _ notify: @escaping Notify) {
+            self.object = object
             held = Mutex(Held(notify: notify))
         }
 
@@ -41,28 +44,9 @@ final class Subscribers: Sendable {
     }
 
     private struct List {
-        var registrations: [Registration] = []
-        var openCount = 0
+        var registrations = PersistentMap<UInt64, Registration>()
+        var lastNumber: UInt64 = 0
         var byObject: [ObjectIdentifier: Registration] = [:]
-
-        mutating func add(_ registration: Registration) {
-            registrations.append(registration)
-            registration.isCounted.store(true, ordering: .relaxed)
-            openCount += 1
-        }
-
-        mutating func discount(_ registration: Registration) {
-            guard registration.isCounted.exchange(false, ordering: .relaxed) else { return }
-            openCount -= 1
-            // Ended registrations are removed when they are half of the list, so that ending one is amortized O(1).
-            let endedCount = registrations.count - openCount
-            if endedCount > 16, endedCount * 2 > registrations.count { sweep() }
-        }
-
-        mutating func sweep() {
-            registrations.removeAll(where: \.isOver)
-            byObject = byObject.filter { !$0.value.isOver }
-        }
     }
 
     private let list = Mutex(List())
@@ -71,44 +55,45 @@ final class Subscribers: Sendable {
 
     private func change<Result>(_ body: (inout sending List) -> sending Result) -> sending Result {
         list.withLock { list in
-            defer { openCount.store(list.openCount, ordering: .releasing) }
+            defer { openCount.store(list.registrations.count, ordering: .releasing) }
             return body(&list)
         }
     }
 
     /// Appends a registration, unless it has ended already, and ends the object's earlier one.
-    func add(_ registration: Registration, of object: ObjectIdentifier? = nil) {
+    func add(_ registration: Registration) {
         let former: Registration? = change { list in
             guard !registration.isOver else { return nil }
-            list.add(registration)
-            return object.flatMap { list.byObject.updateValue(registration, forKey: $0) }
+            list.lastNumber += 1
+            registration.number.store(list.lastNumber, ordering: .relaxed)
+            list.registrations.set(list.lastNumber, registration)
+            return registration.object.flatMap { list.byObject.updateValue(registration, forKey: $0) }
         }
         if let former { end(former) }
     }
 
     func end(_ registration: Registration) {
-        if registration.end() { change { $0.discount(registration) } }
+        if registration.end() { remove(registration) }
     }
 
     func end(_ object: ObjectIdentifier) {
-        if let registration = change({ $0.byObject.removeValue(forKey: object) }) { end(registration) }
+        if let registration = list.withLock({ $0.byObject[object] }) { end(registration) }
+    }
+
+    private func remove(_ registration: Registration) {
+        change { list in
+            list.registrations.remove(registration.number.load(ordering: .relaxed))
+            if let object = registration.object, list.byObject[object] === registration { list.byObject[object] = nil }
+        }
     }
 
     func notify(_ registration: Registration, _ snapshot: Snapshot) {
-        if registration.notifyAndEnd(nil, nil, snapshot) { change { $0.discount(registration) } }
+        if registration.notifyAndEnd(nil, nil, snapshot) { remove(registration) }
     }
 
     func notify(_ commit: Commit, from old: Snapshot, to new: Snapshot) {
-        let registrations = list.withLock { $0.registrations }
-        var gone: [Registration] = []
-        for registration in registrations where registration.notifyAndEnd(commit, old, new) {
-            gone.append(registration)
-        }
-        guard !gone.isEmpty else { return }
-        // The registrations of released objects have ended without a call of `end`, so they are still counted.
-        change { list in
-            for registration in gone { list.discount(registration) }
-            list.sweep()
+        list.withLock { $0.registrations }.visit { _, registration in
+            if registration.notifyAndEnd(commit, old, new) { remove(registration) }
         }
     }
 }
