@@ -102,26 +102,27 @@ package final class ServedModel: Sendable {
             let declaration = DeclaredAction.Declaration(
                 action.type, payload: action.schema, isInternal: action.isInternal,
                 faults: checks.payloads[ExactText(action.type)] ?? { _ in [] })
-            actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
+            actions.append((declaration, action.slice.flatMap { mounts[ExactText($0)] }))
         }
         var views: [JSONDomain.Viewed] = []
         for view in description.views {
             let parameters = view.parameters.flatMap { schema in
                 checks.parameters[ExactText(view.name)].map { ViewParameters.declared(schema, faults: $0) }
             }
-            views.append(
-                JSONDomain.Viewed(
-                    view.name, reads: view.reads?.map { JSONPointer([$0]) } ?? [.root], parameters: parameters,
-                    takesSubject: view.takesSubject
-                ) { (tree, arguments) throws(ViewFault) in try self.look(at: view.name, arguments, of: tree) })
+            let reads = view.reads?.map { JSONPointer([$0]) } ?? [.root]
+            let look: JSONDomain.Look = { (tree, arguments) throws(ViewFault) in
+                try self.look(at: view.name, arguments, of: tree)
+            }
+            views.append((view.name, reads, parameters, view.takesSubject, look))
         }
         let places = parts.map(\.pointer)
-        return JSONDomain(
-            initial: initial, parts: parts, actions: actions, views: views,
+        let layout = JSONLayout(
+            initial: initial, parts: parts,
             resume: { [initial] recorded throws(JSONFault) in
                 try self.resume(recorded, parts: places, initial: initial)
-            },
-            reload: { try self.reload(for: $0) }, failure: { self.current.failure },
+            }, reload: { try self.reload(for: $0) })
+        return JSONDomain(
+            layout, actions: actions, views: views, failure: { self.current.failure },
             declines: { self.newerVersion(of: $0) }
         ) { (tree, action, context) throws(Rejection) in
             try self.reduce(tree, action, context)

@@ -46,7 +46,7 @@ struct ServedModelTests {
     func arguments() throws {
         let domain = try model().domain()
         let put = try #require(domain.actions.first { $0.declaration.type == "list/put" }).declaration
-        var tree = domain.initial
+        var tree = domain.layout.initial
         for key in ["a", "b", "c"] {
             let action = try put.action(Array("{\"key\":\"\(key)\",\"value\":1}".utf8), at: .root)
             tree = try domain.reduce(tree, action, ReducerContext(subject: nil))
@@ -100,7 +100,7 @@ struct ServedModelTests {
         let domain = try model().domain()
         let declarations = Dictionary(
             uniqueKeysWithValues: domain.actions.map { ($0.declaration.type, $0.declaration) })
-        var states = [domain.initial]
+        var states = [domain.layout.initial]
         for number in 0..<600 {
             // Mostly the newest, as the turns of a store; now and then any other, as a fork or a dry run.
             let isNewest = Int.random(in: 0..<4, using: &generator) > 0
@@ -156,7 +156,7 @@ struct ServedModelTests {
         }
 
         // The state and its slice are two levels.
-        let tree = try replying(300, to: domain.initial)
+        let tree = try replying(300, to: domain.layout.initial)
         let rejection = #expect(throws: Rejection.self) { try replying(99, to: tree) }
         #expect(rejection?.code == "reducer-fault" && rejection?.detail.contains("400 levels") == true)
         #expect(try replying(98, to: tree).depth == 400)

@@ -23,7 +23,6 @@ package enum DomainReload: Sendable {
 /// A domain whose state is JSON and whose actions have declarations instead of Swift types: what a program serves that is
 /// not written in Swift.
 package struct JSONDomain: Domain {
-    /// A part of the state.
     package struct Part: Sendable {
         /// The names of the derived store and of the members on the way to the part.
         package var pointer: JSONPointer
@@ -51,34 +50,13 @@ package struct JSONDomain: Domain {
         }
     }
 
-    package struct Handled: Sendable {
-        package var declaration: DeclaredAction.Declaration
-        /// The part whose store dispatches the action, or nil for the whole store only.
-        package var part: JSONPointer?
+    /// An action, and the part whose store dispatches it, or nil for the whole store only.
+    package typealias Handled = (declaration: DeclaredAction.Declaration, part: JSONPointer?)
 
-        package init(_ declaration: DeclaredAction.Declaration, part: JSONPointer? = nil) {
-            (self.declaration, self.part) = (declaration, part)
-        }
-    }
-
-    /// A named value that is computed from the state.
-    package struct Viewed: Sendable {
-        package var name: String
-        /// The parts that the view reads: their changes make it compute anew.
-        package var reads: [JSONPointer]
-        package var parameters: ViewParameters?
-        /// Whether the value depends on the client's subject.
-        package var takesSubject: Bool
-        package var look: Look
-
-        package init(
-            _ name: String, reads: [JSONPointer], parameters: ViewParameters? = nil, takesSubject: Bool = false,
-            look: @escaping Look
-        ) {
-            (self.name, self.reads, self.look) = (name, reads, look)
-            (self.parameters, self.takesSubject) = (parameters, takesSubject)
-        }
-    }
+    /// A named value that is computed from the state, and anew where one of the parts that it reads has changed.
+    package typealias Viewed = (
+        name: String, reads: [JSONPointer], parameters: ViewParameters?, takesSubject: Bool, look: Look
+    )
 
     /// Makes the state of an action; the cost is best that of what the action changes.
     package typealias Reduce =
@@ -92,34 +70,26 @@ package struct JSONDomain: Domain {
     /// Reads again what the domain is made of, for the state that it has now; it throws why it goes on with what it has.
     package typealias Reload = @Sendable (JSONTree) throws -> DomainReload
 
-    package var initial: JSONTree
-    /// The parts of the state; nil for a state that is any JSON.
-    package var parts: [Part]?
+    /// The initial state, and how a server goes on from a recorded one.
+    package var layout: JSONLayout
     package var actions: [Handled]
     package var views: [Viewed]
     package var reduce: Reduce
-    /// Makes the state that a server goes on from of a recorded one.
-    package var resume: Resume
-    package var reload: Reload
     /// The reason for which the domain can take no action now, or nil.
     package var failure: @Sendable () -> DomainFailure?
     /// The reason for which the domain cannot go on from a state that another program has recorded meanwhile, or nil.
     package var declines: @Sendable (JSONTree) -> DomainFailure?
 
     package init(
-        initial: JSONTree, parts: [Part]?, actions: [Handled], views: [Viewed] = [],
-        resume: @escaping Resume, reload: @escaping Reload,
-        failure: @escaping @Sendable () -> DomainFailure?,
-        declines: @escaping @Sendable (JSONTree) -> DomainFailure? = { _ in nil }, reduce: @escaping Reduce
+        _ layout: JSONLayout, actions: [Handled], views: [Viewed], failure: @escaping @Sendable () -> DomainFailure?,
+        declines: @escaping @Sendable (JSONTree) -> DomainFailure?, reduce: @escaping Reduce
     ) {
-        self.declines = declines
-        (self.resume, self.reload, self.failure) = (resume, reload, failure)
-        (self.initial, self.parts, self.actions) = (initial, parts, actions)
-        (self.views, self.reduce) = (views, reduce)
+        (self.layout, self.actions, self.views) = (layout, actions, views)
+        (self.failure, self.declines, self.reduce) = (failure, declines, reduce)
     }
 
     package var reducer: some Reducer<JSONState> {
-        JSONLayout(initial: initial, parts: parts, resume: resume, reload: reload)
+        layout
         JSONHandlers(domain: self)
     }
 }
@@ -127,7 +97,7 @@ package struct JSONDomain: Domain {
 /// The declaration of a state that is one tree.
 package struct JSONLayout: Reducer {
     package typealias State = JSONState
-    private let initial: JSONTree
+    package let initial: JSONTree
     private let parts: [JSONDomain.Part]?
     private let resume: JSONDomain.Resume
     private let reload: JSONDomain.Reload
@@ -160,18 +130,15 @@ package struct JSONLayout: Reducer {
 }
 
 private struct JSONHandlers: Reducer {
-    typealias State = JSONState
     let domain: JSONDomain
 
     func declare(in declaration: inout Declaration<JSONState>) {
         declaration.failure = domain.failure
         declaration.declines = { [declines = domain.declines] in declines($0.tree) }
-        for handled in domain.actions {
+        for (handled, part) in domain.actions {
             declaration.handlers.append(
-                .init(
-                    type: handled.declaration.type, actionType: .declared(handled.declaration), scope: [],
-                    home: handled.part?.tokens ?? []
-                ) { [reduce = domain.reduce] (state, action, context) throws(Rejection) in
+                .init(type: handled.type, actionType: .declared(handled), scope: [], home: part?.tokens ?? []) {
+                    [reduce = domain.reduce] (state, action, context) throws(Rejection) in
                     guard let action = action.declared else {
                         throw Rejection("type-confusion", "\(action.typeName) was dispatched as a Swift type")
                     }
