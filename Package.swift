@@ -57,7 +57,6 @@ let package = Package(
             dependencies: [
                 "StateJSON", "Threads",
                 .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "HeapModule", package: "swift-collections"),
             ]),
         // The client for other processes, on URLSession: values, commits and dispatch with the types of the server's domain.
         .target(name: "StateClient", dependencies: ["StateJSON", "StateStore"]),

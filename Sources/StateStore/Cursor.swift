@@ -14,16 +14,8 @@ package struct Epoch: Hashable, Sendable, CustomStringConvertible {
     /// Sixteen characters from `a` to `z` and `2` to `7`.
     package var text: String { withUnsafeBytes(of: (first, second)) { String(decoding: $0, as: UTF8.self) } }
 
-    /// Makes the name of a new history from a generator's numbers.
-    package static func random(using generator: inout some RandomNumberGenerator) -> Epoch {
-        Epoch(checked: (0..<count).map { _ in alphabet[Int.random(in: 0..<32, using: &generator)] })
-    }
-
     /// Makes the name of a new history from the system's random numbers.
-    package static func random() -> Epoch {
-        var generator = SystemRandomNumberGenerator()
-        return random(using: &generator)
-    }
+    package static func random() -> Epoch { Epoch(checked: (0..<count).map { _ in alphabet[Int.random(in: 0..<32)] }) }
 
     /// Reads a name; the result is nil when the argument is not spelled as ``text`` says.
     package init?(_ text: some StringProtocol) {
@@ -37,18 +29,14 @@ package struct Epoch: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The same as ``text``.
     package var description: String { text }
 }
 
 /// An instant of a history; opaque to clients.
 package struct Cursor: Hashable, Sendable, CustomStringConvertible {
-    /// The history.
     package var epoch: Epoch
-    /// The version of the state in that history.
     package var version: Version
 
-    /// Makes the cursor of a version in a history.
     package init(_ epoch: Epoch, _ version: Version) { (self.epoch, self.version) = (epoch, version) }
 
     /// Reads `<epoch>.<version>`; the result is nil when the text is not a cursor, or has leading zeros.

@@ -66,10 +66,7 @@ package final class SlowWork: Sendable {
     /// The next work, after the end of one of a client; without work, one thread less is running.
     private func next(after last: String?) -> (client: String, work: @Sendable () -> Void)? {
         let (next, mustStart) = state.withLock { state in
-            if let last {
-                let left = (state.running[last] ?? 0) - 1
-                state.running[last] = left > 0 ? left : nil
-            }
+            if let last { state.running.subtract(1, of: last) }
             let running = state.running
             guard let next = state.waiting.next(where: { running[$0] ?? 0 < width }) else {
                 state.threadsCount -= 1

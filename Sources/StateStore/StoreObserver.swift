@@ -20,7 +20,6 @@ package final class StoreObserver: Sendable {
     /// Takes how much later than its time a scheduled action is committed or refused.
     package let fired: @Sendable (_ late: Duration) -> Void
 
-    /// Joins the functions of an observer.
     package init(
         clock: @escaping @Sendable () -> Instant,
         computed: @escaping @Sendable (_ transactionsCount: Int, _ time: Duration) -> Void,
@@ -50,7 +49,6 @@ extension Outcome {
         case notRecorded = "not_recorded"
     }
 
-    /// The kind of the outcome.
     package var kind: Kind {
         switch self {
         case .committed(let receipt): receipt.isReplay ? .replayed : .committed

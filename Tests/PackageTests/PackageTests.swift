@@ -169,7 +169,6 @@ struct TreeTests {
         ("StateStore/Domain/Action.swift", "types do not end, and an entry holds its declaration"),
         ("StateStore/Domain/CompiledDomain.swift", "an entry holds its type"),
         ("StateStore/Hub/SelectionIndex.swift", "a key holds the selection"),
-        ("StateStore/Hub/WatchHub+FanOut.swift", "a group holds its receiver"),
         ("StateStore/Subscriptions/Store+Subscribe.swift", "the caller holds the subscriber"),
         ("StateStore/Subscriptions/Subscribers.swift", "only the subscription of a released object ends by another's"),
     ]

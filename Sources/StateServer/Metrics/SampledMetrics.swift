@@ -44,8 +44,8 @@ struct SampledMetric: Sendable {
     private static let ofClients: [SampledMetric] = [
         .init("connections", "Open connections.") { $0.transport.connections },
         .init("connections_limit", "How many connections may be open.") { $0.settings.connectionsLimit },
-        .init("waiters", "Requests that wait, and streams.") { report in
-            Watch.Route.allCases.reduce(0) { $0 + report.hub.waits[$1] + report.hub.streams[$1] }
+        .init("waiters", "Requests that wait, and streams.") {
+            $0.hub.waits.values.reduce(0, +) + $0.hub.streams.values.reduce(0, +)
         },
         .init("waiters_limit", "How many requests and streams may wait.") { $0.settings.watchLimits.watchesMax },
         .init("memory_bytes", "Bytes of requests in hand and of long unread answers.") { $0.memory.bytes },

@@ -189,11 +189,11 @@ final class ServerMetrics: Sendable {
         }
         for route in Watch.Route.allCases {
             exporter.gauge("waits", "Requests that wait, without streams, by route.", [("route", route.label)])
-                .set(report.hub.waits[route])
+                .set(report.hub.waits[route] ?? 0)
         }
         for route in Watch.Route.streamed {
             exporter.gauge("streams", "Open streams, by route.", [("route", route.label)])
-                .set(report.hub.streams[route])
+                .set(report.hub.streams[route] ?? 0)
         }
         count(report.transport, report.handler.gauges.answers)
     }

@@ -165,9 +165,8 @@ extension RequestHandler {
         let query = request.query(since: since)
         var following = Following.nothing(latest: bounds.latest)
         if let wait = request.wait, !isDraining.load(ordering: .acquiring) {
-            let subject = Watch.Subject.changes(query.filter, limit: query.limit, weightMax: query.weightMax)
             let watch = watch(
-                exchange, .changes(request), subject, examinedVersion: since, debounce: request.debounce)
+                exchange, .changes(request), .changes(query), examinedVersion: since, debounce: request.debounce)
             prepareStatePages(for: request)
             let watching: Watching
             (following, watching) = hub.watch(watch, query)
@@ -198,8 +197,7 @@ extension RequestHandler {
             return .now(try lost(.lost, request))
         }
         return search(request, from: cursor?.version ?? bounds.latest.version + 1, exchange) { [store] query in
-            var earlier = EarlierChanges(before: query.since, query)
-            return try earlier.page(in: bounds, store.page)
+            try query.earlier(in: bounds, store.page)
         }
     }
 

@@ -51,8 +51,7 @@ extension RequestHandler {
                 first = .reset(.lost)
             }
         case .changes(let changes):
-            let query = changes.streamQuery(since: 0)
-            subject = .changes(query.filter, limit: query.limit, weightMax: query.weightMax)
+            subject = .changes(changes.streamQuery(since: 0))
             examined = bounds.latest.version
             switch changes.since {
             case .cursor(let cursor) where cursor.epoch == bounds.latest.epoch:
@@ -63,13 +62,12 @@ extension RequestHandler {
             case .now, .never: break
             }
         }
-        let watched = WatchedRequest(exchange, .stream(request))
-        return Watch(
-            stream: exchange.id, client: exchange.client, receiver: self, request: watched, subject: subject,
-            route: watched.kind.route, examinedVersion: examined, first: first,
-            tellsProgress: request.durable != nil,
-            // Each stream ends at a random time, so clients meet the end of a stream not only at a restart.
-            debounce: request.debounce, endsAt: schedule.now() + lifetime(of: request) * schedule.random(0.75...1))
+        let watch = watch(
+            exchange, .stream(request), subject, examinedVersion: examined, debounce: request.debounce)
+        // Each stream ends at a random time, so clients meet the end of a stream not only at a restart.
+        return watch.ofStream(
+            first: first, tellsProgress: request.durable != nil,
+            endsAt: schedule.now() + lifetime(of: request) * schedule.random(0.75...1))
     }
 
     func send(_ chunk: Watch.Chunk, _ change: Delivery.Change, to group: [WatchedRequest]) {

@@ -8,21 +8,23 @@ struct HubStorage: Sendable {
     private(set) var latest: Snapshot
     private(set) var history: History
     private(set) var oldest: Version
-    private var index: SelectionIndex
-    private var followers: [FollowerKey: Set<Watch.ID>] = [:]
+    var index: SelectionIndex
+    /// The watches for commits, by their query after version 0.
+    private var followers: [ChangesQuery: Set<Watch.ID>] = [:]
     private var versions = VersionIndex()
-    private var watches: [Watch.ID: Watch] = [:]
+    private(set) var watches: [Watch.ID: Watch] = [:]
     private var countByClient: [String: Int] = [:]
     /// The client that has begun to watch each query and each view with arguments, and how many each client has begun.
     private var firstWatchers: [Selection: String] = [:]
     private var firstCounts: [String: Int] = [:]
-    private var waits = CountByRoute()
-    private var streams = CountByRoute()
+    private var queriesCount = 0
+    private var waits: [Watch.Route: Int] = [:]
+    private var streams: [Watch.Route: Int] = [:]
     private var valuesBytes = 0
     private var valuesBytesByClient: [String: Int] = [:]
     private var pending: [Commit] = []
     /// The version up to which the hub has compared the watches, except with selections that are being encoded.
-    private var comparedVersion: Version
+    private(set) var comparedVersion: Version
     private var isFanOutDue = false
     private var passesCount = 0
     /// The snapshots since the last pass, while a watch waits for one value: the value may stand for one turn only.
@@ -54,14 +56,11 @@ struct HubStorage: Sendable {
         hasJournal = journalOldest != nil
     }
 
-    var watchesCount: Int { watches.count }
     var figures: HubFigures {
         HubFigures(
             waits: waits, streams: streams, latest: latest.cursor.version, oldest: oldest,
             historyCommitsCount: history.count, historyBytes: history.weight)
     }
-    var watchedRequests: [any AnyObject & Sendable] { watches.values.map(\.request) }
-    var watchIDs: [Watch.ID] { watches.keys.sorted() }
 
     // MARK: The published snapshot
 
@@ -70,7 +69,7 @@ struct HubStorage: Sendable {
         _ snapshot: Snapshot, _ commits: [Commit], by writers: @autoclosure () -> Set<String>,
         dropping dropped: inout Dropped
     ) -> Bool {
-        if index.watchedViewsCount + index.watchedQueriesCount > 0 { self.writers.formUnion(writers()) }
+        if !firstWatchers.isEmpty { self.writers.formUnion(writers()) }
         dropped.latest = exchange(&latest, with: snapshot)
         for commit in commits { history.append(commit, dropping: &dropped.commits) }
         let version = snapshot.cursor.version
@@ -87,7 +86,7 @@ struct HubStorage: Sendable {
         }
         if !followers.isEmpty, mayConcernFollowers(commits) { pending += commits }
         if untilCount > 0, !index.dirty.isEmpty, passed.count < Self.passedMax {
-            passed.append(Passed(snapshot: snapshot, commits: commits))
+            passed.append((snapshot, commits))
         }
         guard !pending.isEmpty || versions.isReached(version) || !index.dirty.isEmpty else {
             if !isFanOutDue, passesCount == 0 { comparedVersion = version }
@@ -117,15 +116,11 @@ struct HubStorage: Sendable {
 
     mutating func journalBegins(at version: Version) { oldest = max(oldest, version) }
 
-    func encoded(_ selection: Selection) -> Encoded? { index.encoded(selection) }
-
-    mutating func note(_ encoded: Encoded, for selection: Selection) { index.note(encoded, for: selection) }
-
     /// The most parts of commits to examine, `partsMax`, becomes what is left of it.
     func following(_ query: ChangesQuery, _ partsMax: inout Int) -> Following {
         let latest = latest.cursor
         switch commits(after: query.since, latest) {
-        case .failure(let elsewhere): return elsewhere.following
+        case .failure(let elsewhere): return elsewhere
         case .success(let commits):
             var paging = ChangesPaging(query, latest: latest, partsMax: partsMax)
             for commit in commits where !paging.take(commit) { break }
@@ -140,26 +135,16 @@ struct HubStorage: Sendable {
     }
 
     /// Some of the commits after a version, in order, to be examined outside the lock.
-    func nextCommits(after version: Version) -> Result<(commits: [Commit], latest: Cursor), Elsewhere> {
-        let latest = latest.cursor
-        return commits(after: version, latest).map { (Array($0.prefix(WatchHub.batchSize)), latest) }
-    }
-
-    /// The reason for which the commits after a version are not in memory.
-    struct Elsewhere: Error {
-        let following: Following
+    func nextCommits(after version: Version) -> Result<[Commit], Following> {
+        commits(after: version, latest.cursor).map { Array($0.prefix(WatchHub.batchSize)) }
     }
 
     private func commits(
         after version: Version, _ latest: Cursor
-    ) -> Result<Deque<Commit>.SubSequence, Elsewhere> {
-        guard version <= latest.version else { return .failure(Elsewhere(following: .aboveLatest(latest))) }
-        guard version >= oldest else {
-            return .failure(Elsewhere(following: .expired(oldest: oldest, latest: latest)))
-        }
-        guard let commits = history.commits(after: version) else {
-            return .failure(Elsewhere(following: .inJournal(latest: latest)))
-        }
+    ) -> Result<Deque<Commit>.SubSequence, Following> {
+        guard version <= latest.version else { return .failure(.aboveLatest(latest)) }
+        guard version >= oldest else { return .failure(.expired(oldest: oldest, latest: latest)) }
+        guard let commits = history.commits(after: version) else { return .failure(.inJournal(latest: latest)) }
         return .success(commits)
     }
 
@@ -167,20 +152,6 @@ struct HubStorage: Sendable {
         guard version <= last, last - version <= Version(WatchHub.quickCountMax) else { return nil }
         return history.commits(after: version).map { $0.prefix { $0.version <= last } }.map(Array.init)
     }
-
-    // MARK: Queries
-
-    mutating func indexedQuery(_ selection: Selection) -> IndexedSelection? { index.query(selection) }
-
-    func knownQuery(_ selection: Selection) -> KeptQuery? { index[selection]?.kept }
-
-    func watchedQueries(at place: IndexedSelection) -> Set<IndexedSelection> { index.watchedQueries(at: place) }
-
-    mutating func idles(_ selection: Selection) { index[selection].map { index.idles($0) } }
-
-    mutating func forgetViews() -> [Watch.ID] { index.forgetViews() }
-
-    mutating func beginComparing(_ selection: IndexedSelection) { index.beginComparing(selection) }
 
     // MARK: Registration
 
@@ -202,10 +173,10 @@ struct HubStorage: Sendable {
             valuesBytesByClient[watch.client] = own
         }
         watches[watch.id] = watch
-        if watch.isStream { streams[watch.route] += 1 } else { waits[watch.route] += 1 }
+        if watch.isStream { streams[watch.route, default: 0] += 1 } else { waits[watch.route, default: 0] += 1 }
         if watch.wanted != nil { untilCount += 1 }
         countByClient[watch.client, default: 0] += 1
-        noteFirst(watch)
+        addToIndex(watch)
         return nil
     }
 
@@ -215,47 +186,42 @@ struct HubStorage: Sendable {
         }
         let (count, most) =
             selection.isQuery
-            ? (index.watchedQueriesCount, limits.queriesMax) : (index.watchedViewsCount, limits.viewsMax)
+            ? (queriesCount, limits.queriesMax) : (firstWatchers.count - queriesCount, limits.viewsMax)
         guard count < most else { return selection.isQuery ? .queries : .views }
         // One more than half of them are of one client, so that there is room for another.
         return firstCounts[watch.client, default: 0] > most / 2 ? .client : nil
     }
 
-    private mutating func noteFirst(_ watch: Watch) {
-        guard case .value(let selection, _) = watch.subject, selection.isComputed, firstWatchers[selection] == nil
-        else { return }
-        firstWatchers[selection] = watch.client
-        firstCounts[watch.client, default: 0] += 1
+    private mutating func noteFirst(_ client: String, of selection: Selection) {
+        guard selection.isComputed, firstWatchers[selection] == nil else { return }
+        firstWatchers[selection] = client
+        firstCounts[client, default: 0] += 1
+        if selection.isQuery { queriesCount += 1 }
     }
 
     private mutating func forgetFirst(_ selection: Selection) {
         guard selection.isComputed, !index.isWatched(selection),
             let client = firstWatchers.removeValue(forKey: selection)
         else { return }
-        let left = firstCounts[client, default: 0] - 1
-        firstCounts[client] = left > 0 ? left : nil
+        firstCounts.subtract(1, of: client)
+        if selection.isQuery { queriesCount -= 1 }
     }
 
     mutating func registerAndPark(_ watch: Watch) -> Watching {
         if let refusal = register(watch) { return .refused(refusal) }
-        addToIndex(watch.id)
         _ = park(watch.id, examined: watch.examinedVersion)
         return .parked
     }
 
-    mutating func addToIndex(_ id: Watch.ID) {
-        guard let subject = watches[id]?.subject else { return }
-        switch subject {
-        case .value(let selection, let condition):
-            index.insert(id, at: selection, waitsForOneValue: condition.wanted != nil)
-            if let client = watches[id]?.client, let found = index[selection],
-                index.encoded(selection)?.count(in: limits.memory, for: client) != nil
-            {
-                index.drop(found)
-            }
-        case .version(let awaited): versions.insert(id, at: awaited)
-        case .changes(let filter, let limit, let weightMax):
-            followers[FollowerKey(filter: filter, limit: limit, weightMax: weightMax), default: []].insert(id)
+    private mutating func addToIndex(_ watch: Watch) {
+        switch watch.subject {
+        case .value(let selection, _):
+            noteFirst(watch.client, of: selection)
+            index.insert(watch.id, at: selection, waitsForOneValue: watch.wanted != nil)
+            let refusal = index.encoded(selection)?.count(in: limits.memory, for: watch.client)
+            if refusal != nil, let found = index[selection] { index.drop(found) }
+        case .version(let awaited): versions.insert(watch.id, at: awaited)
+        case .changes(let query): followers[query.after(0), default: []].insert(watch.id)
         case .cascade: break
         }
     }
@@ -278,7 +244,7 @@ struct HubStorage: Sendable {
         }
         // A commit after the examined version may have changed the selection.
         if let version, let since = history.commits(after: version), !selection.isChanged(by: since) { return false }
-        index.markDirty(selection)
+        index.dirty.insert(selection)
         return claimFanOut()
     }
 
@@ -289,26 +255,21 @@ struct HubStorage: Sendable {
 
     mutating func remove(_ id: Watch.ID) {
         guard let watch = watches.removeValue(forKey: id) else { return }
-        if watch.isStream { streams[watch.route] -= 1 } else { waits[watch.route] -= 1 }
+        if watch.isStream { streams[watch.route, default: 0] -= 1 } else { waits[watch.route, default: 0] -= 1 }
         if watch.wanted != nil { untilCount -= 1 }
-        if let count = countByClient[watch.client], count > 1 {
-            countByClient[watch.client] = count - 1
-        } else {
-            countByClient[watch.client] = nil
-        }
+        countByClient.subtract(1, of: watch.client)
         let bytes = watch.valueBytes
         if bytes > 0 {
             valuesBytes -= bytes
-            let left = valuesBytesByClient[watch.client, default: 0] - bytes
-            valuesBytesByClient[watch.client] = left > 0 ? left : nil
+            valuesBytesByClient.subtract(bytes, of: watch.client)
         }
         switch watch.subject {
         case .value(let selection, _):
             index.remove(id, at: selection)
             forgetFirst(selection)
         case .version(let version): versions.remove(id, at: version)
-        case .changes(let filter, let limit, let weightMax):
-            let key = FollowerKey(filter: filter, limit: limit, weightMax: weightMax)
+        case .changes(let query):
+            let key = query.after(0)
             followers[key]?.remove(id)
             if followers[key]?.isEmpty == true { followers[key] = nil }
         case .cascade: break
@@ -317,32 +278,20 @@ struct HubStorage: Sendable {
 
     // MARK: Events
 
-    /// The action that a watch's event has returned, with the receiver and the request of the watch.
-    struct Update {
-        let action: Watch.Action
-        let receiver: any WatchReceiver
-        let request: any AnyObject & Sendable
-    }
+    typealias Update = (action: Watch.Action, receiver: any WatchReceiver, request: any AnyObject & Sendable)
 
     /// Applies an event to a watch, and unregisters a watch that is done.
     mutating func update(_ id: Watch.ID, _ event: (inout Watch) -> Watch.Action) -> Update? {
         guard let slot = watches.index(forKey: id) else { return nil }
         let action = event(&watches.values[slot])
-        let update = Update(
-            action: action, receiver: watches.values[slot].receiver, request: watches.values[slot].request)
+        let update = (action, watches.values[slot].receiver, watches.values[slot].request)
         if watches.values[slot].state == .done { remove(id) }
         return update
     }
 
-    func watch(_ id: Watch.ID) -> Watch? { watches[id] }
-
     func client(at selection: IndexedSelection) -> String? {
         index.watches(at: selection).first.flatMap { watches[$0]?.client }
     }
-
-    func time(of selection: Selection) -> Duration? { index[selection]?.time }
-
-    func watches(at selection: IndexedSelection) -> [Watch.ID] { Array(index.watches(at: selection)) }
 
     func clients(of ids: ArraySlice<Watch.ID>) -> Set<String> { Set(ids.lazy.compactMap { watches[$0]?.client }) }
 
@@ -371,11 +320,7 @@ struct HubStorage: Sendable {
 
     // MARK: The fan-out
 
-    /// A snapshot that stood between two passes, and the commits of the turn that made it.
-    struct Passed {
-        let snapshot: Snapshot
-        let commits: [Commit]
-    }
+    typealias Passed = (snapshot: Snapshot, commits: [Commit])
 
     /// The commits since the last pass, and the watches that they may concern.
     struct Pass {
@@ -383,7 +328,7 @@ struct HubStorage: Sendable {
         let commits: [Commit]
         let passed: [Passed]
         let selections: Set<IndexedSelection>
-        let followerKeys: [FollowerKey]
+        let queries: [ChangesQuery]
         let reached: [Watch.ID]
         let writers: Set<String>
     }
@@ -394,7 +339,7 @@ struct HubStorage: Sendable {
         let pass = Pass(
             snapshot: latest, commits: pending, passed: passed.filter { $0.snapshot.cursor != latest.cursor },
             selections: index.beginEncoding(),
-            followerKeys: pending.isEmpty ? [] : Array(followers.keys),
+            queries: pending.isEmpty ? [] : Array(followers.keys),
             reached: versions.takeReached(latest.cursor.version), writers: writers)
         (pending, passed, writers) = ([], [], [])
         return pass
@@ -404,8 +349,6 @@ struct HubStorage: Sendable {
         comparedVersion = max(comparedVersion, version)
         passesCount -= 1
     }
-
-    mutating func endComparing(_ selection: IndexedSelection) { index.endComparing(selection) }
 
     /// Returns the clients in whose turns the selection did not wait yet: some up to `countMax`, and all who have written.
     ///
@@ -434,12 +377,6 @@ struct HubStorage: Sendable {
         return false
     }
 
-    /// The version that a parked follower has examined: the passes have compared it with all commits up to theirs.
-    func examinedByPasses(_ follower: Follower) -> Follower {
-        Follower(
-            key: follower.key, examinedVersion: max(follower.examinedVersion, comparedVersion), isSlow: follower.isSlow)
-    }
-
     func wantedValues(at selection: IndexedSelection) -> [(id: Watch.ID, value: JSONValue)] {
         guard untilCount > 0 else { return [] }
         return index.watchesForOneValue(at: selection).compactMap { id in
@@ -448,12 +385,19 @@ struct HubStorage: Sendable {
         }
     }
 
-    func followers(_ key: FollowerKey) -> [Watch.ID] { followers[key].map(Array.init) ?? [] }
+    func followers(_ query: ChangesQuery) -> [Watch.ID] { followers[query].map(Array.init) ?? [] }
 
     mutating func endEncoding(
         _ selection: IndexedSelection, _ encoded: Encoded?, at version: Version
     ) -> (ids: [Watch.ID], isRefused: Bool) {
         let refusal = client(at: selection).flatMap { encoded?.count(in: limits.memory, for: $0) }
         return (index.endEncoding(selection, encoded, at: version, keeps: refusal == nil), refusal != nil)
+    }
+}
+
+extension [String: Int] {
+    mutating func subtract(_ number: Int, of client: String) {
+        let left = self[client, default: 0] - number
+        self[client] = left > 0 ? left : nil
     }
 }

@@ -49,23 +49,19 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
             return
         }
         let key = JSONKey(token)
-        guard children[key]?.remove(element, behindLabelOf: tokens) == .isEmpty else { return }
-        children[key] = nil
+        children[key]?.remove(element, behindLabelOf: tokens)
+        if children[key]?.isEmpty == true { children[key] = nil }
     }
 
-    private enum Remains { case isEmpty, isUsed }
+    private var isEmpty: Bool { elements.isEmpty && children.isEmpty }
 
-    private mutating func remove(_ element: Element, behindLabelOf tokens: ArraySlice<String>) -> Remains {
-        guard commonCount(tokens) == label.count else { return .isUsed }
+    private mutating func remove(_ element: Element, behindLabelOf tokens: ArraySlice<String>) {
+        guard commonCount(tokens) == label.count else { return }
         remove(element, tokens.dropFirst(label.count))
-        guard elements.isEmpty else { return .isUsed }
-        guard children.count == 1, var only = children.first?.value else {
-            return children.isEmpty ? .isEmpty : .isUsed
-        }
+        guard elements.isEmpty, children.count == 1, var only = children.first?.value else { return }
         // A node with one child and no element of its own is no branch: the child takes its place.
         only.label = label + only.label
         self = only
-        return .isUsed
     }
 
     private func commonCount(_ tokens: ArraySlice<String>) -> Int {

@@ -1,5 +1,4 @@
 internal import DequeModule
-internal import HeapModule
 internal import StateJSON
 internal import Synchronization
 
@@ -71,31 +70,24 @@ struct SelectionIndex: Sendable {
         var comparisonsCount = 0
         /// The number of the place in ``SelectionIndex/idle`` that counts: the newest one.
         var idleNumber: UInt64 = 0
+        /// For a place of queries: how many there are, and those that are watched.
+        var queriesCount = 0
+        var watchedQueries: Set<IndexedSelection> = []
 
-        var isIdle: Bool { watches.isEmpty && comparisonsCount == 0 }
+        var isIdle: Bool { watches.isEmpty && comparisonsCount == 0 && queriesCount == 0 }
 
         mutating func setValue(_ encoded: Encoded?) { (self.encoded, tag) = (encoded, encoded?.tag) }
     }
 
-    private struct QueriedPlace {
-        var queriesCount = 0
-        var watched: Set<IndexedSelection> = []
-        var changedVersion: Version
-        var comparisonsCount = 0
-    }
-
     private var known: [Selection: IndexedSelection] = [:]
     private var placesByPointer: [JSONPointer: IndexedSelection] = [:]
-    private var places: [IndexedSelection: QueriedPlace] = [:]
     private let queryBudget: QueryBudget
     private var entries: [IndexedSelection: Entry] = [:]
     private var tree = PointerTree<IndexedSelection>()
     private let viewReads: [String: [JSONPointer]]
-    private(set) var dirty: Set<IndexedSelection> = []
-    private(set) var watchedViewsCount = 0
+    var dirty: Set<IndexedSelection> = []
     var latestVersion: Version
     var hasEntries: Bool { !entries.isEmpty }
-    private(set) var watchedQueriesCount = 0
     /// The unwatched selections with cached values, and those with large ones, the longest unused first; also places that no
     /// longer count.
     private var idle: Deque<(selection: IndexedSelection, number: UInt64, bytes: Int)> = []
@@ -120,13 +112,13 @@ struct SelectionIndex: Sendable {
     func encoded(_ selection: Selection) -> Encoded? {
         guard let selection = known[selection] else { return nil }
         guard let kept = selection.kept, let place = selection.place else { return entries[selection]?.encoded }
-        return places[place].flatMap { kept.encoded(changed: $0.changedVersion) }
+        return entries[place].flatMap { kept.encoded(changed: $0.changedVersion) }
     }
 
     func tag(_ selection: Selection) -> String? {
         guard let selection = known[selection] else { return nil }
         guard let kept = selection.kept, let place = selection.place else { return entries[selection]?.tag }
-        return places[place].flatMap { kept.tag(changed: $0.changedVersion) }
+        return entries[place].flatMap { kept.tag(changed: $0.changedVersion) }
     }
 
     /// A query on a place gets an entry, so ``idles(_:)`` follows; nil for any other selection.
@@ -135,7 +127,7 @@ struct SelectionIndex: Sendable {
         return add(selection)
     }
 
-    func watchedQueries(at place: IndexedSelection) -> Set<IndexedSelection> { places[place]?.watched ?? [] }
+    func watchedQueries(at place: IndexedSelection) -> Set<IndexedSelection> { entries[place]?.watchedQueries ?? [] }
 
     mutating func note(_ encoded: Encoded, for selection: Selection) {
         let added = add(selection)
@@ -195,40 +187,29 @@ struct SelectionIndex: Sendable {
 
     mutating func insert(_ id: Watch.ID, at selection: Selection, waitsForOneValue: Bool = false) {
         let added = add(selection)
-        if watches(at: added).isEmpty {
-            if selection.isViewWithArguments { watchedViewsCount += 1 }
-            if selection.isQuery {
-                watchedQueriesCount += 1
-                if let place = added.place { places[place]?.watched.insert(added) }
-            }
-        }
         entries[added]?.watches.insert(id)
+        if let place = added.place { entries[place]?.watchedQueries.insert(added) }
         if waitsForOneValue { entries[added]?.oneValue.insert(id) }
     }
 
     mutating func remove(_ id: Watch.ID, at selection: Selection) {
         guard let selection = known[selection], let index = entries.index(forKey: selection) else { return }
-        let wasWatched = entries.values[index].watches.remove(id) != nil
+        entries.values[index].watches.remove(id)
         entries.values[index].oneValue.remove(id)
         guard entries.values[index].watches.isEmpty else { return }
-        if wasWatched, selection.selection.isViewWithArguments { watchedViewsCount -= 1 }
-        if wasWatched, selection.selection.isQuery { endsWatching(selection) }
         dirty.remove(selection)
+        if let place = selection.place {
+            entries[place]?.watchedQueries.remove(selection)
+            if watchedQueries(at: place).isEmpty { dirty.remove(place) }
+        }
         idles(selection)
-    }
-
-    private mutating func endsWatching(_ query: IndexedSelection) {
-        watchedQueriesCount -= 1
-        guard let place = query.place else { return }
-        places[place]?.watched.remove(query)
-        if places[place]?.watched.isEmpty == true { dirty.remove(place) }
     }
 
     private mutating func place(at pointer: JSONPointer) -> IndexedSelection {
         if let known = placesByPointer[pointer] { return known }
         let place = IndexedSelection(.pointer(pointer), pointers: [pointer], isPlaceOfQueries: true)
         placesByPointer[pointer] = place
-        places[place] = QueriedPlace(changedVersion: latestVersion)
+        entries[place] = Entry(changedVersion: latestVersion)
         tree.insert(place, at: pointer)
         return place
     }
@@ -244,7 +225,7 @@ struct SelectionIndex: Sendable {
         let added: IndexedSelection
         if case .query(let query, of: .pointer(let pointer)) = selection {
             let place = place(at: pointer)
-            places[place]?.queriesCount += 1
+            entries[place]?.queriesCount += 1
             added = IndexedSelection(
                 selection, pointers: pointers, kept: KeptQuery(query.query, at: pointer, queryBudget), at: place)
         } else {
@@ -264,9 +245,9 @@ struct SelectionIndex: Sendable {
             for pointer in selection.pointers { tree.remove(selection, at: pointer) }
             return
         }
-        places[place]?.queriesCount -= 1
-        guard places[place]?.queriesCount == 0 else { return }
-        places[place] = nil
+        entries[place]?.queriesCount -= 1
+        guard entries[place]?.queriesCount == 0 else { return }
+        entries[place] = nil
         for pointer in place.pointers {
             placesByPointer[pointer] = nil
             tree.remove(place, at: pointer)
@@ -285,11 +266,6 @@ struct SelectionIndex: Sendable {
         var found: Set<IndexedSelection> = []
         for pointer in pointers { tree.collect(overlapping: pointer, into: &found) }
         for selection in found {
-            if let index = places.index(forKey: selection) {
-                places.values[index].changedVersion = version
-                if !places.values[index].watched.isEmpty { dirty.insert(selection) }
-                continue
-            }
             guard let index = entries.index(forKey: selection) else { continue }
             if entries.values[index].isIdle {
                 removeEntry(selection)
@@ -298,7 +274,9 @@ struct SelectionIndex: Sendable {
                 entries.values[index].setValue(nil)
                 entries.values[index].changedVersion = version
                 let watches = entries.values[index].watches
-                if !watches.isEmpty, mustCompare(watches) { dirty.insert(selection) }
+                if !watches.isEmpty && mustCompare(watches) || !entries.values[index].watchedQueries.isEmpty {
+                    dirty.insert(selection)
+                }
             }
         }
     }
@@ -320,8 +298,6 @@ struct SelectionIndex: Sendable {
         return watches
     }
 
-    mutating func markDirty(_ selection: IndexedSelection) { dirty.insert(selection) }
-
     /// Returns the dirty selections, each of which then has a comparison under way.
     mutating func beginEncoding() -> Set<IndexedSelection> {
         let taken = dirty
@@ -331,11 +307,7 @@ struct SelectionIndex: Sendable {
     }
 
     mutating func beginComparing(_ selection: IndexedSelection) {
-        if selection.isPlaceOfQueries {
-            places[selection]?.comparisonsCount += 1
-        } else {
-            entries[selection]?.comparisonsCount += 1
-        }
+        entries[selection]?.comparisonsCount += 1
     }
 
     /// Returns the watches to compare, none where they were compared with a newer value; ``endComparing(_:)`` follows.
@@ -358,18 +330,14 @@ struct SelectionIndex: Sendable {
 
     func isPending(_ selection: Selection) -> Bool {
         guard let selection = known[selection] else { return false }
-        if let place = selection.place, dirty.contains(place) || places[place].map({ $0.comparisonsCount > 0 }) ?? false
-        {
-            return true
-        }
-        return dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
+        return isPending(selection) || selection.place.map(isPending) ?? false
+    }
+
+    private func isPending(_ selection: IndexedSelection) -> Bool {
+        dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
     }
 
     mutating func endComparing(_ selection: IndexedSelection) {
-        if selection.isPlaceOfQueries {
-            places[selection]?.comparisonsCount -= 1
-            return
-        }
         guard let index = entries.index(forKey: selection), entries.values[index].comparisonsCount > 0 else { return }
         entries.values[index].comparisonsCount -= 1
         idles(selection)
@@ -380,32 +348,26 @@ struct SelectionIndex: Sendable {
 ///
 /// Each watch costs O(log n), whichever version its client names.
 struct VersionIndex: Sendable {
-    private var watches: [Version: Set<Watch.ID>] = [:]
-    private var versions = Heap<Version>()
+    private struct Wait: Comparable {
+        let version: Version
+        let id: Watch.ID
 
-    mutating func insert(_ id: Watch.ID, at version: Version) {
-        if watches[version] == nil { versions.insert(version) }
-        watches[version, default: []].insert(id)
+        static func < (left: Wait, right: Wait) -> Bool { (left.version, left.id) < (right.version, right.id) }
     }
 
-    mutating func remove(_ id: Watch.ID, at version: Version) {
-        watches[version]?.remove(id)
-        guard watches[version]?.isEmpty == true else { return }
-        watches[version] = nil
-        // Removed watches leave their versions in the heap, which is built anew when most versions have no watch.
-        if versions.count > 1024, versions.count > 2 * watches.count { versions = Heap(watches.keys) }
-    }
+    private var waits = PersistentMap<Wait, Watch.ID>()
 
-    /// The number of versions in the heap, with those of former watches.
-    var versionsCount: Int { versions.count }
+    mutating func insert(_ id: Watch.ID, at version: Version) { waits.set(Wait(version: version, id: id), id) }
 
-    func isReached(_ version: Version) -> Bool { versions.min.map { $0 <= version } ?? false }
+    mutating func remove(_ id: Watch.ID, at version: Version) { waits.remove(Wait(version: version, id: id)) }
+
+    func isReached(_ version: Version) -> Bool { waits.first.map { $0.key.version <= version } ?? false }
 
     mutating func takeReached(_ version: Version) -> [Watch.ID] {
         var found: [Watch.ID] = []
-        while let next = versions.min, next <= version {
-            versions.removeMin()
-            found += watches.removeValue(forKey: next) ?? []
+        while let next = waits.first, next.key.version <= version {
+            waits.remove(next.key)
+            found.append(next.value)
         }
         return found.sorted()
     }

@@ -11,7 +11,6 @@ package struct StateBox: Sendable {
 
     init(_ box: Box<some Sendable>) { object = box }
 
-    /// Puts a state into a box.
     package static func of(_ state: consuming some Sendable) -> StateBox { StateBox(Box(state)) }
 
     /// The state, which is of this type: the cost is that of a copy.
@@ -68,7 +67,6 @@ package final class Snapshot: Sendable {
     ///
     /// unsafe: as ``viewVersions``.
     @exclusivity(unchecked) nonisolated(unsafe) package internal(set) var tree: JSONTree
-    /// The epoch and the version of the state.
     package let cursor: Cursor
     /// The last-changed version of each view, by the view's number; 0 where nothing that it reads has changed since the start.
     ///
@@ -105,7 +103,6 @@ package final class Snapshot: Sendable {
 
     var version: Version { cursor.version }
 
-    /// The tree of the value at a place, or nil.
     package func tree(at place: JSONPointer) -> JSONTree? { tree.tree(at: place.tokens[...]) }
 
     /// The long value at a place of a document, which keeps the tag that somebody makes of it; nil elsewhere.

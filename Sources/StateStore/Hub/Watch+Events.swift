@@ -52,9 +52,10 @@ extension Watch {
     }
 
     /// Makes a stream that is sending examine again what lies behind a version.
-    mutating func returns(to version: Version) {
-        guard state == .sending else { return }
-        (examinedVersion, toldVersion, isBehind, hasMore) = (version, version, true, true)
+    @discardableResult
+    mutating func returns(to version: Version) -> Action {
+        if state == .sending { (examinedVersion, toldVersion, isBehind, hasMore) = (version, version, true, true) }
+        return .nothing
     }
 
     /// Takes the outcome of a waiting POST's transaction; without a commit there is no cascade to wait for.
@@ -114,14 +115,9 @@ extension Watch {
     }
 
     mutating func draining() -> Action {
-        switch state {
-        case .done: return .nothing
-        case .sending where isStream:
-            mustEnd = true
-            return .nothing
-        case .debouncing where !isStream: return finishes(.answer)
-        case .preparing, .parked, .debouncing, .sending: return finishes(isStream ? .end : .answerTimedOut)
-        }
+        guard isStream, state == .sending else { return ends() }
+        mustEnd = true
+        return .nothing
     }
 
     private mutating func sends(upTo version: Version, hasMore: Bool, at now: Instant) -> Action {
@@ -152,7 +148,7 @@ extension Watch {
 extension Watch {
     enum NextRead {
         case value(Selection)
-        case changes(HubStorage.Follower)
+        case changes(ChangesQuery)
         /// Nothing: the receiver prepares this chunk.
         case prepared(Chunk)
     }
@@ -162,15 +158,14 @@ extension Watch {
         switch (subject, chunk) {
         case (.value(let selection, _), _): return .value(selection)
         case (.changes, .reset), (.changes, .snapshot): return .prepared(chunk)
-        case (.changes, _): return follower.map { .changes($0) }
+        case (.changes, _): return query.map { .changes($0) }
         case (.version, _), (.cascade, _): return nil
         }
     }
 
-    var follower: HubStorage.Follower? {
-        guard case .changes(let filter, let limit, let weightMax) = subject else { return nil }
-        let key = HubStorage.FollowerKey(filter: filter, limit: limit, weightMax: weightMax)
-        return HubStorage.Follower(key: key, examinedVersion: examinedVersion ?? 0, isSlow: isSlow)
+    /// The query for the commits behind those that the watch has examined.
+    var query: ChangesQuery? {
+        if case .changes(let query) = subject { query.after(examinedVersion ?? 0) } else { nil }
     }
 
     func isMet(by reading: Reading) -> Bool {

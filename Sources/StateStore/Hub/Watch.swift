@@ -15,8 +15,8 @@ package struct Watch: Sendable {
         case value(Selection, until: WatchCondition)
         /// The store's version, until it is reached.
         case version(Version)
-        /// The commits after ``Watch/examinedVersion``.
-        case changes(ChangesFilter, limit: Int, weightMax: Int)
+        /// The commits after ``Watch/examinedVersion`` that a query asks for, whose own version counts for nothing.
+        case changes(ChangesQuery)
         /// The completion of the cascade of the exchange's own commit.
         case cascade
     }
@@ -82,11 +82,11 @@ package struct Watch: Sendable {
     package let receiver: any WatchReceiver
     /// The receiver's own object for the exchange, which the hub gives back in a delivery.
     package let request: any AnyObject & Sendable
-    package let isStream: Bool
+    package private(set) var isStream = false
     /// How long an answer is put off after a change; nil for not at all.
     package let debounce: Duration?
     /// The instant at which a stream ends by itself.
-    package let endsAt: Instant?
+    package private(set) var endsAt: Instant?
 
     package internal(set) var subject: Subject
     package internal(set) var state = State.preparing
@@ -100,7 +100,7 @@ package struct Watch: Sendable {
     var hasMore = false
     var isLive = false
     /// Whether the client of a stream learns at once, and not with the heartbeat, that no commit behind it concerns it.
-    let tellsProgress: Bool
+    private(set) var tellsProgress = false
     var mustEnd = false
     var sentAt: Instant?
     /// Whether the client took longer than ``patience`` for a chunk after the stream was once up to date.
@@ -124,33 +124,16 @@ package struct Watch: Sendable {
         self.subject = subject
         self.examinedVersion = examinedVersion
         self.debounce = debounce
-        isStream = false
-        tellsProgress = false
-        endsAt = nil
     }
 
-    /// Makes the watch of a stream whose head the transport is sending.
-    package init(
-        stream id: ID, client: String, receiver: any WatchReceiver, request: any AnyObject & Sendable,
-        subject: Subject, route: Route = .state, examinedVersion: Version?, first chunk: Chunk = .first,
-        tellsProgress: Bool = false, debounce: Duration?, endsAt: Instant
-    ) {
-        self.id = id
-        self.route = route
-        self.client = client
-        self.receiver = receiver
-        self.request = request
-        self.subject = subject
-        self.examinedVersion = examinedVersion
-        self.debounce = debounce
-        self.endsAt = endsAt
-        isStream = true
-        self.tellsProgress = tellsProgress
+    /// The watch of a stream whose head the transport is sending, and whose chunks begin with this one.
+    package func ofStream(first chunk: Chunk = .first, tellsProgress: Bool = false, endsAt: Instant) -> Watch {
+        var watch = self
+        (watch.isStream, watch.endsAt, watch.tellsProgress) = (true, endsAt, tellsProgress)
         // The opening of a stream of commits names the cursor that it begins at.
-        toldVersion = examinedVersion
-        isBehind = true
-        state = .sending
-        self.chunk = chunk
+        watch.toldVersion = examinedVersion
+        (watch.isBehind, watch.state, watch.chunk) = (true, .sending, chunk)
+        return watch
     }
 }
 

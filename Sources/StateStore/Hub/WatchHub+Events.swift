@@ -6,7 +6,7 @@ extension WatchHub {
 
     /// Applies the outcome of the transaction that a waiting POST has dispatched.
     package func decided(_ id: Watch.ID, _ outcome: Outcome) {
-        deliver(.outcome(outcome), to: id) { $0.decided(outcome) }
+        DeliveryBatch(.outcome(outcome), storage.withLock { $0.update(id) { $0.decided(outcome) } }).deliver()
     }
 
     /// Ends the watch of a POST whose cascade is complete.
@@ -14,19 +14,19 @@ extension WatchHub {
     /// - Returns: the outcome of its transaction, or nil if the POST no longer waits.
     package func completed(_ id: Watch.ID) -> Outcome? {
         storage.withLock { storage in
-            let outcome = storage.watch(id)?.outcome
+            let outcome = storage.watches[id]?.outcome
             return storage.update(id) { $0.completed() }.flatMap { _ in outcome }
         }
     }
 
     /// The outcome of a waiting POST's transaction; nil before its turn, or where there is no such watch.
-    package func outcome(of id: Watch.ID) -> Outcome? { storage.withLock { $0.watch(id)?.outcome } }
+    package func outcome(of id: Watch.ID) -> Outcome? { storage.withLock { $0.watches[id]?.outcome } }
 
     /// The newest version that a watch has examined, if there is a watch and it has examined one.
     package func examinedVersion(of id: Watch.ID) -> Version? { storage.withLock { $0.examinedVersion(of: id) } }
 
     /// Whether the client of a stream has taken long for a chunk; false where there is no such watch.
-    package func isSlow(_ id: Watch.ID) -> Bool { storage.withLock { $0.watch(id)?.isSlow ?? false } }
+    package func isSlow(_ id: Watch.ID) -> Bool { storage.withLock { $0.watches[id]?.isSlow ?? false } }
 
     /// Ends a watch whose deadline has passed, whose client has closed its side, or that the server ends.
     ///
@@ -59,12 +59,7 @@ extension WatchHub {
     /// - Parameter version: the version up to which the chunk holds everything.
     package func returns(_ ids: [Watch.ID], to version: Version) {
         storage.withLock { storage in
-            for id in ids {
-                _ = storage.update(id) { watch in
-                    watch.returns(to: version)
-                    return .nothing
-                }
-            }
+            for id in ids { _ = storage.update(id) { $0.returns(to: version) } }
         }
     }
 
@@ -74,114 +69,106 @@ extension WatchHub {
     package func timers(_ ids: [Watch.ID]) {
         let now = now()
         var behind: [Watch.ID] = []
-        var latest = DeliveryBatch(.latest(latest.cursor))
         // Watches with one filter and one examined version get the same answer.
-        var changes: [HubStorage.Follower: DeliveryBatch] = [:]
+        var batches: [ChangesQuery?: DeliveryBatch] = [:]
         storage.withLock { storage in
             for id in ids {
-                let follower = storage.watch(id)?.follower
+                let query = storage.watches[id]?.query
                 guard let update = storage.update(id, { $0.timer(at: now) }) else { continue }
                 if update.action == .examine {
                     behind.append(id)
-                } else if let follower {
-                    changes[follower, default: DeliveryBatch(storage.newest(follower))].add(update)
                 } else {
-                    latest.add(update)
+                    batches[
+                        query,
+                        default: DeliveryBatch(query.map { storage.newest($0) } ?? .latest(storage.latest.cursor))
+                    ].add(update)
                 }
             }
         }
-        latest.deliver()
-        for batch in changes.values { batch.deliver() }
-        examine(behind)
+        for batch in batches.values { batch.deliver() }
+        for ids in behind.batches { examine(ids) }
     }
 
     /// Continues streams whose last chunk the client has taken.
     package func writable(_ ids: [Watch.ID]) {
-        for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
-            let now = now()
-            var behind: [Watch.ID] = []
-            var batch = DeliveryBatch(.latest(latest.cursor))
-            storage.withLock { storage in
-                for id in ids[start..<min(start + Self.batchSize, ids.count)] {
-                    let update = storage.update(id) { $0.writable(at: now) }
-                    if update?.action == .examine { behind.append(id) } else { batch.add(update) }
-                }
-            }
-            batch.deliver()
-            examine(behind)
+        var behind: [Watch.ID] = []
+        apply(to: ids, .latest(latest.cursor)) { storage, id, now in
+            let update = storage.update(id) { $0.writable(at: now) }
+            if update?.action == .examine { behind.append(id) }
+            return update
         }
+        for ids in behind.batches { examine(ids) }
     }
 
     /// Sends heartbeats to streams that have sent nothing for their heartbeat interval.
     package func silent(_ ids: [Watch.ID]) {
         // Streams that were woken together fall silent together.
-        for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
-            let now = now()
-            var batch = DeliveryBatch(.latest(latest.cursor))
-            storage.withLock { storage in
-                for id in ids[start..<min(start + Self.batchSize, ids.count)] {
-                    guard let version = storage.comparedVersion(of: id) else { continue }
-                    batch.add(storage.update(id) { $0.silent(examined: version, at: now) })
-                }
+        apply(to: ids, .latest(latest.cursor)) { storage, id, now in
+            storage.comparedVersion(of: id).flatMap { version in
+                storage.update(id) { $0.silent(examined: version, at: now) }
             }
-            batch.deliver()
         }
     }
 
     /// Ends watches because the server stops; a stream that is sending ends behind its chunk.
     package func drain(_ ids: some Sequence<Watch.ID>) {
         for id in ids {
-            let (update, change) = storage.withLock { storage -> (HubStorage.Update?, Delivery.Change) in
+            let batch = storage.withLock { storage in
                 let change = storage.newest(of: id)
-                return (storage.update(id) { $0.draining() }, change)
+                return DeliveryBatch(change, storage.update(id) { $0.draining() })
             }
-            deliver(change, [update])
+            batch.deliver()
         }
     }
 
     /// The IDs of all watches, sorted.
     ///
     /// The cost is O(n log n) in the number of watches.
-    package var watchIDs: [Watch.ID] { storage.withLock { $0.watchIDs } }
+    package var watchIDs: [Watch.ID] { storage.withLock { $0.watches.keys.sorted() } }
 
     /// The requests of all watches, in no order.
-    package var watchedRequests: [any AnyObject & Sendable] { storage.withLock { $0.watchedRequests } }
+    package var watchedRequests: [any AnyObject & Sendable] { storage.withLock { $0.watches.values.map(\.request) } }
 
-    private func deliver(_ change: Delivery.Change, to id: Watch.ID, _ event: (inout Watch) -> Watch.Action) {
-        deliver(change, [storage.withLock { $0.update(id, event) }])
-    }
-
-    private func deliver(_ change: Delivery.Change, _ updates: [HubStorage.Update?]) {
-        var batch = DeliveryBatch(change)
-        for update in updates { batch.add(update) }
-        batch.deliver()
+    /// Applies an event to watches, some under each hold of the lock, and delivers the resulting actions.
+    ///
+    /// - Returns: how many requests it has woken.
+    @discardableResult
+    func apply(
+        to ids: [Watch.ID], _ change: @autoclosure () -> Delivery.Change,
+        _ event: (inout HubStorage, Watch.ID, Instant) -> HubStorage.Update?
+    ) -> Int {
+        ids.batches.reduce(0) { wokenCount, ids in
+            let now = now()
+            var batch = DeliveryBatch(change())
+            storage.withLock { storage in
+                for id in ids { batch.add(event(&storage, id, now)) }
+            }
+            batch.deliver()
+            return wokenCount + batch.count
+        }
     }
 
     // MARK: Examining
 
-    private func examine(_ ids: [Watch.ID]) {
-        guard !ids.isEmpty else { return }
+    private func examine(_ ids: ArraySlice<Watch.ID>) {
         let now = now()
         var batches: [DeliveryBatch] = []
         var values: [Selection: [Watch.ID]] = [:]
         storage.withLock { storage in
             // Streams with one filter and one examined version are examined together.
-            var followers: [HubStorage.Follower: [Watch.ID]] = [:]
+            var followers: [ChangesQuery: [Watch.ID]] = [:]
             for id in ids {
-                switch storage.watch(id)?.nextRead {
+                switch storage.watches[id]?.nextRead {
                 case .value(let selection)?: values[selection, default: []].append(id)
-                case .changes(let follower)?: followers[follower, default: []].append(id)
+                case .changes(let query)?: followers[query, default: []].append(id)
                 case .prepared(let chunk)?:
-                    var batch = DeliveryBatch(.latest(storage.latest.cursor))
-                    batch.add(storage.update(id) { $0.prepares(chunk) })
-                    batches.append(batch)
+                    batches.append(
+                        DeliveryBatch(.latest(storage.latest.cursor), storage.update(id) { $0.prepares(chunk) }))
                 case nil: break
                 }
             }
             var partsMax = Self.quickCountMax
-            for (follower, ids) in followers {
-                batches.append(storage.examine(ids, follower, at: now, &partsMax))
-            }
+            for (query, ids) in followers { batches.append(storage.examine(ids, query, at: now, &partsMax)) }
         }
         for batch in batches { batch.deliver() }
         for (selection, ids) in values { examine(ids, selection, at: now) }
@@ -199,7 +186,7 @@ extension WatchHub {
         var mustFanOut = false
         storage.withLock { storage in
             for id in ids {
-                guard let seen, storage.watch(id)?.isMet(by: seen) == true else {
+                guard let seen, storage.watches[id]?.isMet(by: seen) == true else {
                     mustFanOut = storage.park(id, examined: seen?.cursor.version) || mustFanOut
                     continue
                 }

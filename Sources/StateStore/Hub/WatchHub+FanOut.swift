@@ -40,12 +40,12 @@ extension WatchHub {
             if let count = compare(comparison, of: pass.snapshot, within: left, known) {
                 wokenCount += count
             } else {
-                if comparison.place != nil { storage.withLock { $0.beginComparing(selection) } }
+                if comparison.place != nil { storage.withLock { $0.index.beginComparing(selection) } }
                 encodeLater(selection, pass.writers)
             }
         }
         storage.withLock { storage in
-            for place in pass.selections where place.isPlaceOfQueries { storage.endComparing(place) }
+            for place in pass.selections where place.isPlaceOfQueries { storage.index.endComparing(place) }
             storage.endPass(pass.snapshot.cursor.version)
         }
         woken(wokenCount)
@@ -63,7 +63,7 @@ extension WatchHub {
         }
         for selection in pass.selections {
             if selection.isPlaceOfQueries {
-                let queries = storage.withLock { $0.watchedQueries(at: selection) }
+                let queries = storage.withLock { $0.index.watchedQueries(at: selection) }
                 for query in queries { append(Comparison(selection: query, place: selection)) }
             } else {
                 append(Comparison(selection: selection))
@@ -74,10 +74,10 @@ extension WatchHub {
     }
 
     private func clients(at selection: IndexedSelection) -> Set<String> {
-        let ids = storage.withLock { $0.watches(at: selection) }
+        let ids = storage.withLock { Array($0.index.watches(at: selection)) }
         var clients: Set<String> = []
-        for start in stride(from: 0, to: ids.count, by: Self.batchSize) where clients.count < Self.sharersMax {
-            clients.formUnion(storage.withLock { $0.clients(of: ids[start..<min(start + Self.batchSize, ids.count)]) })
+        for ids in ids.batches where clients.count < Self.sharersMax {
+            clients.formUnion(storage.withLock { $0.clients(of: ids) })
         }
         return clients.isEmpty ? [""] : Set(clients.prefix(Self.sharersMax))
     }
@@ -86,19 +86,18 @@ extension WatchHub {
         guard let first = pass.commits.first?.version else { return 0 }
         var wokenCount = 0
         let version = pass.snapshot.cursor.version
-        for key in pass.followerKeys where pass.commits.contains(where: key.filter.passes) {
-            let ids = storage.withLock { $0.followers(key) }
+        for query in pass.queries where pass.commits.contains(where: query.filter.passes) {
+            let ids = storage.withLock { $0.followers(query) }
             // Nearly all followers have examined the same version; a watch that came between two turns has not.
             var groups: [Version: [Watch.ID]] = [:]
-            for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
-                let ids = ids[start..<min(start + Self.batchSize, ids.count)]
+            for ids in ids.batches {
                 let examined = storage.withLock { storage in ids.map { storage.examinedVersion(of: $0) } }
                 for case (let id, let examined?) in zip(ids, examined) where examined < version {
                     groups[max(examined, first - 1), default: []].append(id)
                 }
             }
             for (since, ids) in groups {
-                var query = ChangesQuery(since: since, limit: key.limit, weightMax: key.weightMax, filter: key.filter)
+                var query = query.after(since)
                 var page = ChangesPage(
                     query, from: pass.commits.drop { $0.version <= since }, latest: pass.snapshot.cursor)
                 // A page examines a bounded number of commits: the first that passes may be on a later page.
@@ -164,14 +163,10 @@ extension WatchHub {
             }
             return kept.reading(epoch).map { compare(selection, with: $0) }
         }
-        do {
-            let selected = try selected(selection, in: snapshot, within: left)
-            if case .overBudget = selected { return nil }
-            return compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.bytes.map(Encoded.init)))
-        } catch {
-            // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
-            return compare(selection, with: Reading(cursor: snapshot.cursor, encoded: nil))
-        }
+        // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
+        let selected = (try? selected(selection, in: snapshot, within: left)) ?? .nothing
+        if case .overBudget = selected { return nil }
+        return compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.bytes.map(Encoded.init)))
     }
 
     private func selected(
@@ -215,8 +210,8 @@ extension WatchHub {
             }
         } catch let stop as QueryStop where stop.isOfThread {
             // Nobody waits, or there is no memory: who waits nevertheless learns it when it asks again.
-            storage.withLock { $0.endComparing(selection) }
-            return drain(storage.withLock { $0.watches(at: selection) })
+            storage.withLock { $0.index.endComparing(selection) }
+            return drain(storage.withLock { Array($0.index.watches(at: selection)) })
         } catch {
             // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
         }
@@ -235,7 +230,7 @@ extension WatchHub {
     }
 
     private func compare(_ selection: IndexedSelection, with reading: Reading) -> Int {
-        defer { storage.withLock { $0.endComparing(selection) } }
+        defer { storage.withLock { $0.index.endComparing(selection) } }
         return compareWatches(selection, with: reading)
     }
 
@@ -271,61 +266,50 @@ extension WatchHub {
         }
     }
 
-    /// Applies an event to watches, some under each hold of the lock, and delivers the resulting actions.
     private func compare(
         _ ids: [Watch.ID], with change: Delivery.Change, _ event: (inout Watch, Instant) -> Watch.Action
     ) -> Int {
-        var wokenCount = 0
         // The lowest ID belongs to the oldest request, which is answered first.
-        let ids = ids.sorted()
-        for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
-            let now = now()
-            var batch = DeliveryBatch(change)
-            storage.withLock { storage in
-                for id in ids[start..<min(start + Self.batchSize, ids.count)] {
-                    batch.add(storage.update(id) { event(&$0, now) })
-                }
-            }
-            batch.deliver()
-            wokenCount += batch.count
-        }
-        return wokenCount
+        apply(to: ids.sorted(), change) { storage, id, now in storage.update(id) { event(&$0, now) } }
     }
 }
 
-struct DeliveryBatch {
-    private struct Key: Hashable {
-        let action: Watch.Action
-        let receiver: ObjectIdentifier
+extension [Watch.ID] {
+    /// The IDs in parts that are few enough for one hold of the hub's lock.
+    var batches: [ArraySlice<Watch.ID>] {
+        stride(from: 0, to: count, by: WatchHub.batchSize).map { self[$0..<Swift.min($0 + WatchHub.batchSize, count)] }
     }
+}
 
+/// Requests with one change, in groups of one receiver and one action.
+struct DeliveryBatch {
     private let change: Delivery.Change
-    private var groups: [(key: Key, receiver: any WatchReceiver, requests: [any AnyObject & Sendable])] = []
+    private var groups: [(receiver: any WatchReceiver, action: Watch.Action, requests: [any AnyObject & Sendable])] = []
 
-    init(_ change: Delivery.Change) {
+    init(_ change: Delivery.Change, _ update: HubStorage.Update? = nil) {
         self.change = change
+        add(update)
     }
 
     var count: Int {
         groups.reduce(0) { count, group in
-            if case .startTimer = group.key.action { count } else { count + group.requests.count }
+            if case .startTimer = group.action { count } else { count + group.requests.count }
         }
     }
 
     mutating func add(_ update: HubStorage.Update?) {
-        guard let update, update.action != .nothing else { return }
-        let key = Key(action: update.action, receiver: ObjectIdentifier(update.receiver))
+        guard let update, update.action != .nothing, update.action != .examine else { return }
         // There are few groups, so a linear search suffices: mostly one receiver and one action.
-        if let index = groups.firstIndex(where: { $0.key == key }) {
+        if let index = groups.firstIndex(where: { $0.receiver === update.receiver && $0.action == update.action }) {
             groups[index].requests.append(update.request)
         } else {
-            groups.append((key, update.receiver, [update.request]))
+            groups.append((update.receiver, update.action, [update.request]))
         }
     }
 
     func deliver() {
         for group in groups {
-            group.receiver.receive(Delivery(change: change, action: group.key.action, requests: group.requests))
+            group.receiver.receive(Delivery(change: change, action: group.action, requests: group.requests))
         }
     }
 }

@@ -20,7 +20,6 @@ extension WatchHub {
         if let seen, case .value(_, let condition) = watch.subject, condition.isMet(by: seen.encoded) { return .ready }
         let (watching, mustFanOut) = storage.withLock { storage in
             if let refusal = storage.register(watch) { return (Watching.refused(refusal), false) }
-            storage.addToIndex(watch.id)
             return (.parked, storage.park(watch.id, examined: seen?.cursor.version))
         }
         if mustFanOut { scheduleFanOut() }
@@ -54,7 +53,6 @@ extension WatchHub {
     package func register(_ watch: Watch) -> WatchRefusal? {
         storage.withLock { storage in
             if let refusal = storage.register(watch) { return refusal }
-            storage.addToIndex(watch.id)
             if case .cascade = watch.subject { _ = storage.park(watch.id, examined: nil) }
             return nil
         }
@@ -69,20 +67,16 @@ extension WatchHub {
     ///
     /// O(n) in the number of commits up to the end of the page.
     package func examined(_ query: ChangesQuery) -> Following {
-        var paging: ChangesPaging?
+        let latest = latest.cursor
+        var paging = ChangesPaging(query, latest: latest)
         while true {
-            let version = paging?.page.next ?? query.since
-            switch storage.withLock({ $0.nextCommits(after: version) }) {
-            case .failure(let elsewhere):
-                // The rest has left memory meanwhile: the page ends before it.
-                return paging.map { .page($0.page) } ?? elsewhere.following
-            case .success(let (commits, latest)):
-                var now = paging ?? ChangesPaging(query, latest: latest)
+            switch storage.withLock({ $0.nextCommits(after: paging.page.next) }) {
+            // The rest has left memory meanwhile: the page ends before it.
+            case .failure(let elsewhere): return paging.page.next > query.since ? .page(paging.page) : elsewhere
+            case .success(let commits):
                 // Commits that come meanwhile belong to the next page.
-                let last = now.page.latest.version
-                let isFull = commits.contains { $0.version > last || !now.take($0) }
-                if isFull || now.page.next >= last { return .of(now.page) }
-                paging = now
+                let isFull = commits.contains { $0.version > latest.version || !paging.take($0) }
+                if isFull || paging.page.next >= latest.version { return .of(paging.page) }
             }
         }
     }
@@ -91,21 +85,21 @@ extension WatchHub {
     ///
     /// - Returns: the change that answers the wait, or nil if it is parked or has ended.
     package func examine(_ id: Watch.ID) -> Delivery.Change? {
-        guard var follower = storage.withLock({ $0.watch(id)?.follower }) else { return nil }
+        guard var query = storage.withLock({ $0.watches[id]?.query }) else { return nil }
         while true {
-            let found = examined(follower.query)
+            let found = examined(query)
             if case .nothing(let latest) = found {
-                follower.examinedVersion = latest.version
-                if storage.withLock({ $0.parks(id, follower) }) { return nil }
+                query.since = latest.version
+                if storage.withLock({ $0.parks(id, query) }) { return nil }
                 continue
             }
             let now = now()
             let action = storage.withLock { storage in
-                storage.update(id) { $0.prepared(.first, follower.examinedVersion, hasMore: false, at: now) }?.action
+                storage.update(id) { $0.prepared(.first, query.since, hasMore: false, at: now) }?.action
             }
             guard action == .answer else { return nil }
-            guard case .page(let page) = found else { return .notInMemory(since: follower.examinedVersion) }
-            return .changes(page, since: follower.examinedVersion)
+            guard case .page(let page) = found else { return .notInMemory(since: query.since) }
+            return .changes(page, since: query.since)
         }
     }
 }

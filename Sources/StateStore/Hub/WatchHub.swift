@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import StateJSON
 internal import Synchronization
 
 /// The published snapshot of a store, its recent history, and all watches.
@@ -63,7 +64,6 @@ package final class WatchHub: Sendable {
 
     // MARK: The published snapshot
 
-    /// The published snapshot.
     package var latest: Snapshot { storage.withLock { $0.latest } }
 
     /// The oldest version and the newest cursor of the history, read in one step.
@@ -78,20 +78,18 @@ package final class WatchHub: Sendable {
     package func endGeneration() { generationCount.add(1, ordering: .acquiringAndReleasing) }
 
     /// How many watches are registered, streams included.
-    package var watchesCount: Int { storage.withLock { $0.watchesCount } }
+    package var watchesCount: Int { storage.withLock { $0.watches.count } }
 
-    /// The figures of the hub now.
     package var figures: HubFigures { storage.withLock { $0.figures } }
 
     /// The encoded value of a selection in the published snapshot.
     ///
     /// The cost is O(n) in the size of the value, and one dictionary access where the encoding is cached.
     ///
-    ///
     /// - Parameter keeps: whether to keep what makes later answers quick, for a query that is to be watched.
     /// - Throws: `EncodingError` when a view's value cannot be encoded.
     package func read(_ selection: Selection, keeps: Bool = false) throws -> Reading {
-        let (latest, known) = storage.withLock { ($0.latest, $0.encoded(selection)) }
+        let (latest, known) = storage.withLock { ($0.latest, $0.index.encoded(selection)) }
         if let known, !keeps || selection.base.isView { return Reading(cursor: latest.cursor, encoded: known) }
         if let answer = try readQuery(selection, keeps: keeps) { return answer }
         let load = latest.loadCount
@@ -103,7 +101,7 @@ package final class WatchHub: Sendable {
     /// - Returns: nil for a value of more than 1,000 parts, which a thread that serves other clients must not encode.
     /// - Throws: `EncodingError` when a view's value cannot be encoded.
     package func readQuickly(_ selection: Selection) throws -> Reading? {
-        let (latest, known) = storage.withLock { ($0.latest, $0.encoded(selection)) }
+        let (latest, known) = storage.withLock { ($0.latest, $0.index.encoded(selection)) }
         if let known { return Reading(cursor: latest.cursor, encoded: known) }
         if selection.isQuery { return readQueryQuickly(selection) }
         let load = latest.loadCount
@@ -113,7 +111,7 @@ package final class WatchHub: Sendable {
     }
 
     /// About the processor time of an evaluation of a query, or of what is watched; nil if nobody knows.
-    package func time(of selection: Selection) -> Duration? { storage.withLock { $0.time(of: selection) } }
+    package func time(of selection: Selection) -> Duration? { storage.withLock { $0.index[selection]?.time } }
 
     /// The most parts of a value that the hub encodes on the caller's thread or in a pass, and the most parts of commits that it
     /// compares with filters there.
@@ -128,7 +126,9 @@ package final class WatchHub: Sendable {
         if case .encoded = selected, let encoded {
             storage.withLock {
                 // Under the lock, in which ``forgetViews()`` comes behind the count.
-                if $0.latest.cursor == snapshot.cursor, snapshot.loadCount == load { $0.note(encoded, for: selection) }
+                if $0.latest.cursor == snapshot.cursor, snapshot.loadCount == load {
+                    $0.index.note(encoded, for: selection)
+                }
             }
         }
         return Reading(cursor: snapshot.cursor, encoded: encoded)
@@ -191,12 +191,52 @@ package final class WatchHub: Sendable {
     func forgetViews() {
         let ids = storage.withLock { storage in
             endGeneration()
-            return storage.forgetViews()
+            return storage.index.forgetViews()
         }
         drain(ids)
     }
 
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }
+}
+
+/// Queries on the members of a place: a commit costs each of them the members that it touches.
+extension WatchHub {
+    /// The answer in the published snapshot; nil for a selection that is no query on a place.
+    func readQuery(_ selection: Selection, keeps: Bool) throws -> Reading? {
+        let (latest, indexed) = storage.withLock { ($0.latest, $0.index.query(selection)) }
+        guard let indexed, let kept = indexed.kept else { return nil }
+        defer { storage.withLock { $0.index.idles(indexed) } }
+        return try measured(indexed) {
+            try kept.read(in: latest, keeps: keeps, changes(at: kept.place, in: latest))
+        }
+    }
+
+    /// Whether the answer to a query, and later ones, can be had quickly.
+    package func isReadQuickly(_ selection: Selection) -> Bool {
+        let (isKnown, kept) = storage.withLock { ($0.index.encoded(selection) != nil, $0.index[selection]?.kept) }
+        guard let kept else { return isKnown }
+        return readQueryQuickly(selection) != nil || isKnown && kept.keepsNothing
+    }
+
+    func readQueryQuickly(_ selection: Selection) -> Reading? {
+        let (latest, kept) = storage.withLock { ($0.latest, $0.index[selection]?.kept) }
+        guard let kept, kept.advance(to: latest, changes(at: kept.place, in: latest, isQuick: true)) else { return nil }
+        return kept.reading(latest.cursor.epoch)
+    }
+
+    /// The members are found once for all queries that ask for the version.
+    func changes(
+        at place: JSONPointer, in snapshot: Snapshot, isQuick: Bool = false
+    ) -> (Version) -> MemberChanges? {
+        var known: [Version: MemberChanges?] = [:]
+        return { [self] since in
+            if let found = known[since] { return found }
+            let commits = storage.withLock { $0.commits(after: since, through: snapshot.cursor.version) }
+            let found = commits.flatMap { MemberChanges(at: place, $0, in: snapshot, isQuick: isQuick) }
+            known[since] = .some(found)
+            return found
+        }
+    }
 }
 
 /// The values that end outside the hub's lock: with a state its adopter's objects end, which may read the store, and
@@ -209,7 +249,6 @@ struct Dropped: Sendable {
 
 /// The oldest version and the newest cursor of a history.
 package struct HistoryBounds: Sendable {
-    /// The cursor of the published snapshot.
     package var latest: Cursor
     /// The oldest version that a client can follow from.
     package var oldest: Version
@@ -218,4 +257,17 @@ package struct HistoryBounds: Sendable {
         self.latest = latest
         self.oldest = oldest
     }
+}
+
+/// The figures of a hub at one instant.
+package struct HubFigures: Sendable {
+    /// How many requests wait, by their route, streams not included.
+    package let waits: [Watch.Route: Int]
+    /// How many streams there are, by their route.
+    package let streams: [Watch.Route: Int]
+    package let latest: Version
+    package let oldest: Version
+    package let historyCommitsCount: Int
+    /// About how many bytes the commits in memory have.
+    package let historyBytes: Int
 }

@@ -1,8 +1,8 @@
+internal import Synchronization
+
 /// The limits on watches.
 package struct WatchLimits: Sendable {
-    /// How many watches there may be in all.
     package var watchesMax: Int
-    /// How many watches one client's address may have.
     package var watchesPerClientMax: Int
 
     /// About how many bytes the values may have that the watches wait for; one client's, half of them.
@@ -10,7 +10,6 @@ package struct WatchLimits: Sendable {
     /// How many different views with arguments may be watched.
     package var viewsMax: Int
 
-    /// How many different queries may be watched.
     package var queriesMax: Int
     /// About how many bytes may be kept of watched queries; one that would take more is evaluated anew.
     package var queriesBytesMax: Int
@@ -43,4 +42,34 @@ package enum WatchRefusal: Error, Sendable {
     case queries
     /// There is no memory for what the hub would keep.
     case memory(ClientMemory.Refusal)
+}
+
+/// The memory that clients occupy together, of which each has a share.
+package struct ClientMemory: Sendable {
+    /// The limit that leaves no room: that of all clients together, or the share of one.
+    package enum Refusal: Error, Sendable { case all, client }
+
+    /// Counts more bytes for a client, or fewer; returns the refusal, and counts nothing, where there is no room.
+    package var count: @Sendable (_ more: Int, _ client: String) -> Refusal? = { _, _ in nil }
+
+    package init() {}
+}
+
+/// The bytes that something holds for a client, which count as long as this object lives; one thread at a time uses it.
+package final class HeldMemory: Sendable {
+    private let memory: ClientMemory
+    private let client: String
+    private let bytes = Atomic(0)
+
+    package init(_ memory: ClientMemory, for client: String) { (self.memory, self.client) = (memory, client) }
+
+    deinit { _ = hold(0) }
+
+    /// Counts so many bytes and no others; returns the refusal, and counts as before, where there is no room.
+    package func hold(_ count: Int) -> ClientMemory.Refusal? {
+        let more = count - bytes.load(ordering: .relaxed)
+        if more != 0, let refusal = memory.count(more, client) { return refusal }
+        bytes.store(count, ordering: .relaxed)
+        return nil
+    }
 }

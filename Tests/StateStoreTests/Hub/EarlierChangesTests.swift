@@ -11,8 +11,7 @@ struct EarlierChangesTests {
         let latest = Cursor(.random(), commits.last?.version ?? 0)
         var (found, pages, next, isMore) = ([Version](), 0, end, true)
         while isMore {
-            var earlier = EarlierChanges(before: next, query)
-            let page = earlier.page(in: HistoryBounds(latest: latest, oldest: oldest)) { query in
+            let page = query.after(next).earlier(in: HistoryBounds(latest: latest, oldest: oldest)) { query in
                 ChangesPage(query, from: commits.filter { $0.version > query.since }, latest: latest)
             }
             #expect(page.commits.count <= query.limit)
@@ -66,10 +65,9 @@ struct EarlierChangesTests {
 
     @Test("end where the history is no longer kept")
     func gone() throws {
-        var earlier = EarlierChanges(before: 50, ChangesQuery(since: 0))
         let bounds = HistoryBounds(latest: Cursor(.random(), 60), oldest: 10)
 
-        let page = earlier.page(in: bounds) { _ in nil }
+        let page = ChangesQuery(since: 50).earlier(in: bounds) { _ in nil }
 
         #expect(page.commits.isEmpty && !page.isMore)
     }

@@ -20,7 +20,7 @@ struct ExaminingTests {
         hub.register(
             Watch(
                 Watch.ID(number), client: "", receiver: log, request: DeliveryLog.Request(number),
-                subject: .changes(filter, limit: 100, weightMax: 1 << 20), examinedVersion: 0))
+                subject: .changes(ChangesQuery(since: 0, filter: filter)), examinedVersion: 0))
     }
 
     @Test("the hub compares a thousand parts of commits under its lock, and leaves what has more to its caller")

@@ -65,8 +65,7 @@ struct HubDriver {
     }
 
     func follow(_ query: ChangesQuery, as number: Int, client: String = "") -> (Following, Watching) {
-        let subject = Watch.Subject.changes(query.filter, limit: query.limit, weightMax: query.weightMax)
-        return hub.watch(watch(number, client, subject), query)
+        hub.watch(watch(number, client, .changes(query)), query)
     }
 
     /// Ends a watch; nil where it is not registered.

@@ -225,16 +225,4 @@ struct VersionIndexTests {
         #expect(!index.isReached(7))
         #expect(index.takeReached(8) == [4])
     }
-
-    @Test("the versions of removed watches do not accumulate")
-    func sweep() {
-        var index = VersionIndex()
-        for version in 1...100_000 as ClosedRange<Version> {
-            index.insert(version, at: version)
-            index.remove(version, at: version)
-        }
-
-        #expect(index.versionsCount <= 1025)
-        #expect(index.takeReached(.max).isEmpty)
-    }
 }

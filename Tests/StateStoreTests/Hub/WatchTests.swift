@@ -30,18 +30,13 @@ private enum Event: CaseIterable {
 
 extension Watch {
     fileprivate static func sample(
-        isStream: Bool, state: State, subject: Subject = .changes(ChangesFilter(), limit: 100, weightMax: 1 << 20),
+        isStream: Bool, state: State, subject: Subject = .changes(ChangesQuery(since: 0)),
         debounce: Duration? = nil
     ) -> Watch {
         let (log, request) = (DeliveryLog(), DeliveryLog.Request(1))
-        var watch =
-            isStream
-            ? Watch(
-                stream: 1, client: "a", receiver: log, request: request, subject: subject, examinedVersion: 5,
-                debounce: debounce, endsAt: Instant(nanoseconds: 0) + .seconds(900))
-            : Watch(
-                1, client: "a", receiver: log, request: request, subject: subject, examinedVersion: 5,
-                debounce: debounce)
+        var watch = Watch(
+            1, client: "a", receiver: log, request: request, subject: subject, examinedVersion: 5, debounce: debounce)
+        if isStream { watch = watch.ofStream(endsAt: Instant(nanoseconds: 0) + .seconds(900)) }
         watch.state = state
         if isStream { (watch.isBehind, watch.chunk) = (false, .next) }
         return watch

@@ -161,7 +161,7 @@ struct HubFiguresTests {
 
         #expect(counts.values == [3])
         #expect(published.hub.figures.waits[.state] == 1)
-        #expect(published.hub.figures.waits[.changes] == 0 && published.hub.figures.streams[.state] == 0)
+        #expect(published.hub.figures.waits[.changes] == nil && published.hub.figures.streams.isEmpty)
         #expect(published.hub.figures.latest == 2 && published.hub.figures.historyCommitsCount == 2)
         #expect(published.hub.figures.historyBytes > 0)
     }

@@ -24,7 +24,6 @@ package struct ChangesFilter: Hashable, Sendable {
             self.by = by
         }
 
-        /// Whether a commit belongs to the derived store.
         package func holds(_ commit: Commit) -> Bool {
             (by == nil || by == ExactText(optional: commit.by)) && commit.types.contains(where: types.contains)
                 || commit.changedPointers.contains { $0.overlaps(pointer) }
@@ -37,7 +36,6 @@ package struct ChangesFilter: Hashable, Sendable {
         self.types = types
     }
 
-    /// Whether a commit passes.
     package func passes(_ commit: Commit) -> Bool {
         if let within, !within.holds(commit) { return false }
         if !types.isEmpty, !commit.types.contains(where: types.contains) { return false }
@@ -66,6 +64,10 @@ package struct ChangesQuery: Hashable, Sendable {
         self.limit = limit
         self.weightMax = weightMax
         self.filter = filter
+    }
+
+    func after(_ version: Version) -> ChangesQuery {
+        ChangesQuery(since: version, limit: limit, weightMax: weightMax, filter: filter)
     }
 }
 
@@ -148,8 +150,8 @@ package struct ChangesPaging {
     }
 }
 
-/// The result of a query for commits in memory.
-package enum Following: Sendable {
+/// The result of a query for commits in memory; an error where it says why they are not there.
+package enum Following: Error, Sendable {
     case page(ChangesPage)
     /// No commit after the query's version passes the filter.
     case nothing(latest: Cursor)

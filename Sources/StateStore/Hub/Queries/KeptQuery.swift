@@ -21,7 +21,7 @@ final class KeptQuery: Sendable {
 
     private enum Result {
         case same
-        /// The answer, or nil if nothing is at the place.
+        /// Nil if nothing is at the place.
         case made(Encoded?)
     }
 
@@ -31,8 +31,8 @@ final class KeptQuery: Sendable {
         var tag: String?
         /// The newest version at which the answer stands; nil before the first evaluation.
         var version: Version?
-        var number = 0
-        var comparedNumber = 0
+        /// Whether the watches have been compared with the answer.
+        var isCompared = true
     }
 
     let place: JSONPointer
@@ -78,15 +78,15 @@ final class KeptQuery: Sendable {
     }
 
     func noteCompared(_ reading: Reading) {
-        answer.withLock { if $0.tag == reading.encoded?.tag { $0.comparedNumber = $0.number } }
+        answer.withLock { if $0.tag == reading.encoded?.tag { $0.isCompared = true } }
     }
 
     /// The newest answer if it has not been compared with the watches, `.some(nil)` if it has; nil where its bytes are not there.
     func takeUncompared(_ epoch: Epoch) -> Reading?? {
         answer.withLock { answer in
-            guard answer.number != answer.comparedNumber else { return .some(nil) }
+            guard !answer.isCompared else { return .some(nil) }
             guard let version = answer.version, answer.encoded != nil || answer.tag == nil else { return nil }
-            answer.comparedNumber = answer.number
+            answer.isCompared = true
             return Reading(cursor: Cursor(epoch, version), encoded: answer.encoded)
         }
     }
@@ -196,10 +196,48 @@ final class KeptQuery: Sendable {
         return answer.withLock { answer in
             defer { answer.version = version }
             guard case .made(let made) = result else { return answer.encoded }
-            if answer.version == nil || answer.tag != made?.tag { answer.number += 1 }
+            if answer.version == nil || answer.tag != made?.tag { answer.isCompared = false }
             (answer.encoded, answer.tag) = (made, made?.tag)
             return made
         }
+    }
+}
+
+/// The members of a place that commits have touched, with their values; all queries on the place share them.
+struct MemberChanges: Sendable {
+    let members: [ChangedMember]
+
+    static let countMax = 10_000
+    private static let quickBytesMax = 1 << 20
+
+    /// Nil if a commit has replaced the place or touched many members, or if their order is unknown.
+    ///
+    /// The cost is O(n) in the changed pointers and the bytes of the members; `isQuick` gives up beyond a megabyte.
+    init?(at place: JSONPointer, _ commits: [Commit], in snapshot: Snapshot, isQuick: Bool = false) {
+        guard let order = snapshot.tree(at: place)?.memberOrder else { return nil }
+        var names: Set<JSONKey> = []
+        for commit in commits {
+            for pointer in commit.changedPointers where pointer.overlaps(place) {
+                guard pointer.tokens.count > place.tokens.count else { return nil }
+                names.insert(JSONKey(pointer.tokens[place.tokens.count]))
+                guard names.count <= Self.countMax else { return nil }
+            }
+        }
+        var members: [ChangedMember] = []
+        var bytesLeft = isQuick ? Self.quickBytesMax : .max
+        for name in names {
+            guard let key = order(name.text),
+                // A committed state can be encoded, and is JSON; without the value, the whole is looked at.
+                let selected = try? snapshot.selected(
+                    .pointer(place.appending(name.text)), countMax: isQuick ? WatchHub.quickCountMax : .max)
+            else { return nil }
+            if case .overBudget = selected { return nil }
+            bytesLeft -= selected.bytes?.count ?? 0
+            guard bytesLeft >= 0, let value = try? selected.bytes.map({ try JSONValue(parsing: $0, depthMax: .max) })
+            else { return nil }
+            members.append(ChangedMember(name: name, order: key, value: value))
+        }
+        self.members = members
     }
 }
 
