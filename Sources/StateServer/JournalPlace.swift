@@ -255,7 +255,7 @@ extension JournalPlace {
     }
 
     private func verifyHistory(
-        _ depth: HistoryDepth, _ begin: ([UInt8], Version) throws -> (any HistoryVerification)?
+        _ depth: HistoryDepth, _ begin: ([UInt8], Version) throws -> Verification?
     ) throws -> JournalSpan {
         let reader = try history()
         try reader.verify(depth, at: .now())
@@ -264,26 +264,28 @@ extension JournalPlace {
         try reader.forEachCommit(after: beginning.version) { commit in
             if commit.types == [Commit.upgradeType] { migration = max(migration, commit.version) }
         }
-        var patched = try PatchedState(parsing: beginning.state, version: beginning.version)
-        var reduced = migration == beginning.version ? try begin(beginning.state, migration) : nil
+        let reduced = migration == beginning.version ? try begin(beginning.state, migration) : nil
+        var verification = try reduced ?? Verification(from: beginning.state, version: beginning.version)
         let oldest = try reader.oldest()
         let saved = try reader.snapshots()
         var snapshots = saved.drop { $0 <= beginning.version }
         var damaged = saved.filter { (oldest..<max(oldest, beginning.version)).contains($0) }
         try reader.forEachCommit(after: beginning.version) { commit in
-            if reduced != nil { try reduced?.verify(commit) } else { try patched.verify(commit) }
+            try verification.verify(commit)
             if snapshots.first == commit.version {
                 snapshots.removeFirst()
                 if let saved = try reader.snapshot(commit.version) {
-                    try (reduced ?? patched).compare(saved: saved, after: commit)
+                    try verification.compare(saved: saved, after: commit)
                 } else {
                     damaged.append(commit.version)
                 }
             }
-            if commit.version == migration { reduced = try begin(patched.bytes(), migration) }
+            if commit.version == migration, let reduced = try begin(verification.bytes(), migration) {
+                verification = reduced
+            }
         }
         var span = JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
-        span.reducedAfter = reduced == nil ? nil : migration
+        span.reducedAfter = verification.isReduced ? migration : nil
         if !damaged.isEmpty {
             // A running server may have dropped some of them since the list was read.
             let kept = try reader.snapshots()

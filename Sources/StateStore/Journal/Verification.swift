@@ -1,60 +1,36 @@
-internal import StateJSON
+package import StateJSON
 
-/// A comparison with a recorded history, commit by commit.
-package protocol HistoryVerification {
-    /// Applies the next commit.
-    ///
-    /// - Throws: ``HistoryFault`` where it cannot be applied, or makes another state.
-    mutating func verify(_ commit: Commit) throws(HistoryFault)
-
-    /// Compares a saved state with the state that the recorded patches have made up to a commit; O(n) in its size.
-    ///
-    /// - Throws: ``HistoryFault`` where the states differ.
-    func compare(saved: [UInt8], after commit: Commit) throws(HistoryFault)
-}
-
-extension PatchedState: HistoryVerification {
-    package mutating func verify(_ commit: Commit) throws(HistoryFault) { _ = try take(commit) }
-
-    package func compare(saved: [UInt8], after commit: Commit) throws(HistoryFault) {
-        let difference: JSONPointer?
-        let schedule: ActionSchedule
-        do throws(JSONFault) {
-            let saved = try SavedState(saved: saved)
-            schedule = saved.schedule
-            difference = value.firstDifference(from: try JSONValue(parsing: saved.state, depthMax: 1000))
-        } catch { throw HistoryFault(commit, "the snapshot cannot be read: \(error.detail)") }
-        try compare(schedule, after: commit)
-        guard let difference else { return }
-        throw HistoryFault(commit, at: difference, "the snapshot differs from what the commits make")
-    }
-
-    fileprivate func compare(_ saved: ActionSchedule, after commit: Commit) throws(HistoryFault) {
-        guard saved != schedule else { return }
-        throw HistoryFault(commit, "the snapshot has another schedule than the commits make")
-    }
-}
-
-/// Applies a history by its recorded patches and by today's reducers, to find the first commit at which they differ.
-package struct Verification: HistoryVerification, Sendable {
-    private let domain: CompiledDomain
+/// Applies a history by its recorded patches, and with a domain also by today's reducers, to find the first commit at
+/// which they differ.
+package struct Verification: Sendable {
     private var recorded: PatchedState
-    private var replay: Replay
+    private var reduced: (domain: CompiledDomain, replay: Replay)?
+
+    /// Begins with the recorded state of a version; the patches alone are applied.
+    ///
+    /// - Throws: ``JSONFault`` when it is not JSON.
+    package init(from state: [UInt8], version: Version) throws(JSONFault) {
+        recorded = try PatchedState(parsing: state, version: version)
+    }
 
     /// Begins with the recorded state of a version.
     ///
     /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain.
     package init(_ domain: CompiledDomain, from state: [UInt8], version: Version) throws {
-        self.domain = domain
-        replay = try Replay(domain, from: state, version: version)
+        let replay = try Replay(domain, from: state, version: version)
         // The recorded spelling stays, because the patches fit it.
         var value = try JSONValue(parsing: SavedState(saved: state).state, depthMax: 1000)
         value.addMembers(of: try JSONValue(parsing: domain.bytes(of: replay.state), depthMax: 1000))
         recorded = PatchedState(value, version: version, schedule: replay.schedule)
+        reduced = (domain, replay)
     }
 
-    /// The version of both states.
-    package var version: Version { replay.version }
+    package var isReduced: Bool { reduced != nil }
+
+    package var version: Version { recorded.version }
+
+    /// The state that the recorded patches have made, as ``SavedState`` has it; O(n) in its size.
+    package func bytes() -> [UInt8] { recorded.bytes() }
 
     /// Applies the next commit to both states and compares them.
     ///
@@ -64,8 +40,9 @@ package struct Verification: HistoryVerification, Sendable {
     /// - Throws: ``HistoryFault`` where the states differ, or where the commit cannot be applied to one of them.
     package mutating func verify(_ commit: Commit) throws(HistoryFault) {
         let recordedCommit = try recorded.take(commit)
-        let reducedCommit = try replay.take(commit)
-        guard reducedCommit.patch != recordedCommit.patch else { return }
+        guard let reducedCommit = try reduced?.replay.take(commit), reducedCommit.patch != recordedCommit.patch else {
+            return
+        }
         for pointer in recordedCommit.changedPointers + reducedCommit.changedPointers {
             guard let difference = try self.difference(at: pointer, commit) else { continue }
             throw HistoryFault(commit, at: difference, "today's reducers make another state")
@@ -75,7 +52,7 @@ package struct Verification: HistoryVerification, Sendable {
     private func difference(at pointer: JSONPointer, _ commit: Commit) throws(HistoryFault) -> JSONPointer? {
         let reduced: JSONValue?
         do {
-            reduced = try replay.value(at: pointer)
+            reduced = try self.reduced?.replay.value(at: pointer)
         } catch {
             throw HistoryFault(commit, at: pointer, "the state that today's reducers make cannot be read: \(error)")
         }
@@ -92,6 +69,7 @@ package struct Verification: HistoryVerification, Sendable {
 
     /// The recorded value as today's domain spells it: an earlier build may have spelled it in another way.
     private func respelled(at pointer: JSONPointer) -> JSONValue? {
+        guard let domain = reduced?.domain else { return nil }
         // A value can be read as a member of the part of the state that it lies in; of a table, one entity is enough.
         let part = domain.catalogue.parts.first { pointer.tokens.starts(with: $0.pointer.tokens) }
         var place = part?.pointer.tokens ?? []
@@ -118,21 +96,28 @@ package struct Verification: HistoryVerification, Sendable {
         let difference: JSONPointer?
         do {
             let saved = try SavedState(saved: saved)
-            try recorded.compare(saved.schedule, after: commit)
-            let state = try JSONValue(parsing: domain.bytes(of: domain.state(from: saved.state)), depthMax: 1000)
+            guard saved.schedule == recorded.schedule else {
+                throw HistoryFault(commit, "the snapshot has another schedule than the commits make")
+            }
+            let state = try spelled(saved.state)
             difference = try recorded.value.firstDifference(from: state).flatMap { difference in
-                let bytes = try domain.bytes(of: domain.state(from: recorded.value.text))
-                return try JSONValue(parsing: bytes, depthMax: 1000) == state ? nil : difference
+                try reduced != nil && spelled(recorded.value.text) == state ? nil : difference
             }
         } catch let fault as HistoryFault {
             throw fault
-        } catch let fault as JSONFault {
+        } catch let fault as JSONFault where reduced != nil {
             throw HistoryFault(commit, at: fault.pointer, "the snapshot does not fit the domain: \(fault.detail)")
         } catch {
-            throw HistoryFault(commit, "the snapshot cannot be read: \(error)")
+            throw HistoryFault(commit, "the snapshot cannot be read: \((error as? JSONFault)?.detail ?? "\(error)")")
         }
         guard let difference else { return }
         throw HistoryFault(commit, at: difference, "the snapshot differs from what the commits make")
+    }
+
+    /// A state as today's domain spells it, or as it is without a domain.
+    private func spelled(_ state: [UInt8]) throws -> JSONValue {
+        let bytes = try reduced.map { try $0.domain.bytes(of: $0.domain.state(from: state)) } ?? state
+        return try JSONValue(parsing: bytes, depthMax: 1000)
     }
 }
 
