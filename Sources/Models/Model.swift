@@ -1,6 +1,7 @@
 internal import CModelEngine
 package import StateJSON
 internal import StateStore
+internal import Synchronization
 
 /// A state and its reducers in JavaScript: a file in an engine, which has a copy of the state.
 ///
@@ -116,7 +117,7 @@ package final class Model: Sendable {
 
     package let description: Description
     private let make: @Sendable () -> OpaquePointer?
-    private let engine: Owned<Engine>
+    private let engine: Mutex<Engine>
 
     private struct Engine {
         var model: OpaquePointer
@@ -155,17 +156,17 @@ package final class Model: Sendable {
             model_free(made)
             throw error
         }
-        self.engine = Owned(engine)
+        self.engine = Mutex(engine)
     }
 
-    deinit { engine.withValue { model_free($0.model) } }
+    deinit { engine.withLock { model_free($0.model) } }
 
     /// The types for TypeScript of what a file can import, for editors.
     package static var types: String { String(cString: model_types()) }
 
     /// Sets the state, in another engine where this one has had a fault; O(n) in its size.
     package func load(_ state: [UInt8]) throws(Fault) {
-        engine.withValue { engine in
+        engine.withLock { engine in
             guard engine.isSpent, let made = make() else { return }
             model_free(engine.model)
             (engine.model, engine.isSpent) = (made, false)
@@ -184,16 +185,16 @@ package final class Model: Sendable {
     }
 
     /// The bytes of the engine's memory; the engine walks it for that.
-    package var bytesCount: Int { engine.withValue { model_bytes($0.model) } }
+    package var bytesCount: Int { engine.withLock { model_bytes($0.model) } }
 
     /// The resident bytes of this process, which are cheap to count; no engine has more.
     package static var processBytesCount: Int { model_process_bytes() }
 
     /// Frees what the engine holds and does not need any more; O(n) in the size of the state.
-    package func collect() { engine.withValue { model_collect($0.model) } }
+    package func collect() { engine.withLock { model_collect($0.model) } }
 
     /// Takes what the file has written to the console since it was last taken.
-    package func takeConsole() -> [String] { engine.withValue { exchange(&$0.console, with: []) } }
+    package func takeConsole() -> [String] { engine.withLock { exchange(&$0.console, with: []) } }
 
     /// The state; O(n) in its size.
     package func state() throws(Fault) -> JSONValue { try answer { model_state($0) }["state"] ?? .null }
@@ -252,7 +253,7 @@ package final class Model: Sendable {
     }
 
     private func answer(_ call: (OpaquePointer) -> ModelText) throws(Fault) -> JSONObject {
-        try engine.withValue { (engine) throws(Fault) in
+        try engine.withLock { (engine) throws(Fault) in
             guard !engine.isSpent else { throw Fault("the engine has failed before", .engine) }
             return try Self.answer(call(engine.model), &engine)
         }

@@ -104,16 +104,16 @@ package final class ServedModel: Sendable {
                 faults: checks.payloads[ExactText(action.type)] ?? { _ in [] })
             actions.append((declaration, action.slice.flatMap { mounts[ExactText($0)] }))
         }
-        var views: [JSONDomain.Viewed] = []
+        var views: [View<JSONState>] = []
         for view in description.views {
             let parameters = view.parameters.flatMap { schema in
                 checks.parameters[ExactText(view.name)].map { ViewParameters.declared(schema, faults: $0) }
             }
-            let reads = view.reads?.map { JSONPointer([$0]) } ?? [.root]
-            let look: JSONDomain.Look = { (tree, arguments) throws(ViewFault) in
-                try self.look(at: view.name, arguments, of: tree)
-            }
-            views.append((view.name, reads, parameters, view.takesSubject, look))
+            views.append(
+                View(
+                    view.name, reads: view.reads?.map { JSONPointer([$0]) } ?? [.root], parameters: parameters,
+                    takesSubject: view.takesSubject
+                ) { (tree, arguments) throws(ViewFault) in try self.look(at: view.name, arguments, of: tree) })
         }
         let places = parts.map(\.pointer)
         let layout = JSONLayout(

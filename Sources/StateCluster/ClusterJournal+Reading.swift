@@ -44,10 +44,6 @@ extension ClusterJournal {
         return ChangesPage(query, from: commits, latest: latest)
     }
 
-    package func commit(version: Version) throws -> Commit? {
-        version > 0 ? try commits(after: version - 1, through: version, limit: 1).first : nil
-    }
-
     /// The first call for an ID that is not of a commit since this server's start reads all turns that are kept.
     package func commit(id: String, by subject: String?) throws -> Commit? {
         let name = CommitName(id, by: subject)

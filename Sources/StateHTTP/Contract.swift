@@ -232,7 +232,7 @@ package struct Contract: Sendable {
             view["name"] = .string(name)
             view["href"] = .string("\(store.path)/views/\(name)")
             view["parameters"] = schemas.addresses[whole]?.schema
-            if catalogue.viewsOfSubjects.contains(whole) { view["subject"] = true }
+            if catalogue.views[whole]?.takesSubject == true { view["subject"] = true }
             return JSONValue.object(view)
         }
         return JSONValue.of(("views", .array(views))).text

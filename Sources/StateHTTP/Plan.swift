@@ -62,7 +62,7 @@ package struct DispatchRequest: Sendable {
     /// The longest time that the client waits for the cascade to be complete, if it waits.
     package var wait: Wait? { options.wait }
     /// The tags of `If-Match`, and the place that they guard; nil without it.
-    package var tagGuard: Transaction.TagGuard? { conditions?.tagGuard }
+    package var tagGuard: Transaction.Expectation? { conditions?.tagGuard }
 
     /// Whether it may change the state: it is not a dry run.
     package var commits: Bool {
@@ -105,12 +105,12 @@ final class DispatchOptions: Sendable {
 
 /// The demands of a POST by the fields that are its own, in an object because nearly no POST has one.
 final class DispatchConditions: Sendable {
-    let tagGuard: Transaction.TagGuard?
+    let tagGuard: Transaction.Expectation?
     let absence: Transaction.Expectation?
     let key: String?
     let trace: String?
 
-    init(tagGuard: Transaction.TagGuard?, absence: Transaction.Expectation?, key: String?, trace: String?) {
+    init(tagGuard: Transaction.Expectation?, absence: Transaction.Expectation?, key: String?, trace: String?) {
         (self.tagGuard, self.absence, self.key, self.trace) = (tagGuard, absence, key, trace)
     }
 }

@@ -13,10 +13,8 @@ package final class UntypedStore: Sendable {
         package var keys: [KeyRecord]
         /// The time of the history, by which the keys expire; nil for that of the wall clock.
         package var historyTime: Timestamp?
-        /// The actions that are to be dispatched later.
         package var schedule: ActionSchedule
 
-        /// Makes an origin; by default the origin of a new history.
         package init(
             state: StateBox, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = [],
             historyTime: Timestamp? = nil, schedule: ActionSchedule = ActionSchedule()
@@ -30,7 +28,6 @@ package final class UntypedStore: Sendable {
     }
 
     let domain: CompiledDomain
-    /// The published snapshot, the recent history and the watches.
     package let hub: WatchHub
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
@@ -46,11 +43,10 @@ package final class UntypedStore: Sendable {
     let lost = Mutex<LostHistory?>(nil)
     let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
     let landings = DispatchGroup()
-    private let epoch: Epoch
     let limits: StoreLimits
     private let mailbox: Mutex<Mailbox>
     /// unsafe: only what runs on the queue uses it.
-    private nonisolated(unsafe) let core: Core
+    nonisolated(unsafe) let core: Core
     /// unsafe: as ``core``.
     private nonisolated(unsafe) let turnMark: TurnMark
     /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
@@ -61,9 +57,8 @@ package final class UntypedStore: Sendable {
     let monotonicNow: @Sendable () -> Instant
     /// The mark of the turns; nil for a store that no crash concerns.
     let mark: ReductionMark?
-    /// Records what a dry run reduces; only code on the queue of dry runs owns it.
-    let dryRunMark: Owned<ReductionMark?>
-    let dryRunQueue = DispatchQueue(label: "storekeeper.dry-run")
+    /// Records what a dry run reduces; one dry run at a time has it, for as long as its reducers take.
+    let dryRunMark: Mutex<ReductionMark?>
     /// Frees values whose end takes long.
     let disposal = DispatchQueue(label: "storekeeper.disposal", qos: .utility)
     private let notedMilliseconds = Atomic(Int64.min)
@@ -80,7 +75,7 @@ package final class UntypedStore: Sendable {
         clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         mark: ReductionMark? = nil, queues: WatchHub.Queues = .dispatch(),
-        onLandingThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = UntypedStore.landingThread(),
+        onLandingThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = LandingThread().run,
         observer: StoreObserver? = nil,
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
@@ -90,7 +85,6 @@ package final class UntypedStore: Sendable {
             version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime,
             schedule: origin.schedule, mark: mark)
         self.domain = domain
-        epoch = origin.cursor.epoch
         self.limits = limits
         mailbox = Mutex(Mailbox(capacity: limits.mailboxMax))
         cascades = Mutex(Cascades(limits: limits))
@@ -103,7 +97,7 @@ package final class UntypedStore: Sendable {
         self.core = core
         turnMark = TurnMark(of: queue)
         self.mark = mark
-        dryRunMark = Owned(mark?.another())
+        dryRunMark = Mutex(mark?.another())
         if let mark { domain.mark(by: mark) }
         self.journal = journal
         installedMiddleware = Mutex(middleware)
@@ -119,16 +113,8 @@ package final class UntypedStore: Sendable {
         if journal.isShared { adoptForeignCommitsLater() }
     }
 
-    /// A thread for the landing, which ends with the store.
-    package static func landingThread() -> @Sendable (@escaping @Sendable () -> Void) -> Void {
-        let thread = LandingThread()
-        return { thread.run($0) }
-    }
-
-    /// The version of the published state.
     package var version: Version { latest.version }
 
-    /// The middleware that every action passes, in order; a new value applies from the next turn on.
     var steps: [MiddlewareStep] {
         get { installedMiddleware.withLock { $0 } }
         set {
@@ -164,10 +150,8 @@ package final class UntypedStore: Sendable {
         queuedCount.subtract(1, ordering: .relaxed)
     }
 
-    /// How many transactions may wait; the store refuses more.
     package var mailboxMax: Int { limits.mailboxMax }
 
-    /// How many transactions wait for a turn, or for its landing.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
 
     package var turnsInFlightCount: Int { inFlight.withLock { $0.count } }
@@ -225,7 +209,7 @@ package final class UntypedStore: Sendable {
     /// stop.
     package func submitNow(_ transaction: Transaction) -> Outcome {
         dispatchPrecondition(condition: .notOnQueue(queue))
-        let outcome = AwaitedOutcome()
+        let outcome = Awaited<Outcome>()
         let pending = PendingTransaction(transaction) { outcome.take($0) }
         // Where a turn is already scheduled, this one still gives the outcome soonest; the later turn has nothing to do.
         if let refusal = mailbox.withLock({ $0.enqueue(pending) }) {
@@ -253,13 +237,11 @@ package final class UntypedStore: Sendable {
     // MARK: For the turn
 
     func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) {
-        var taken = mailbox.withLock { $0.takeTurn() }
-        if taken.isOver {
-            let rest = taken.removeRest()
-            let itemsCount = rest.reduce(0) { $0 + $1.transaction.items.count }
-            mailbox.withLock { $0.putBack(rest, itemsCount: itemsCount) }
-        }
-        return (taken.transactions, taken.isMeasured)
+        let taken = mailbox.withLock { $0.takeTurn() }
+        var transactions = taken.transactions
+        let rest = taken.rule.takeRest(from: &transactions)
+        if !rest.isEmpty { mailbox.withLock { $0.putBack(rest) } }
+        return (transactions, taken.isMeasured)
     }
 
     func endTurn(of transactions: [PendingTransaction], taking duration: Duration?) {
@@ -298,14 +280,6 @@ package final class UntypedStore: Sendable {
         }
         return outcome
     }
-
-    func goBack(to snapshot: Snapshot, without commits: [Commit]) {
-        core.goBack(to: snapshot, without: commits)
-    }
-
-    func adopt(_ commit: Commit, _ state: StateBox, _ tree: JSONTree) -> Snapshot {
-        core.adopt(commit, state, tree)
-    }
 }
 
 extension UntypedStore {
@@ -319,7 +293,7 @@ extension UntypedStore {
     ///
     /// - Throws: why the domain goes on with what it has.
     package func reloadDomain() throws -> DomainReload {
-        let reload = try domain.reload?(latest.state) ?? .unchanged
+        let reload = try domain.hooks.reload(latest.state)
         if case .taken = reload {
             domain.loads.add()
             forgetViews()

@@ -53,7 +53,7 @@ struct ServedModelTests {
         }
         func look(_ name: String, _ arguments: ViewArguments) throws -> String {
             let view = try #require(domain.views.first { $0.name == name })
-            return String(decoding: try view.look(tree, arguments), as: UTF8.self)
+            return String(decoding: try view.evaluate(JSONState(tree), arguments).write(), as: UTF8.self)
         }
 
         #expect(try look("from", ViewArguments(parameters: ["key": "b"])) == #"["c","b"]"#)
@@ -120,7 +120,7 @@ struct ServedModelTests {
 
             #expect(after?.value == wanted, "seed \(seed), \(number): \(type)")
             #expect(
-                String(decoding: try domain.views[0].look(after ?? before, .none), as: UTF8.self)
+                String(decoding: try domain.views[0].evaluate(JSONState(after ?? before), .none).write(), as: UTF8.self)
                     == String(decoding: ((wanted ?? before.value)[pointer: "/list/order/0"] ?? nil).text, as: UTF8.self)
             )
             if let after { states.append(after) }

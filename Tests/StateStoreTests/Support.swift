@@ -127,7 +127,7 @@ extension Core {
 extension Transaction {
     static func of(
         _ actions: any Action..., form: Form = .single, purpose: Purpose = .commit, expectations: [Expectation] = [],
-        tagGuard: TagGuard? = nil, key: String? = nil, body: String = ""
+        tagGuard: Expectation? = nil, key: String? = nil, body: String = ""
     ) -> Transaction {
         Transaction(
             actions.map { Item($0) }, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,

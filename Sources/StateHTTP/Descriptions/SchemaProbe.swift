@@ -29,12 +29,8 @@ final class SchemaProbe {
     static func schema(of type: any Decodable.Type) -> JSONValue { SchemaProbe().schema(of: type) }
 
     static func payloadSchema(of type: ActionType) -> JSONValue {
-        switch type {
-        case .typed(let type):
-            let schema = schema(of: type)
-            return schema == [:] ? ["type": "object"] : schema
-        case .declared(let declaration): return declaration.payload ?? ["type": "object"]
-        }
+        let schema = if let declaration = type.declaration { declaration.payload ?? [:] } else { schema(of: type.type) }
+        return schema == [:] ? ["type": "object"] : schema
     }
 
     func samples(_ attempt: Int) -> Samples { Self.samples[attempt % Self.samples.count] }

@@ -13,8 +13,8 @@ struct DomainSchemas: Sendable {
     init(_ catalogue: Catalogue) {
         payloads = Dictionary(
             uniqueKeysWithValues: catalogue.whole.open.map { ($0.type, SchemaProbe.payloadSchema(of: $0.actionType)) })
-        views = catalogue.viewTypes.mapValues(SchemaProbe.schema)
-        addresses = catalogue.viewParameters.mapValues(ViewAddress.init)
+        views = catalogue.views.compactMapValues(\.valueType).mapValues(SchemaProbe.schema)
+        addresses = catalogue.views.compactMapValues(\.parameters).mapValues(ViewAddress.init)
         parts = catalogue.parts.map { part in
             let schema = part.schema ?? part.valueType.map(SchemaProbe.schema) ?? [:]
             return switch part.kind {

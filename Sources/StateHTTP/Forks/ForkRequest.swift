@@ -18,7 +18,8 @@ package struct ForkOrder: Sendable {
     /// The cursor of the last commit to run; nil for the latest.
     package var to: Cursor?
     package var skipped: [String] = []
-    package var insertions: [Fork.Source.Insertion] = []
+    /// In the order of their cursors.
+    package var insertions: [Fork.Insertion] = []
     package var style: Style
 }
 
@@ -105,7 +106,7 @@ extension Contract {
                 for (index, element) in elements.enumerated() {
                     order.insertions.append(try insertion(element, pointer.appending("\(index)"), routed))
                 }
-                order.insertions.sort { $0.after < $1.after }
+                order.insertions.sort { $0.after.version < $1.after.version }
             default:
                 throw Self.invalid(pointer, "this member is not known; the known members are from, to, skip and insert")
             }
@@ -115,7 +116,7 @@ extension Contract {
 
     private func insertion(
         _ value: JSONValue, _ pointer: JSONPointer, _ routed: RoutedRequest
-    ) throws(Problem) -> Fork.Source.Insertion {
+    ) throws(Problem) -> Fork.Insertion {
         guard case .object(let members) = value, let after = members["after"], let action = members["action"],
             members.members.count == 2
         else { throw Self.invalid(pointer, "expected an object with after, a cursor, and action") }
@@ -134,8 +135,8 @@ extension Contract {
         }
         var recorded = JSONObject()
         for key in ["id", "type", "payload", "meta"] { if let value = parts[key] { recorded[key] = value } }
-        return Fork.Source.Insertion(
-            after: try cursor(in: after, pointer.appending("after"), routed).version, type: type, id: id,
+        return Fork.Insertion(
+            after: try cursor(in: after, pointer.appending("after"), routed), type: type, id: id,
             action: JSONValue.object(recorded).text)
     }
 

@@ -85,7 +85,7 @@ extension Contract {
 
     private func guards(
         _ request: Request, path: String?, _ store: VisibleStore
-    ) throws(Problem) -> (tag: Transaction.TagGuard?, absence: Transaction.Expectation?) {
+    ) throws(Problem) -> (tag: Transaction.Expectation?, absence: Transaction.Expectation?) {
         let (match, noneMatch) = (request[.ifMatch], request[.ifNoneMatch])
         guard match != nil || noneMatch != nil else {
             guard path == nil else {
@@ -108,7 +108,7 @@ extension Contract {
             return (nil, .init(outer, .nothing, isHidden: isHidden))
         }
         switch EntityTagCondition(match ?? "") {
-        case .any?: return (.init(outer, .any, isHidden: isHidden), nil)
+        case .any?: return (.init(outer, .tags(.any), isHidden: isHidden), nil)
         case .tags(let tags)?:
             // If-Match compares strongly: a weak tag matches nothing.
             let strong = tags.filter { !$0.isWeak }.map { ContentCoding.plainTag($0.opaque) }
@@ -118,7 +118,7 @@ extension Contract {
                     "If-Match needs a strong tag: one that begins with W/, as answers to ?pretty have, matches nothing",
                     members: [.string("pointer", pointer.description)])
             }
-            return (.init(outer, .tags(strong), isHidden: isHidden), nil)
+            return (.init(outer, .tags(.tags(strong)), isHidden: isHidden), nil)
         case nil: throw Problem(.badRequest, "bad-entity-tag", "If-Match must be * or a list of tags in double quotes")
         }
     }

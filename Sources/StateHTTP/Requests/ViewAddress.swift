@@ -104,8 +104,8 @@ struct ViewAddress: Sendable {
 extension Contract {
     /// Why the views of a domain have parameters that no address can hold, or nil.
     package static func fault(in catalogue: Catalogue) -> String? {
-        catalogue.viewParameters.sorted { $0.key < $1.key }.lazy.compactMap { name, parameters in
-            ViewParameters.fault(in: ViewAddress(parameters).schema, ofView: name)
+        catalogue.views.values.sorted { $0.name < $1.name }.lazy.compactMap { view in
+            view.parameters.flatMap { ViewParameters.fault(in: ViewAddress($0).schema, ofView: view.name) }
         }.first
     }
 
@@ -114,6 +114,6 @@ extension Contract {
             name,
             ViewArguments(
                 parameters: try schemas.addresses[name]?.object(of: parameters),
-                subject: catalogue.viewsOfSubjects.contains(name) ? access.subject : nil))
+                subject: catalogue.views[name]?.takesSubject == true ? access.subject : nil))
     }
 }

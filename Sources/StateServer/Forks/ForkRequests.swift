@@ -89,7 +89,7 @@ extension RequestHandler {
 
     /// The cursor before the first commit that is left out, or behind which an action is added; nil for a plain copy.
     private func beginning(of order: ForkOrder) throws -> Cursor? {
-        var versions = order.insertions.map(\.after)
+        var versions = order.insertions.map(\.after.version)
         for (index, id) in order.skipped.enumerated() {
             let cursor = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
             guard

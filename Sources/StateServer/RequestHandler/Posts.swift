@@ -10,7 +10,7 @@ internal import Synchronization
 extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, exchange)) }
-        if let tagGuard = request.tagGuard, !tagGuard.isHidden, tagGuard.tags != .any,
+        if let tagGuard = request.tagGuard, !tagGuard.isHidden, case .tags(.tags) = tagGuard.wanted,
             let tree = hub.latest.longTree(at: tagGuard.pointer), !tree.isTagged
         {
             return slowly(.read, exchange) {

@@ -71,7 +71,6 @@ public struct CascadeReport: Sendable {
         return report
     }
 
-    /// An empty report.
     package init() {}
 }
 

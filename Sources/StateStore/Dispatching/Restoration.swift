@@ -13,7 +13,6 @@ package struct Restoration: Sendable {
     package let source: Source
     /// The state with its schedule, and with everything that it has in common with the present one; nil until it is looked up.
     var state: Snapshot?
-    /// The version that the store must still have; nil for any.
     var base: Version?
 
     package init(_ source: Source) { self.source = source }
@@ -25,7 +24,6 @@ package struct Restoration: Sendable {
 }
 
 extension Transaction {
-    /// The restoration that the transaction is; nil for any other one.
     package var restoration: Restoration? {
         guard items.count == 1, items[0].entry == nil, case .restore(let restoration) = items[0].content else {
             return nil

@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import StateJSON
 internal import Synchronization
 
@@ -61,33 +60,27 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
     case inReducer
 
     /// A stable name for programs; for a rejection, the rejection's code.
-    public var code: String {
-        switch self {
-        case .rejected(let rejection, _): rejection.code
-        case .full: "mailbox-full"
-        case .notRecorded: "not-durable"
-        case .outcomeUnknown: "outcome-unknown"
-        case .failed: "internal"
-        case .draining: "draining"
-        case .cancelled: "cancelled"
-        case .preconditionFailed: "precondition-failed"
-        case .inReducer: "dispatch-in-reducer"
-        }
-    }
+    public var code: String { words.code }
 
     /// A sentence for people.
-    public var description: String {
+    public var description: String { words.sentence }
+
+    private var words: (code: String, sentence: String) {
         switch self {
-        case .rejected(let rejection, _): rejection.detail
-        case .full: "too many actions wait"
-        case .notRecorded: "the journal could not record it"
-        case .outcomeUnknown: "the journal failed while it recorded it; whether it is committed is not known"
-        case .failed(let detail): detail
-        case .draining: "the store is stopping"
-        case .cancelled: "the effect that dispatched it has been cancelled"
-        case .preconditionFailed(let pointer): "\(pointer) is not as expected"
+        case .rejected(let rejection, _): (rejection.code, rejection.detail)
+        case .full: ("mailbox-full", "too many actions wait")
+        case .notRecorded: ("not-durable", "the journal could not record it")
+        case .outcomeUnknown:
+            ("outcome-unknown", "the journal failed while it recorded it; whether it is committed is not known")
+        case .failed(let detail): ("internal", detail)
+        case .draining: ("draining", "the store is stopping")
+        case .cancelled: ("cancelled", "the effect that dispatched it has been cancelled")
+        case .preconditionFailed(let pointer): ("precondition-failed", "\(pointer) is not as expected")
         case .inReducer:
-            "a reducer must not dispatch; what an action causes a subscriber, a middleware or an effect dispatches"
+            (
+                "dispatch-in-reducer",
+                "a reducer must not dispatch; what an action causes a subscriber, a middleware or an effect dispatches"
+            )
         }
     }
 }
@@ -205,24 +198,18 @@ extension UntypedStore {
     package func dispatch(_ transaction: Transaction, _ awaiting: Awaiting) throws(DispatchError) -> Dispatched {
         guard let mark = TurnMark.current else {
             guard awaiting == .cascade else { return try Dispatched(submitNow(transaction)) }
-            let isComplete = DispatchSemaphore(value: 0)
-            let ended = Mutex((outcome: Outcome.draining, report: CascadeReport()))
-            enqueue(
-                awaitingCascade(transaction) { outcome, report in
-                    ended.withLock { $0 = (outcome, report) }
-                    isComplete.signal()
-                })
+            let ended = Awaited<(Outcome, CascadeReport)>()
+            enqueue(awaitingCascade(transaction) { ended.take(($0, $1)) })
             flushNow()
-            isComplete.wait()
-            let (outcome, report) = ended.withLock { $0 }
+            let (outcome, report) = ended.wait()
             return try Dispatched(outcome, report)
         }
-        guard mark.phase != .reducing else {
+        guard !mark.isReducing else {
             refuse(transaction, .inReducer, nil)
             throw .inReducer
         }
         if isInOwnTurn, let collector = mark.collector {
-            collector.collect(FollowUp(items: transaction.items, form: transaction.form))
+            collector.collect(FollowUp(transaction))
         } else {
             // Inside another store's turn, this store may be notifying of a commit that has nothing to do with the action.
             dispatchLater(transaction, isInOwnTurn ? currentCausation : nil)
@@ -247,14 +234,44 @@ extension UntypedStore {
     ) -> PendingTransaction {
         let ended = Mutex(Outcome.draining)
         return PendingTransaction(transaction) { outcome in
-            switch outcome {
-            case .committed, .nothingCommitted: ended.withLock { $0 = outcome }
-            case .wouldCommit, .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .failed,
-                .draining:
-                completed(outcome, CascadeReport())
-            }
+            guard outcome.mayBeginCascade else { return completed(outcome, CascadeReport()) }
+            ended.withLock { $0 = outcome }
         } completed: { report in
             completed(ended.withLock { $0 }, report)
         }
+    }
+
+    /// Computes the effect of a dry run on the published state, beside the turns of the store.
+    ///
+    /// The middleware, the commands and the reducers run on the caller's thread, perhaps at the same time as in a turn,
+    /// but of one call at a time. A turn waits only for a look at the idempotency keys, which waits for a turn. A
+    /// caller must not be on the store's queue.
+    ///
+    /// - Parameter client: see ``OutcomeTaker/client``.
+    /// - Returns: any outcome but ``Outcome/committed(_:)``.
+    package func dryRun(_ transaction: Transaction, of client: String? = nil) -> Outcome {
+        let known = transaction.idempotency == nil ? nil : outcome(byKeyOf: transaction, of: client)
+        let outcome: Outcome =
+            switch known {
+            // The real request would be answered with the receipt of the commit that is there.
+            case .committed?: .wouldCommit(isChange: false, patch: Array("[]".utf8))
+            case let refusal?: refusal
+            case nil: compute(PendingTransaction(transaction, client: client) { _ in })
+            }
+        note(transaction, outcome)
+        return outcome
+    }
+
+    private func compute(_ dryRun: PendingTransaction) -> Outcome {
+        let steps = steps
+        return dryRunMark.withLock { mark in
+            // A snapshot that is published is never taken back.
+            let core = Core(latest, of: domain, steps, limits, mark: mark)
+            // Actions of a middleware belong to a later turn, as in any turn.
+            let turnMark = TurnMark(of: queue)
+            return turnMark.with {
+                core.turn([dryRun], at: now(), monotonic: monotonicNow, clock: processorTime, inside: turnMark)
+            }
+        }.outcomes[0]
     }
 }

@@ -5,12 +5,11 @@ extension UntypedStore {
     var currentCausation: Causation? { notification.withLock { $0?.causation } }
 
     func dispatchFollowUp(
-        _ items: [Transaction.Item], _ form: Transaction.Form, _ causation: Causation,
-        complete: @escaping @Sendable (Outcome) -> Void = { _ in }
+        _ followUp: FollowUp, _ causation: Causation, complete: @escaping @Sendable (Outcome) -> Void = { _ in }
     ) {
-        let transaction = Transaction(items, form: form, causation: causation)
-        if let refusal = cascades.withLock({ $0.register(causation, actions: items.count) }) {
-            refused(transaction, .rejected(refusal, index: 0), causation)
+        let transaction = Transaction(followUp, causation)
+        if let refusal = cascades.withLock({ $0.register(causation, actions: followUp.items.count) }) {
+            reportIfRefused(transaction, .rejected(refusal, index: 0), causation)
             return complete(.rejected(refusal, index: 0))
         }
         submit(
@@ -20,26 +19,24 @@ extension UntypedStore {
             })
     }
 
-    /// Whether no effect runs and no follow-up is pending.
     package var isAtRest: Bool { effects.count == 0 && cascades.withLock { $0.isEmpty } }
 
-    /// The IDs of the running effects, and the action types of those without one.
     package var runningEffects: [String] { effects.names }
 
     func dispatchLater(_ transaction: Transaction, _ causation: Causation?) {
-        if let causation { return dispatchFollowUp(transaction.items, transaction.form, causation) }
+        if let causation { return dispatchFollowUp(FollowUp(transaction), causation) }
         submit(PendingTransaction(transaction) { [weak self] in self?.reportIfRefused(transaction, $0, nil) })
     }
 
-    func run(
-        _ handler: Declaration<StateBox>.EffectHandler, _ action: any Action, _ state: StateBox, _ causation: Causation
-    ) {
-        guard let start = handler.start else {
-            if let id = handler.id { effects.cancel(id) }
-            return
+    func run(_ effect: Consequence.Effect, _ state: StateBox, _ causation: Causation) {
+        for handler in effect.entry.effects {
+            if let start = handler.start {
+                guard let work = start(effect.action, state) else { continue }
+                run(work, of: effect.entry.type, id: handler.id, causation)
+            } else if let id = handler.id {
+                effects.cancel(id)
+            }
         }
-        guard let work = start(action, state) else { return }
-        run(work, of: handler.type, id: handler.id, causation)
     }
 
     func run(_ work: @escaping EffectWork, of name: String, id: String?, _ causation: Causation?) {
@@ -48,7 +45,7 @@ extension UntypedStore {
             guard let self else { throw .draining }
             guard let causation else { return try await self.dispatch(Transaction([.init(action)]), .turn) }
             let outcome = await withCheckedContinuation { continuation in
-                self.dispatchFollowUp([.init(action)], .single, causation) { continuation.resume(returning: $0) }
+                self.dispatchFollowUp(FollowUp(action), causation) { continuation.resume(returning: $0) }
             }
             return try Dispatched(outcome)
         }
@@ -80,37 +77,23 @@ extension UntypedStore {
                 types: receipt.types, isChange: receipt.isChange)
             cascades.withLock { $0.note(causation, caused: caused) }
         } else {
-            refused(transaction, outcome, causation)
+            reportIfRefused(transaction, outcome, causation)
         }
         end(causation)
     }
 
-    private func refused(_ transaction: Transaction, _ outcome: Outcome, _ causation: Causation) {
-        guard let refused = reportIfRefused(transaction, outcome, causation) else { return }
-        cascades.withLock { $0.note(causation, refused: refused) }
-    }
-
     /// Reports the refusal of a follow-up: no caller waits for its outcome.
-    @discardableResult
-    private func reportIfRefused(
-        _ transaction: Transaction, _ outcome: Outcome, _ causation: Causation?
-    ) -> CascadeReport.Refused? {
-        do {
-            _ = try Dispatched(outcome)
-            return nil
-        } catch {
-            return refuse(transaction, error, causation)
-        }
+    private func reportIfRefused(_ transaction: Transaction, _ outcome: Outcome, _ causation: Causation?) {
+        do { _ = try Dispatched(outcome) } catch { refuse(transaction, error, causation) }
     }
 
-    @discardableResult
-    func refuse(_ transaction: Transaction, _ error: DispatchError, _ causation: Causation?) -> CascadeReport.Refused {
+    func refuse(_ transaction: Transaction, _ error: DispatchError, _ causation: Causation?) {
         let refused = CascadeReport.Refused(
             type: transaction.items.indices.compactMap(transaction.type).joined(separator: ","),
             cause: causation?.cause ?? "",
             code: error.code, detail: error.description)
         report(.followUpRefused(refused, root: causation?.root))
-        return refused
+        if let causation { cascades.withLock { $0.note(causation, refused: refused) } }
     }
 
     private func end(_ causation: Causation) {

@@ -4,21 +4,17 @@ package import StateJSON
 ///
 /// It is an object, because a turn and its landing hand it on often, and a value of so many fields would be copied.
 package final class Transaction: Sendable {
-    /// The request of an item.
     package enum Content: Sendable {
         case action(any Action)
         /// A function from the state in the turn to an action or nil; its argument has the store's type of state.
         case creator(@Sendable (StateBox) throws(Rejection) -> (any Action)?)
-        /// The only item of its transaction.
         case restore(Restoration)
     }
 
-    /// An action with its ID and metadata.
     package struct Item: Sendable {
         package var content: Content
         /// The entry of the action's type, where the action was read by it.
         package var entry: ActionEntry?
-        /// The ID that the client gave to the action.
         package var id: String?
         /// UTF-8 JSON object that the store records and does not interpret.
         package var meta: [UInt8]?
@@ -49,7 +45,11 @@ package final class Transaction: Sendable {
 
     /// A test of what the state has at a pointer before the transaction applies.
     package struct Expectation: Sendable {
-        package enum Wanted: Sendable { case value(JSONValue), anyValue, nothing }
+        package enum Wanted: Sendable {
+            case value(JSONValue), anyValue, nothing
+            /// A value with one of these content tags.
+            case tags(TagSet)
+        }
 
         package var pointer: JSONPointer
         package var wanted: Wanted
@@ -65,46 +65,42 @@ package final class Transaction: Sendable {
         }
     }
 
-    /// The content tags one of which the value at a pointer must have before the transaction applies.
-    package struct TagGuard: Sendable {
-        package var pointer: JSONPointer
-        package var tags: TagSet
-        /// Whether the client may not see what is there: then there is nothing.
-        package var isHidden: Bool
-
-        package init(_ pointer: JSONPointer, _ tags: TagSet, isHidden: Bool = false) {
-            self.pointer = pointer
-            self.tags = tags
-            self.isHidden = isHidden
-        }
-    }
-
     /// Whether the items came as an array, which the commit records as an array.
     package enum Form: Sendable { case single, batch }
-    /// Whether the transaction is committed, or only computed.
     package enum Purpose: Sendable { case commit, dryRun }
+
+    /// The reason for which the store itself dispatches a transaction.
+    package final class Origin: Sendable {
+        let causation: Causation
+        /// The scheduled action that the transaction is of, which its commit removes from the schedule; nil for none.
+        let due: (action: ScheduledAction, batch: FiringBatch)?
+
+        init(_ causation: Causation, due: (ScheduledAction, FiringBatch)? = nil) {
+            (self.causation, self.due) = (causation, due)
+        }
+    }
 
     package let items: [Item]
     package let form: Form
     package let purpose: Purpose
     package let expectations: [Expectation]
-    package let tagGuard: TagGuard?
+    /// The expectation of tags, which is tested before the others.
+    package let tagGuard: Expectation?
     package let idempotency: (key: IdempotencyKey, fingerprint: String)?
     /// The hash of the request's body or line; nil for a transaction of the process, and where a key or an ID identifies it.
     package let contentHash: ContentHash?
-    /// The subject that dispatches the transaction, if known.
     package let subject: String?
     /// The value of the field `traceparent` of the request, or nil.
     package let trace: String?
-    /// Whether the receipt has the changed parts of the new state.
     package let wantsRepresentation: Bool
-    let causation: Causation?
-    /// The scheduled action that the transaction is of, which its commit removes from the schedule; nil for none.
-    let due: ScheduledAction?
-    let batch: FiringBatch?
+    /// Nil for a transaction of a client, and of the process.
+    let origin: Origin?
     /// How many bytes the actions have as the client has sent them.
     package let sentBytesCount: Int
     let hasClientIDs: Bool
+
+    var causation: Causation? { origin?.causation }
+    var due: ScheduledAction? { origin?.due?.action }
 
     /// The type of an action; nil for a creator, whose action is not known before the turn.
     package func type(at index: Int) -> String? {
@@ -135,11 +131,11 @@ package final class Transaction: Sendable {
         return items.compactMap(\.id)
     }
 
-    /// Makes a transaction of a client or of the process.
     package init(
         _ items: [Item], form: Form = .single, purpose: Purpose = .commit, expectations: [Expectation] = [],
-        tagGuard: TagGuard? = nil, idempotency: (key: IdempotencyKey, fingerprint: String)? = nil,
-        contentHash: ContentHash? = nil, subject: String? = nil, trace: String? = nil, wantsRepresentation: Bool = false
+        tagGuard: Expectation? = nil, idempotency: (key: IdempotencyKey, fingerprint: String)? = nil,
+        contentHash: ContentHash? = nil, subject: String? = nil, trace: String? = nil,
+        wantsRepresentation: Bool = false, origin: Origin? = nil
     ) {
         self.items = items
         self.form = form
@@ -151,18 +147,18 @@ package final class Transaction: Sendable {
         self.subject = subject
         self.trace = trace
         self.wantsRepresentation = wantsRepresentation
-        (causation, due, batch) = (nil, nil, nil)
-        (sentBytesCount, hasClientIDs) = Self.figures(of: items)
-    }
-
-    private static func figures(of items: [Item]) -> (Int, Bool) {
+        self.origin = origin
         var (bytesCount, hasIDs) = (0, false)
         // A subscript reads one field of an item.
         for index in items.indices {
             bytesCount += items[index].sent?.count ?? 0
             hasIDs = hasIDs || items[index].id != nil
         }
-        return (bytesCount, hasIDs)
+        (sentBytesCount, hasClientIDs) = (bytesCount, hasIDs)
+    }
+
+    convenience init(_ followUp: FollowUp, _ causation: Causation) {
+        self.init(followUp.items, form: followUp.form, subject: causation.subject, origin: Origin(causation))
     }
 
     /// The same transaction of a client, whose receipt has no part of the new state.
@@ -184,35 +180,14 @@ package final class Transaction: Sendable {
         let causation = Causation(
             cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 0, subject: subject)
         return Transaction(
-            items, form: form, expectations: expectations, idempotency: (key, "answer"), causation: causation)
-    }
-
-    init(
-        _ items: [Item], form: Form, expectations: [Expectation] = [],
-        idempotency: (key: IdempotencyKey, fingerprint: String)? = nil, causation: Causation,
-        due: ScheduledAction? = nil, batch: FiringBatch? = nil
-    ) {
-        (self.due, self.batch) = (due, batch)
-        self.items = items
-        self.form = form
-        purpose = .commit
-        self.expectations = expectations
-        tagGuard = nil
-        self.idempotency = idempotency
-        contentHash = nil
-        subject = causation.subject
-        trace = nil
-        wantsRepresentation = false
-        self.causation = causation
-        (sentBytesCount, hasClientIDs) = Self.figures(of: items)
+            items, form: form, expectations: expectations, idempotency: (key, "answer"), subject: subject,
+            origin: Origin(causation))
     }
 }
 
-/// The content tags that a client has named.
 package enum TagSet: Hashable, Sendable {
     /// `*`: any tag, so any value.
     case any
-    /// A list of tags.
     case tags([String])
 
     /// Whether the set has a tag; false for nil, which stands for no value.
@@ -253,10 +228,8 @@ package enum Outcome: Sendable {
     case unknown(id: String?)
     /// The new state cannot be encoded, which is a fault of the domain. The state is unchanged.
     case failed(detail: String)
-    /// The store is stopping.
     case draining
 
-    /// The resource that is full.
     package enum Resource: Sendable { case mailbox, idempotencyKeys, idempotencyKeysOfClient }
 }
 
@@ -268,19 +241,16 @@ public final class Receipt: Sendable {
     public var id: String { ownID ?? cursor }
     /// The commit's cursor.
     public var cursor: String { commitCursor.description }
-    /// The commit's cursor, not yet as text.
     package let commitCursor: Cursor
     /// Whether the state differs from the version before; true behind a direct turn, which compares nothing.
     package let isChange: Bool
     /// The ID that the client gave; nil for a commit that its cursor names.
     package let ownID: String?
-    /// Whether an earlier request with the same idempotency key made the commit.
     package let isReplay: Bool
     /// The types of the committed actions, in order; empty for a replay, whose types the store does not keep.
     package let types: [String]
     /// The changed parts of the new state with their JSON, nil for a removed part; nil without a request for it.
     package let representation: [(pointer: JSONPointer, value: [UInt8]?)]?
-    /// The actions that the commit has scheduled, in order.
     package let scheduled: [ScheduledAction]
 
     init(
@@ -301,6 +271,15 @@ public final class Receipt: Sendable {
 }
 
 extension Outcome {
+    var mayBeginCascade: Bool {
+        switch self {
+        case .committed, .nothingCommitted: true
+        case .wouldCommit, .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .failed,
+            .draining:
+            false
+        }
+    }
+
     /// How many bytes of values the outcome has: parts of the state, a patch, or what a precondition has expected and found.
     package var valuesBytesCount: Int {
         switch self {
@@ -318,7 +297,6 @@ extension Outcome {
     /// Makes the tag; O(n) in the size of the value.
     package func makeTag() { if case .preconditionFailed(let failure) = self { _ = failure.actualTag } }
 
-    /// The same outcome without its values.
     package var withoutValues: Outcome {
         switch self {
         case .committed(let receipt): .committed(receipt.withoutRepresentation)

@@ -2,7 +2,6 @@ package import StateJSON
 
 /// The identity of a transaction from one attempt of its client to the next.
 package struct TransactionIdentity: Hashable, Sendable {
-    /// The source of the identity.
     package enum Kind: UInt8, Sendable {
         /// The idempotency key, with the subject and the line of a bulk load.
         case key = 1
@@ -35,7 +34,6 @@ package struct TransactionIdentity: Hashable, Sendable {
         }
     }
 
-    /// Identifies the computation of a view.
     package init(view name: String, _ arguments: ViewArguments = .none) {
         var hash = Self.hash(name)
         if !arguments.isEmpty {

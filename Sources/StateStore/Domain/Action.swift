@@ -91,50 +91,24 @@ public struct Rejection: Error, Sendable, Equatable {
     }
 }
 
-/// The maker of an action from a payload: a Swift type, or a declaration with a name.
-package enum ActionType: Sendable {
-    case typed(any Action.Type)
-    case declared(DeclaredAction.Declaration)
-
-    /// The name under which clients dispatch it.
-    package var name: String {
-        switch self {
-        case .typed(let type): type.type
-        case .declared(let declaration): declaration.type
-        }
-    }
-
+package struct ActionType: Sendable {
+    package let name: String
     /// Whether only the domain dispatches the action: see ``Action/isInternal``.
-    package var isInternal: Bool {
-        switch self {
-        case .typed(let type): type.isInternal
-        case .declared(let declaration): declaration.isInternal
-        }
-    }
-
-    /// Whether a payload may be any JSON value, and not only an object.
-    package var takesAnyValue: Bool {
-        switch self {
-        case .typed: false
-        case .declared(let declaration): declaration.payload != nil
-        }
-    }
-
+    package let isInternal: Bool
+    package let type: any Action.Type
+    /// Nil for an action of a Swift type of its own.
+    package let declaration: DeclaredAction.Declaration?
+    let identity: ObjectIdentifier
+    let description: String
     /// The function that makes an action of its payload; one without fields may come without a payload.
     ///
     /// It throws ``PayloadFaults`` with the pointers into the payload's document.
-    package var decode: @Sendable (JSONNode?) throws(PayloadFaults) -> any Action {
-        switch self {
-        case .typed(let type): Self.decoder(of: type)
-        case .declared(let declaration):
-            { payload throws(PayloadFaults) in try declaration.action(payload?.text, at: payload?.pointer ?? .root) }
-        }
-    }
+    package let decode: @Sendable (JSONNode?) throws(PayloadFaults) -> any Action
 
-    private static func decoder<Typed: Action>(
-        of type: Typed.Type
-    ) -> @Sendable (JSONNode?) throws(PayloadFaults) -> any Action {
-        { payload throws(PayloadFaults) in
+    init<Typed: Action>(_ type: Typed.Type) {
+        (name, isInternal, self.type, declaration) = (type.type, type.isInternal, type, nil)
+        (identity, description) = (ObjectIdentifier(type), "\(type)")
+        decode = { payload throws(PayloadFaults) in
             do throws(JSONFault) {
                 if let payload { return try payload.decode(Typed.self) }
                 return try JSON.decode(Typed.self, from: Array("{}".utf8))
@@ -142,19 +116,23 @@ package enum ActionType: Sendable {
         }
     }
 
-    var identity: ObjectIdentifier {
-        switch self {
-        case .typed(let type): ObjectIdentifier(type)
-        case .declared(let declaration): ObjectIdentifier(declaration)
+    init(_ declaration: DeclaredAction.Declaration) {
+        (name, isInternal, self.declaration) = (declaration.type, declaration.isInternal, declaration)
+        (type, identity) = (DeclaredAction.self, ObjectIdentifier(declaration))
+        description = "the action \(declaration.type)"
+        decode = { payload throws(PayloadFaults) in
+            try declaration.action(payload?.text, at: payload?.pointer ?? .root)
         }
     }
+
+    /// Whether a payload may be any JSON value, and not only an object.
+    package var takesAnyValue: Bool { declaration?.payload != nil }
 }
 
 /// The faults of a payload, of which there is at least one.
 package struct PayloadFaults: Error, Sendable {
     package let faults: [JSONFault]
 
-    /// - Precondition: there is a fault.
     package init(_ faults: [JSONFault]) {
         precondition(!faults.isEmpty, "a refused payload has a fault")
         self.faults = faults
@@ -165,7 +143,6 @@ package struct PayloadFaults: Error, Sendable {
 
 /// An action that has a declaration instead of a Swift type.
 package struct DeclaredAction: Action {
-    /// The name and the form of such actions.
     package final class Declaration: Sendable {
         package let type: String
         /// The JSON Schema of the payload, or nil for any object or no payload.
@@ -209,17 +186,14 @@ package struct DeclaredAction: Action {
             .init(codingPath: decoder.codingPath, debugDescription: "a declared action is made by its declaration"))
     }
 
-    /// Encodes the payload.
     package func encode(to encoder: any Encoder) throws {
         try JSONValue(parsing: payload, depthMax: 1000).encode(to: encoder)
     }
 }
 
 extension Action {
-    /// The name of this action's type.
     package var typeName: String { declared?.declaration.type ?? Self.type }
 
-    /// Whether its type is internal.
     package var isOfInternalType: Bool { declared?.declaration.isInternal ?? Self.isInternal }
 
     var declared: DeclaredAction? {
@@ -229,14 +203,5 @@ extension Action {
 
     var typeIdentity: ObjectIdentifier {
         declared.map { ObjectIdentifier($0.declaration) } ?? ObjectIdentifier(Self.self)
-    }
-}
-
-extension ActionType {
-    var description: String {
-        switch self {
-        case .typed(let type): "\(type)"
-        case .declared(let declaration): "the action \(declaration.type)"
-        }
     }
 }

@@ -1,26 +1,25 @@
 package import StateJSON
 
-/// The declarations of one action type, without the type of the state.
 package final class ActionEntry: Sendable {
-    /// The name under which clients dispatch it.
     package let type: String
     /// An array of just ``type``, which a commit of one action uses without making its own.
     let types: [String]
     package let actionType: ActionType
-    /// The maker of an action of its payload: see ``ActionType/decode``.
     package let decode: @Sendable (JSONNode?) throws(PayloadFaults) -> any Action
-    /// Whether only the domain dispatches the action: see ``Action/isInternal``.
     package let isInternal: Bool
     let number: Int
     let hasEffects: Bool
     let isCommand: Bool
     let validate: (@Sendable (any Action) throws(Rejection) -> Void)?
+    let reduce: Declaration<StateBox>.Reduce
+    let step: TreeStep<StateBox>
+    let creators: [@Sendable (StateBox, any Action) throws(Rejection) -> (any Action)?]
+    let effects: [Declaration<StateBox>.EffectHandler]
     /// The slices that declare a handler, a command or an effect for the action type.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.
     let scopes: [[String]]
     let reads: [Reads]
-    let handlers: ActionHandlers
 
     struct Reads: Sendable {
         let view: Int
@@ -56,14 +55,31 @@ package final class ActionEntry: Sendable {
         hasEffects = !draft.effects.isEmpty
         isCommand = !draft.commands.isEmpty
         validate =
-            if case .typed(let type) = draft.actionType, let type = type as? any ValidatedAction.Type {
-                Self.validator(of: type)
-            } else { nil }
+            if let type = actionType.type as? any ValidatedAction.Type { Self.validator(of: type) } else { nil }
         homes = draft.homes
         let scopes = OwnTypes.scheduling.contains(type) ? [] : ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
         self.reads = reads.compactMap { $0.of(scopes) }
-        handlers = ActionHandlers(draft, scopes, codec)
+        let handlers = draft.handlers
+        // Nearly every action has one reducer; a function that comes from a list is wrapped once more.
+        if handlers.count == 1 {
+            reduce = handlers[0].apply
+        } else {
+            reduce = { (state, action, context) throws(Rejection) in
+                for handler in handlers { try handler.apply(&state, action, context) }
+            }
+        }
+        // As with the reducers.
+        if scopes.count == 1 {
+            step = codec.step(at: scopes[0][...])
+        } else {
+            let steps = scopes.map { codec.step(at: $0[...]) }
+            step = { state, tree, encoder, patch in
+                try steps.reduce(tree) { tree, step in try step(state, tree, encoder, &patch) }
+            }
+        }
+        creators = draft.commands.map(\.create)
+        effects = draft.effects
     }
 
     /// It asks for the type itself, because to look for a protocol's conformance takes long.
@@ -92,36 +108,6 @@ struct ActionEntryDraft {
     func takesAnyHandler(_ type: String) -> Bool { commands.isEmpty && !type.hasPrefix(OwnTypes.prefix) }
 }
 
-final class ActionHandlers: Sendable {
-    let reduce: @Sendable (inout StateBox, any Action, ReducerContext) throws(Rejection) -> Void
-    let step: TreeStep<StateBox>
-    let creators: [@Sendable (StateBox, any Action) throws(Rejection) -> (any Action)?]
-    let effects: [Declaration<StateBox>.EffectHandler]
-
-    init(_ draft: ActionEntryDraft, _ scopes: [[String]], _ codec: any PartCodec<StateBox>) {
-        // As with the reducers.
-        if scopes.count == 1 {
-            step = codec.step(at: scopes[0][...])
-        } else {
-            let steps = scopes.map { codec.step(at: $0[...]) }
-            step = { state, tree, encoder, patch in
-                try steps.reduce(tree) { tree, step in try step(state, tree, encoder, &patch) }
-            }
-        }
-        let handlers = draft.handlers
-        // Nearly every action has one reducer; a function that comes from a list is wrapped once more.
-        if handlers.count == 1 {
-            reduce = handlers[0].apply
-        } else {
-            reduce = { (state, action, context) throws(Rejection) in
-                for handler in handlers { try handler.apply(&state, action, context) }
-            }
-        }
-        creators = draft.commands.map(\.create)
-        effects = draft.effects
-    }
-}
-
 /// Entries by the bytes of the names of their types: a client's text is looked up without a string of it.
 package struct ActionTable: Sendable {
     /// A power of two, at most a quarter of it in use.
@@ -132,7 +118,6 @@ package struct ActionTable: Sendable {
         for entry in entries { slots[entry.type.withBytes { place(of: $0).slot }] = entry }
     }
 
-    /// The entry of the type with these bytes, or nil.
     package subscript(name: UnsafeBufferPointer<UInt8>) -> ActionEntry? { place(of: name).entry }
 
     package subscript(name: String) -> ActionEntry? { name.withBytes { self[$0] } }

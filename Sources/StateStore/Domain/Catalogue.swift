@@ -2,24 +2,14 @@ package import StateJSON
 
 /// The action types and views that clients may see, in the whole store and in each derived store.
 package struct Catalogue: Sendable {
-    /// The whole store.
     package let whole: Scope
     /// The derived stores: one for each slice under the slice's name; the names of nested slices are joined by dots.
     package let stores: [Scope]
-    /// The parts of the state that each view reads, by the view's name.
-    package let viewReads: [String: [JSONPointer]]
-    /// The Swift type of the value of each view that can be read from JSON, by the view's name.
-    package let viewTypes: [String: any (Decodable & Sendable).Type]
-    /// The parameters of each view that takes some, by the view's name.
-    package let viewParameters: [String: ViewParameters]
-    /// The names of the views whose value depends on the client's subject.
-    package let viewsOfSubjects: Set<String>
-    /// The entity tables of the state.
+    package let views: [String: View<StateBox>]
     package let collections: [Collection]
     /// The parts of the state that a state stream tells as entities, in the order of their declaration.
     package let parts: [StatePart]
 
-    /// The action types, sorted.
     package var types: [String] { whole.types }
 }
 
@@ -29,7 +19,6 @@ package struct Catalogue: Sendable {
 package final class Scope: Sendable {
     /// The name of the derived store; empty for the whole store.
     package let name: String
-    /// The pointer to the store's state in the whole state.
     package let pointer: JSONPointer
     /// The actions that only reducers of this store handle, by the bytes of the names of their types.
     package let entries: ActionTable
@@ -50,7 +39,6 @@ package final class Scope: Sendable {
         self.views = views
     }
 
-    /// Whether this is the whole store.
     package var isWhole: Bool { name.isEmpty }
 
     /// Turns a pointer into this store's state into one into the whole state.
@@ -81,8 +69,7 @@ package struct Collection: Sendable {
     /// Makes the UTF-8 JSON of an ID from the entity's key in the object.
     package let id: @Sendable (_ token: String) -> [UInt8]
 
-    func lifted(into slice: String) -> Collection {
-        Collection(
-            entities: JSONPointer([slice] + entities.tokens), ids: JSONPointer([slice] + ids.tokens), id: id)
+    func lifted(into slice: [String]) -> Collection {
+        Collection(entities: JSONPointer(slice + entities.tokens), ids: JSONPointer(slice + ids.tokens), id: id)
     }
 }

@@ -21,19 +21,10 @@ public struct Command<State: Sendable, Handled: Action>: Reducer {
     /// Adds the creator to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.commands.append(
-            .init(type: Handled.type, actionType: .typed(Handled.self), scope: []) {
+            .init(actionType: ActionType(Handled.self)) {
                 [create] (state: State, action: any Action) throws(Rejection) in
                 guard let action = action as? Handled else { return nil }
                 return try create(state, action)
             })
-    }
-}
-
-extension Declaration {
-    struct CommandHandler: Sendable {
-        let type: String
-        let actionType: ActionType
-        var scope: [String]
-        let create: @Sendable (State, any Action) throws(Rejection) -> (any Action)?
     }
 }

@@ -20,15 +20,9 @@ package final class CompiledDomain: Sendable {
     let initialViewVersions: [Version]
     let loads: LoadCount
     package let catalogue: Catalogue
-    /// Nil for a domain of Swift types.
-    let reload: (@Sendable (StateBox) throws -> DomainReload)?
-    private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> StateBox)?
-    /// The reason for which the domain can take no action now, or nil, as always for a domain of Swift types.
-    package let failure: @Sendable () -> DomainFailure?
-    private let declines: (@Sendable (StateBox) -> DomainFailure?)?
-    /// Whether any JSON is a state of the domain, also what another domain has recorded.
-    package let takesAnyState: Bool
-    /// The state that a new history begins with.
+    let hooks: DomainHooks
+    package var failure: @Sendable () -> DomainFailure? { hooks.failure }
+    package var takesAnyState: Bool { hooks.takesAnyState }
     package let initial: StateBox
 
     /// Compiles a domain.
@@ -44,8 +38,9 @@ package final class CompiledDomain: Sendable {
     private init(_ declaration: Declaration<StateBox>) throws(DeclarationFault) {
         var (codec, faults) = declaration.codec()
         var drafts: [String: ActionEntryDraft] = [:]
-        func entry(_ type: String, _ actionType: ActionType) -> ActionEntryDraft {
-            let entry = drafts[type] ?? ActionEntryDraft(actionType: actionType)
+        func add(_ actionType: ActionType, at home: [String], _ change: (inout ActionEntryDraft) -> Void = { _ in }) {
+            let type = actionType.name
+            var entry = drafts[type] ?? ActionEntryDraft(actionType: actionType)
             if entry.actionType.identity != actionType.identity {
                 faults.append(
                     "the action type \"\(type)\" is both \(entry.actionType.description) and \(actionType.description)")
@@ -58,24 +53,18 @@ package final class CompiledDomain: Sendable {
                 faults.append(
                     "\(actionType.description) has the type \"\(type)\": \(OwnTypes.prefix) is the store's own")
             }
-            return entry
-        }
-        for case let (handler, type?, actionType?) in declaration.handlers.map({ ($0, $0.type, $0.actionType) }) {
-            var entry = entry(type, actionType)
-            entry.homes.insert(handler.home ?? handler.scope)
+            entry.homes.insert(home)
+            change(&entry)
             drafts[type] = entry
         }
+        for handler in declaration.handlers {
+            if let actionType = handler.actionType { add(actionType, at: handler.home ?? handler.scope) }
+        }
         for command in declaration.commands {
-            var entry = entry(command.type, command.actionType)
-            entry.commands.append(command)
-            entry.homes.insert(command.scope)
-            drafts[command.type] = entry
+            add(command.actionType, at: command.scope) { $0.commands.append(command) }
         }
         for effect in declaration.effects {
-            var entry = entry(effect.type, effect.actionType)
-            entry.effects.append(effect)
-            entry.homes.insert(effect.scope)
-            drafts[effect.type] = entry
+            add(effect.actionType, at: effect.scope) { $0.effects.append(effect) }
         }
         drafts.merge(OwnTypes.drafts()) { $1 }
         // In the order of the declaration, where a handler of every action stands among the others.
@@ -115,8 +104,7 @@ package final class CompiledDomain: Sendable {
         }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.codec = codec
-        (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)
-        (declines, takesAnyState) = (declaration.declines, declaration.takesAnyState)
+        hooks = declaration.hooks
         let loads = LoadCount()
         self.loads = loads
         let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { CompiledView($1, number: $0, loads) }
@@ -141,26 +129,20 @@ package final class CompiledDomain: Sendable {
                 views: Dictionary(uniqueKeysWithValues: inside.map { (String($0.dropFirst(name.count + 1)), $0) }))
         }
         catalogue = Catalogue(
-            whole: whole, stores: parts, viewReads: views.mapValues(\.reads),
-            viewTypes: views.compactMapValues(\.valueType), viewParameters: views.compactMapValues(\.parameters),
-            viewsOfSubjects: Set(views.values.filter(\.takesSubject).map(\.name)), collections: declaration.collections,
+            whole: whole, stores: parts, views: views, collections: declaration.collections,
             parts: declaration.allParts)
     }
 
     func entry(of action: any Action) -> ActionEntry? { entriesByType[action.typeIdentity] }
 
+    /// Nil for a type that the domain does not declare; the store's own types have entries, too.
     func entry(ofType type: String) -> ActionEntry? { entries[type] }
-
-    /// Nil for a type that the domain does not declare; the store's own types have makers, too.
-    func actionType(of type: String) -> ActionType? { entries[type]?.actionType }
 
     func action(of node: JSONNode) throws(Rejection) -> any Action {
         let type = ScheduledAction.member("type", of: node) ?? ""
-        guard !OwnTypes.isHidden(type), let actionType = actionType(of: type) else {
-            throw .unknownAction(type)
-        }
+        guard !OwnTypes.isHidden(type), let entry = entries[type] else { throw .unknownAction(type) }
         do throws(PayloadFaults) {
-            return try actionType.decode(node.members?.first { $0.key == "payload" }?.value)
+            return try entry.decode(node.members?.first { $0.key == "payload" }?.value)
         } catch {
             throw Rejection(
                 "invalid-action", "the action \(type) has another form: \(error.first.pointer): \(error.first.detail)",
@@ -168,28 +150,20 @@ package final class CompiledDomain: Sendable {
         }
     }
 
-    /// Whether the domain declares an action type.
+    /// Reads a scheduled action from its UTF-8 JSON; the `code` is for what is not JSON.
+    func action(in bytes: [UInt8], code: String) throws(Rejection) -> (action: any Action, node: JSONNode) {
+        let node: JSONNode
+        do throws(JSONFault) {
+            node = JSONNode(try JSONDocument(bytes, depthMax: 1000))
+        } catch { throw Rejection(code, "the action cannot be read: \(error.detail)", kind: .invalid) }
+        return (try action(of: node), node)
+    }
+
     package func handles(_ type: String) -> Bool { entries[type] != nil }
 
-    /// Whether a commit of an action of this type starts effects.
     package func startsEffects(_ type: String) -> Bool {
-        entry(ofType: type).map { $0.handlers.effects.contains { $0.start != nil } } ?? false
+        entries[type]?.effects.contains { $0.start != nil } ?? false
     }
-
-    func reduce(
-        _ state: inout StateBox, _ action: any Action, by entry: ActionEntry, _ context: ReducerContext
-    ) throws(Rejection) {
-        try entry.handlers.reduce(&state, action, context)
-    }
-
-    func create(_ command: any Action, by entry: ActionEntry, in state: StateBox) throws(Rejection) -> (any Action)? {
-        for create in entry.handlers.creators {
-            if let action = try create(state, command) { return action }
-        }
-        return nil
-    }
-
-    func effects(of entry: ActionEntry) -> [Declaration<StateBox>.EffectHandler] { entry.handlers.effects }
 
     /// The cost is that of the slices that the reducers can change; the patch's memory is used again.
     func tree(
@@ -197,7 +171,7 @@ package final class CompiledDomain: Sendable {
         into patch: inout JSONPatch
     ) throws -> JSONTree {
         patch.begin()
-        if entries.count == 1 { return try entries[0].handlers.step(state, earlier, encoder, &patch) }
+        if entries.count == 1 { return try entries[0].step(state, earlier, encoder, &patch) }
         return try ActionEntry.outermost(entries.flatMap(\.scopes)).reduce(earlier) { earlier, scope in
             try codec.step(at: scope[...])(state, earlier, encoder, &patch)
         }
@@ -267,7 +241,7 @@ package final class CompiledDomain: Sendable {
                 "the commit of version \(commit.version), which another server has recorded, does not fit the domain of this server: \(Self.words(error)); this server needs the program that wrote it"
             )
         }
-        if let failure = declines?(next.state) { throw failure }
+        if let failure = hooks.declines(next.state) { throw failure }
         return next
     }
 
@@ -285,13 +259,13 @@ package final class CompiledDomain: Sendable {
     ///
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     package func resumed(from bytes: [UInt8]) throws(JSONFault) -> StateBox {
-        guard let resume else { return try state(from: bytes) }
+        guard let resume = hooks.resume else { return try state(from: bytes) }
         return try resume(bytes)
     }
 
     /// The fault for which no server could go on from the initial state, or nil; O(n) in the size of the state.
     package var initialFault: JSONFault? {
-        guard let resume, let bytes = try? bytes(of: initial) else { return nil }
+        guard let resume = hooks.resume, let bytes = try? bytes(of: initial) else { return nil }
         do throws(JSONFault) {
             _ = try resume(bytes)
             return nil

@@ -1,15 +1,44 @@
 internal import StateJSON
 
+/// The hooks of a domain without Swift types: see ``JSONDomain``.
+struct DomainHooks: Sendable {
+    /// Makes the state that a server goes on from of a recorded one, if reading it is not enough.
+    var resume: (@Sendable ([UInt8]) throws(JSONFault) -> StateBox)?
+    var reload: @Sendable (StateBox) throws -> DomainReload = { _ in .unchanged }
+    /// The reason for which the domain can take no action now, or nil.
+    var failure: @Sendable () -> DomainFailure? = { nil }
+    /// The reason for which the domain cannot go on from a state that another program has recorded meanwhile, or nil.
+    var declines: @Sendable (StateBox) -> DomainFailure? = { _ in nil }
+    /// Whether any JSON is a state of the domain, also what another domain has recorded.
+    var takesAnyState = false
+}
+
 /// The declarations of the reducers of a state, collected before the domain is compiled.
 public struct Declaration<State: Sendable>: Sendable {
+    typealias Reduce = Box<State>.Reduce
+
     struct Handler: Sendable {
         /// Nil for every action.
-        let type: String?
         let actionType: ActionType?
-        var scope: [String]
+        var type: String? { actionType?.name }
+        var scope: [String] = []
         /// The slice whose store dispatches the action, if it is not `scope`.
         var home: [String]?
-        let apply: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
+        let apply: Reduce
+    }
+
+    struct CommandHandler: Sendable {
+        let actionType: ActionType
+        var scope: [String] = []
+        let create: @Sendable (State, any Action) throws(Rejection) -> (any Action)?
+    }
+
+    struct EffectHandler: Sendable {
+        let actionType: ActionType
+        var scope: [String] = []
+        var id: String?
+        /// Nil for a handler that only cancels an effect.
+        let start: (@Sendable (any Action, State) -> EffectWork?)?
     }
 
     var handlers: [Handler] = []
@@ -23,14 +52,7 @@ public struct Declaration<State: Sendable>: Sendable {
     var members: [SliceMember<State>] = []
     var whole: (any PartCodec<State>)?
     var initial: State?
-    /// Makes the state that a server goes on from of a recorded one, if reading it is not enough.
-    var resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
-    var reload: (@Sendable (State) throws -> DomainReload)?
-    var failure: @Sendable () -> DomainFailure? = { nil }
-    /// The reason for which the domain cannot go on from a state that another program has recorded meanwhile, or nil.
-    var declines: (@Sendable (State) -> DomainFailure?)?
-    /// Whether any JSON is a state of the domain, also what another domain has recorded.
-    var takesAnyState = false
+    var hooks = DomainHooks()
     var offsets: Set<Int> = []
     var faults: [String] = []
 
@@ -45,17 +67,46 @@ public struct Declaration<State: Sendable>: Sendable {
         members.append(SliceMember(name, path, codec))
         if let offset = MemoryLayout<State>.offset(of: path) { offsets.insert(offset) }
     }
+
+    /// Adds what a part of the state declares, which is a slice, or the state itself without a name.
+    mutating func add<Part: Sendable>(
+        _ part: Declaration<Part>, in slice: [String], get: @escaping @Sendable (State) -> Part,
+        reducer: (@escaping Declaration<Part>.Reduce) -> Reduce
+    ) {
+        slices += part.slices.map { slice + $0 }
+        collections += part.collections.map { $0.lifted(into: slice) }
+        parts += part.allParts.map { $0.lifted(into: slice) }
+        handlers += part.handlers.map { handler in
+            Handler(
+                actionType: handler.actionType, scope: slice + handler.scope, home: handler.home,
+                apply: reducer(handler.apply))
+        }
+        commands += part.commands.map { command in
+            CommandHandler(actionType: command.actionType, scope: slice + command.scope) {
+                [create = command.create] (state, action) throws(Rejection) in try create(get(state), action)
+            }
+        }
+        let prefix = slice.map { $0 + "." }.joined()
+        effects += part.effects.map { effect in
+            let start = effect.start.map { start in
+                { @Sendable (action: any Action, state: State) in start(action, get(state)) }
+            }
+            return EffectHandler(
+                actionType: effect.actionType, scope: slice + effect.scope, id: effect.id.map { prefix + $0 },
+                start: start)
+        }
+        for view in part.views {
+            let (view, unread) = view.resolved(by: part.members)
+            faults += unread
+            views.append(view.lifted(into: slice, named: prefix + view.name, get))
+        }
+    }
 }
 
 extension Declaration {
     var allParts: [StatePart] {
         members.isEmpty && whole == nil
             ? [StatePart(.value, at: .root, of: State.self as? any (Decodable & Sendable).Type)] : parts
-    }
-
-    func resolvedViews() -> (views: [View<State>], faults: [String]) {
-        let resolved = views.map { $0.resolved(by: members) }
-        return (resolved.map(\.view), resolved.flatMap(\.faults))
     }
 
     func codec() -> (any PartCodec<State>, [String]) {
@@ -99,4 +150,45 @@ extension Declaration {
         }
         return _openExistential(type(of: value) as Any.Type, do: measure)
     }
+}
+
+struct BoxCodec<Codec: PartCodec>: PartCodec where Codec.Part: Sendable {
+    let codec: Codec
+
+    func tree(of box: StateBox, after earlier: JSONTree?, _ encoder: JSONEncodingSession) throws -> JSONTree {
+        try codec.tree(of: value(of: box), after: earlier, encoder)
+    }
+
+    func step(at place: ArraySlice<String>) -> TreeStep<StateBox> { Box.step(codec.step(at: place)) }
+
+    func read(_ json: JSONNode, into box: inout StateBox) throws(JSONFault) {
+        var state = value(of: box)
+        try codec.read(json, into: &state)
+        box = .of(state)
+    }
+
+    func read(_ tree: JSONTree, after earlier: JSONTree, into box: inout StateBox) throws -> JSONTree {
+        var state = value(of: box)
+        let tree = try codec.read(tree, after: earlier, into: &state)
+        box = .of(state)
+        return tree
+    }
+
+    @inline(__always)
+    private func value(of box: StateBox) -> Codec.Part { box.box(of: Codec.Part.self).value }
+}
+
+extension Declaration where State: StateType {
+    func boxed() -> Declaration<StateBox> {
+        var boxed = Declaration<StateBox>()
+        let (codec, faults) = codec()
+        boxed.faults = faults
+        boxed.whole = Self.boxed(codec)
+        boxed.initial = .of(initial ?? State())
+        boxed.hooks = hooks
+        boxed.add(self, in: [], get: { $0.state() }, reducer: Box.reducer)
+        return boxed
+    }
+
+    private static func boxed(_ codec: some PartCodec<State>) -> any PartCodec<StateBox> { BoxCodec(codec: codec) }
 }

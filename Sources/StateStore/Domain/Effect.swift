@@ -35,7 +35,7 @@ public struct Effect<State: Sendable, Handled: Action>: Reducer {
     /// Adds the effect to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.effects.append(
-            .init(type: Handled.type, actionType: .typed(Handled.self), scope: [], id: id) { [work] action, state in
+            .init(actionType: ActionType(Handled.self), id: id) { [work] action, state in
                 guard let action = action as? Handled else { return nil }
                 return { dispatch in try await work(action, state, dispatch) }
             })
@@ -53,8 +53,7 @@ public struct CancelEffect<State: Sendable, Handled: Action>: Reducer {
 
     /// Adds the cancellation to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.effects.append(
-            .init(type: Handled.type, actionType: .typed(Handled.self), scope: [], id: id, start: nil))
+        declaration.effects.append(.init(actionType: ActionType(Handled.self), id: id, start: nil))
     }
 }
 
@@ -74,24 +73,12 @@ public struct Dispatcher: Sendable {
     }
 }
 
-extension Declaration {
-    struct EffectHandler: Sendable {
-        let type: String
-        let actionType: ActionType
-        var scope: [String]
-        var id: String?
-        /// Nil for a handler that only cancels an effect.
-        let start: (@Sendable (any Action, State) -> EffectWork?)?
-    }
-}
-
 typealias EffectWork = @Sendable (Dispatcher) async throws -> Void
 
 /// The running effects of a store, each a task; at most one effect with an ID runs at a time.
 final class Effects: Sendable {
     private struct Running {
-        var tasks: [Int: Task<Void, Never>] = [:]
-        var names: [Int: String] = [:]
+        var effects: [Int: (task: Task<Void, Never>, name: String)] = [:]
         var named: [String: Int] = [:]
         /// The number of the next effect, which also tells apart two effects with one ID.
         var next = 0
@@ -105,9 +92,9 @@ final class Effects: Sendable {
         self.countMax = countMax
     }
 
-    var count: Int { running.withLock { $0.tasks.count } }
+    var count: Int { running.withLock { $0.effects.count } }
 
-    var names: [String] { running.withLock { $0.names.sorted { $0.key < $1.key }.map(\.value) } }
+    var names: [String] { running.withLock { $0.effects.sorted { $0.key < $1.key }.map(\.value.name) } }
 
     /// The effect takes the place of a running one with its ID; false when too many run, or when the store is stopping.
     func start(id: String?, of type: String = "", _ work: @escaping @Sendable () async -> Void) -> Bool {
@@ -115,17 +102,17 @@ final class Effects: Sendable {
             guard !running.isStopped else { return (false, nil) }
             // The replaced effect gives its place to the new one, and is cancelled in any case.
             let replacedNumber = id.flatMap { running.named.removeValue(forKey: $0) }
-            let replaced = replacedNumber.flatMap { running.tasks[$0] }
-            guard running.tasks.count - (replaced == nil ? 0 : 1) < countMax else { return (false, replaced) }
+            let replaced = replacedNumber.flatMap { running.effects[$0]?.task }
+            guard running.effects.count - (replaced == nil ? 0 : 1) < countMax else { return (false, replaced) }
             let number = running.next
             running.next += 1
             if let id { running.named[id] = number }
-            running.names[number] = id ?? type
             // The task removes its own entry. It cannot do so before the entry exists, because it needs this lock.
-            running.tasks[number] = Task {
+            let task = Task {
                 await work()
                 self.ended(number, id)
             }
+            running.effects[number] = (task, id ?? type)
             return (true, replaced)
         }
         replaced?.cancel()
@@ -134,15 +121,16 @@ final class Effects: Sendable {
 
     private func ended(_ number: Int, _ id: String?) {
         running.withLock { running in
-            running.tasks[number] = nil
-            running.names[number] = nil
+            running.effects[number] = nil
             if let id, running.named[id] == number { running.named[id] = nil }
         }
     }
 
     @discardableResult
     func cancel(_ id: String) -> Bool {
-        let task = running.withLock { running in running.named.removeValue(forKey: id).flatMap { running.tasks[$0] } }
+        let task = running.withLock { running in
+            running.named.removeValue(forKey: id).flatMap { running.effects[$0]?.task }
+        }
         task?.cancel()
         return task != nil
     }
@@ -150,7 +138,7 @@ final class Effects: Sendable {
     func stop() {
         let tasks = running.withLock { running in
             running.isStopped = true
-            return Array(running.tasks.values)
+            return running.effects.values.map(\.task)
         }
         for task in tasks { task.cancel() }
     }

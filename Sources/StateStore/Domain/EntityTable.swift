@@ -83,12 +83,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// The IDs in order.
     ///
     /// The cost is O(n).
-    public var ids: [ID] {
-        var ids: [ID] = []
-        ids.reserveCapacity(count)
-        order.visit { ids.append(Self.id($1)) }
-        return ids
-    }
+    public var ids: [ID] { order.map { Self.id($1) } }
 
     /// The ID at a position in the order, counted from 0.
     ///
@@ -171,7 +166,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     }
 
     /// The cost is O(n log n).
-    func areOwn(_ ids: [ID]) -> Bool { ids.map(\.key).sorted() == entries.keys }
+    func areOwn(_ ids: [ID]) -> Bool { ids.map(\.key).sorted() == entries.map { key, _ in key } }
 
     /// The cost is O(n log n); `ids` are the table's own, each once.
     mutating func reorder(_ ids: [ID]) {
@@ -198,12 +193,7 @@ extension EntityTable: Sequence {
     ///
     /// The cost is O(n) at the call, which copies the references.
     public func makeIterator() -> some IteratorProtocol<(id: ID, entity: Entity)> {
-        var elements: [(id: ID, entity: Entity)] = []
-        elements.reserveCapacity(count)
-        order.visit { _, key in
-            if let entry = entry(key) { elements.append((Self.id(key), entry.entity)) }
-        }
-        return elements.makeIterator()
+        ids.compactMap { id in self[id].map { (id: id, entity: $0) } }.makeIterator()
     }
 }
 
@@ -215,16 +205,6 @@ extension EntityTable: Equatable where Entity: Equatable {
         guard left.count == right.count else { return false }
         if left.entries.root === right.entries.root, left.order.root === right.order.root { return true }
         return left.ids.map(\.key) == right.ids.map(\.key) && left.allSatisfy { right[$0.id] == $0.entity }
-    }
-}
-
-extension PersistentMap {
-    /// The cost is O(n).
-    var keys: [Key] {
-        var keys: [Key] = []
-        keys.reserveCapacity(count)
-        visit { key, _ in keys.append(key) }
-        return keys
     }
 }
 

@@ -29,22 +29,17 @@ enum OwnTypes {
     static func isHidden(_ type: String) -> Bool { handled.contains(type) || scheduling.contains(type) }
 
     static func drafts() -> [String: ActionEntryDraft] {
-        func draft<Handled: Action>(
-            _ type: Handled.Type, _ apply: @escaping @Sendable (Handled, ReducerContext) throws(Rejection) -> Void
-        ) -> ActionEntryDraft {
-            var declaration = Declaration<StateBox>()
-            On(type) { (_: inout StateBox, action, context) throws(Rejection) in try apply(action, context) }
-                .declare(in: &declaration)
-            return ActionEntryDraft(actionType: .typed(type), handlers: declaration.handlers)
-        }
-        return [
-            StoreSchedule.type: draft(StoreSchedule.self) { (action, context) throws(Rejection) in
-                try action.schedule(in: context)
-            },
-            StoreUnschedule.type: draft(StoreUnschedule.self) { (action, context) throws(Rejection) in
-                try action.unschedule(in: context)
-            },
-            StoreRefused.type: draft(StoreRefused.self) { _, _ in },
-        ]
+        var declaration = Declaration<StateBox>()
+        On(StoreSchedule.self) { (_: inout StateBox, action, context) throws(Rejection) in
+            try action.schedule(in: context)
+        }.declare(in: &declaration)
+        On(StoreUnschedule.self) { (_: inout StateBox, action, context) throws(Rejection) in
+            try action.unschedule(in: context)
+        }.declare(in: &declaration)
+        On(StoreRefused.self) { (_: inout StateBox, _) in }.declare(in: &declaration)
+        return Dictionary(
+            uniqueKeysWithValues: declaration.handlers.compactMap { handler in
+                handler.actionType.map { ($0.name, ActionEntryDraft(actionType: $0, handlers: [handler])) }
+            })
     }
 }

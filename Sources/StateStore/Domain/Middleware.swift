@@ -26,7 +26,6 @@ public struct Middleware<State: StateType>: Sendable {
     init(_ step: MiddlewareStep) { self.step = step }
 }
 
-/// A middleware without the type of its state.
 package struct MiddlewareStep: Sendable {
     typealias Process =
         @Sendable (any Action, TransactionContext, (any Action) throws(Rejection) -> Void) throws(Rejection) -> Void
@@ -49,14 +48,15 @@ package struct MiddlewareStep: Sendable {
 
     package static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> MiddlewareStep {
         MiddlewareStep(passesActionsOn: true) { action, context, next throws(Rejection) in
-            let type = action.typeName
+            var record = LogRecord(
+                actionType: action.typeName, version: context.version, isDryRun: context.isDryRun)
+            defer { log(record) }
             do throws(Rejection) {
                 try next(action)
             } catch {
-                log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: error))
+                record.rejection = error
                 throw error
             }
-            log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: nil))
         }
     }
 }
@@ -80,7 +80,7 @@ public struct MiddlewareContext<State: StateType> {
     /// Dispatches another action after this one, in a later turn.
     ///
     /// The store drops the follow-up in a dry run, and when it refuses this action or its batch.
-    public func dispatch(_ action: any Action) { transaction.collect(FollowUp(items: [.init(action)], form: .single)) }
+    public func dispatch(_ action: any Action) { transaction.collect(FollowUp(action)) }
 }
 
 final class TransactionContext {
@@ -141,9 +141,9 @@ final class TransactionContext {
         let context = ReducerContext(
             subject: subject, name: name, work: work, schedule: before.schedule, scheduling: scheduling)
         do throws(Rejection) {
-            mark?.phase = .reducing
-            defer { mark?.phase = .open }
-            try entry.handlers.reduce(&state, action, context)
+            mark?.isReducing = true
+            defer { mark?.isReducing = false }
+            try entry.reduce(&state, action, context)
         } catch {
             if !scheduling.isEmpty { scheduling.keep(requestsCount) }
             throw error
@@ -158,9 +158,7 @@ final class TransactionContext {
         next.tree = snapshot.tree
         (made, restored) = (next, snapshot)
     }
-}
 
-extension TransactionContext: FollowUpCollector {
     func collect(_ followUp: FollowUp) { followUps.append(followUp) }
 }
 
@@ -169,28 +167,21 @@ struct FollowUp: Sendable {
     let form: Transaction.Form
 }
 
-protocol FollowUpCollector: AnyObject {
-    func collect(_ followUp: FollowUp)
+extension FollowUp {
+    init(_ action: any Action) { self.init(items: [.init(action)], form: .single) }
+    init(_ transaction: Transaction) { self.init(items: transaction.items, form: transaction.form) }
 }
 
 extension Middleware {
     /// Calls ``ValidatedAction/validate()`` of every action that has it.
     public static var validation: Middleware { Middleware(.validation) }
-
-    /// Calls `log` with a record of each action after the reducers and the later middleware.
-    package static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
-        Middleware(.logging(log))
-    }
 }
 
 /// The record that the logging middleware makes of an action; it never has the payload.
 package struct LogRecord: Sendable {
-    /// The action's type.
     package var actionType: String
     /// The version that the action makes, or would have made.
     package var version: Version
-    /// Whether the action came in a dry run.
     package var isDryRun: Bool
-    /// The rejection of the action; nil when it passed.
     package var rejection: Rejection?
 }

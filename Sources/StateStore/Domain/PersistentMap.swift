@@ -112,33 +112,18 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     }
 
     func visit<Failure: Error>(_ body: (Key, Value) throws(Failure) -> Void) throws(Failure) {
-        try Self.visit(root, body)
+        guard let root else { return }
+        try PersistentMap(root: root.left).visit(body)
+        try body(root.key, root.value)
+        try PersistentMap(root: root.right).visit(body)
     }
 
-    /// The parts are subtrees of at most `countMax` elements, and single elements between them, in the order of keys.
-    func visitParts<Failure: Error>(
-        of countMax: Int, _ body: (Node, _ isWhole: Bool) throws(Failure) -> Void
-    ) throws(Failure) {
-        try Self.visitParts(root, of: countMax, body)
-    }
-
-    private static func visitParts<Failure: Error>(
-        _ node: Node?, of countMax: Int, _ body: (Node, _ isWhole: Bool) throws(Failure) -> Void
-    ) throws(Failure) {
-        guard let node else { return }
-        guard node.count > countMax else { return try body(node, true) }
-        try visitParts(node.left, of: countMax, body)
-        try body(node, false)
-        try visitParts(node.right, of: countMax, body)
-    }
-
-    static func visit<Failure: Error>(
-        _ node: Node?, _ body: (Key, Value) throws(Failure) -> Void
-    ) throws(Failure) {
-        guard let node else { return }
-        try visit(node.left, body)
-        try body(node.key, node.value)
-        try visit(node.right, body)
+    /// The results of a function of each element, in the order of the keys; O(n).
+    func map<Result>(_ transform: (Key, Value) -> Result) -> [Result] {
+        var results: [Result] = []
+        results.reserveCapacity(count)
+        visit { results.append(transform($0, $1)) }
+        return results
     }
 }
 
@@ -168,10 +153,6 @@ extension PersistentMap {
     private static func glued(_ left: Node?, _ right: Node?) -> Node? {
         guard let left else { return right }
         guard let right else { return left }
-        if left.count > right.count {
-            let (rest, key, value) = removingLast(left)
-            return balanced(rest, key, value, right)
-        }
         let (key, value, rest) = removingFirst(right)
         return balanced(left, key, value, rest)
     }
@@ -180,12 +161,6 @@ extension PersistentMap {
         guard let left = node.left else { return (node.key, node.value, node.right) }
         let (key, value, rest) = removingFirst(left)
         return (key, value, balanced(rest, node.key, node.value, node.right))
-    }
-
-    private static func removingLast(_ node: Node) -> (Node?, Key, Value) {
-        guard let right = node.right else { return (node.left, node.key, node.value) }
-        let (rest, key, value) = removingLast(right)
-        return (balanced(node.left, node.key, node.value, rest), key, value)
     }
 
     private static func weight(_ node: Node?) -> Int { (node?.count ?? 0) + 1 }
@@ -241,24 +216,22 @@ extension PersistentMap {
     static func visitDifferences<Failure: Error>(
         _ old: PersistentMap, _ new: PersistentMap, _ body: (Key, Value?, Value?) throws(Failure) -> Void
     ) throws(Failure) {
-        try visitDifferences(old.root, new.root, body)
-    }
-
-    private static func visitDifferences<Failure: Error>(
-        _ old: Node?, _ new: Node?, _ body: (Key, Value?, Value?) throws(Failure) -> Void
-    ) throws(Failure) {
-        guard old !== new else { return }
-        guard let old else { return try visit(new) { (key, value) throws(Failure) in try body(key, nil, value) } }
-        guard let new else { return try visit(old) { (key, value) throws(Failure) in try body(key, value, nil) } }
-        if old.key == new.key {
-            try visitDifferences(old.left, new.left, body)
-            try body(old.key, old.value, new.value)
-            try visitDifferences(old.right, new.right, body)
+        guard old.root !== new.root else { return }
+        guard let node = old.root else {
+            return try new.visit { (key, value) throws(Failure) in try body(key, nil, value) }
+        }
+        guard let other = new.root else {
+            return try old.visit { (key, value) throws(Failure) in try body(key, value, nil) }
+        }
+        if node.key == other.key {
+            try visitDifferences(PersistentMap(root: node.left), PersistentMap(root: other.left), body)
+            try body(node.key, node.value, other.value)
+            try visitDifferences(PersistentMap(root: node.right), PersistentMap(root: other.right), body)
         } else {
-            let (left, value, right) = split(new, at: old.key)
-            try visitDifferences(old.left, left, body)
-            try body(old.key, old.value, value)
-            try visitDifferences(old.right, right, body)
+            let (left, value, right) = split(other, at: node.key)
+            try visitDifferences(PersistentMap(root: node.left), PersistentMap(root: left), body)
+            try body(node.key, node.value, value)
+            try visitDifferences(PersistentMap(root: node.right), PersistentMap(root: right), body)
         }
     }
 }

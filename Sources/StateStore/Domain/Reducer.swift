@@ -68,7 +68,7 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
     /// Adds the handler to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.handlers.append(
-            .init(type: Handled.type, actionType: .typed(Handled.self), scope: []) {
+            .init(actionType: ActionType(Handled.self)) {
                 [reduce] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
                 guard Swift.type(of: action) == Handled.self else {
                     throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
@@ -109,7 +109,7 @@ public struct OnAny<State: Sendable>: Reducer {
     /// Adds the handler to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.handlers.append(
-            .init(type: nil, actionType: nil, scope: []) {
+            .init(actionType: nil) {
                 [reduce] (state: inout State, action: any Action, _: ReducerContext) throws(Rejection) in
                 try reduce(&state, action)
             })
@@ -122,56 +122,38 @@ public struct ReducerContext: Sendable {
     /// process.
     ///
     /// A follow-up has the subject of the commit that caused it, and a replay the recorded one.
-    public let subject: String?
+    public internal(set) var subject: String?
     /// The name of the action in the journal, or nil if nothing is recorded.
-    package let name: ActionName?
+    package internal(set) var name: ActionName?
     /// The work that the transaction may still do; nil in a replay, which has no bound.
-    package let work: WorkMeter?
-    let schedule: ActionSchedule
+    package internal(set) var work: WorkMeter?
+    var schedule = ActionSchedule()
     /// Nil in a replay, which schedules nothing.
-    let scheduling: Scheduling?
-
-    init(
-        subject: String?, name: ActionName? = nil, work: WorkMeter? = nil,
-        schedule: ActionSchedule = ActionSchedule(), scheduling: Scheduling? = nil
-    ) {
-        (self.subject, self.name, self.work) = (subject, name, work)
-        (self.schedule, self.scheduling) = (schedule, scheduling)
-    }
+    var scheduling: Scheduling?
 }
 
 /// The time and the ID of an action, which a replay reads from the record.
 package struct ActionName: Sendable {
-    /// The time of its commit.
     package let time: Timestamp
-    private let commit: CommitID
+    /// The cursor of its commit; nil where the ID is known.
+    private let cursor: Cursor?
     private let own: String?
     private let index: Int
 
-    private enum CommitID {
-        case cursor(Cursor)
-        case recorded(String)
-    }
-
     init(_ cursor: Cursor, at time: Timestamp, own: String?, index: Int) {
-        (commit, self.time, self.own, self.index) = (.cursor(cursor), time, own, index)
+        (self.cursor, self.time, self.own, self.index) = (cursor, time, own, index)
     }
 
     init(of recorded: Commit, own: String?, index: Int) {
-        (commit, time, self.own, self.index) = (.recorded(recorded.id), recorded.time, own, index)
+        (cursor, time, self.index) = (nil, recorded.time, index)
+        self.own = own ?? Self.id(index, of: recorded.id)
     }
 
     /// The ID that the client gave to the action, or else that of its commit; behind it, in a batch, a solidus and the position
     /// of the action from 1 on.
-    package var id: String {
-        if let own { return own }
-        let commit =
-            switch commit {
-            case .cursor(let cursor): cursor.description
-            case .recorded(let id): id
-            }
-        return index == 0 ? commit : "\(commit)/\(index)"
-    }
+    package var id: String { own ?? Self.id(index, of: cursor?.description ?? "") }
+
+    private static func id(_ index: Int, of commit: String) -> String { index == 0 ? commit : "\(commit)/\(index)" }
 }
 
 /// A named part of the state with reducers of its own: a member of the JSON object of the state.
@@ -200,35 +182,10 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
         let (codec, faults) = declaration.codec()
         outer.faults += faults
         outer.add(name, codec, at: path)
-        outer.slices += [[name]] + declaration.slices.map { [name] + $0 }
-        outer.collections += declaration.collections.map { $0.lifted(into: name) }
-        outer.parts += declaration.allParts.map { $0.lifted(into: name) }
-        for handler in declaration.handlers {
-            outer.handlers.append(
-                .init(type: handler.type, actionType: handler.actionType, scope: [name] + handler.scope) {
-                    [path] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
-                    try handler.apply(&state[keyPath: path], action, context)
-                })
+        outer.slices.append([name])
+        outer.add(declaration, in: [name], get: { [path] in $0[keyPath: path] }) { [path] apply in
+            { (state, action, context) throws(Rejection) in try apply(&state[keyPath: path], action, context) }
         }
-        for command in declaration.commands {
-            outer.commands.append(
-                .init(type: command.type, actionType: command.actionType, scope: [name] + command.scope) {
-                    [path] (state: State, action: any Action) throws(Rejection) in
-                    try command.create(state[keyPath: path], action)
-                })
-        }
-        for effect in declaration.effects {
-            let start = effect.start.map { start in
-                { @Sendable [path] (action: any Action, state: State) in start(action, state[keyPath: path]) }
-            }
-            outer.effects.append(
-                .init(
-                    type: effect.type, actionType: effect.actionType, scope: [name] + effect.scope,
-                    id: effect.id.map { "\(name).\($0)" }, start: start))
-        }
-        let (views, unread) = declaration.resolvedViews()
-        outer.faults += unread
-        outer.views += views.map { $0.lifted(into: name, path) }
     }
 }
 
@@ -241,20 +198,19 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
     public init(
         _ name: String, ids: String = "ids", _ path: any WritableKeyPath<State, EntityTable<ID, Entity>> & Sendable
     ) {
-        names = [name, ids]
-        self.path = path
+        (names, self.path) = ([name, ids], path)
     }
 
     /// Adds the two members to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.add(names[0], EntitiesCodec<ID, Entity>(), at: path)
         declaration.add(names[1], OrderCodec<ID, Entity>(), at: path)
+        let (entities, ids) = (JSONPointer([names[0]]), JSONPointer([names[1]]))
         declaration.collections.append(
-            Collection(entities: JSONPointer([names[0]]), ids: JSONPointer([names[1]])) { token in
+            Collection(entities: entities, ids: ids) { token in
                 // Losing the error is right: a table has no key that is not an ID, and every ID can be encoded.
                 ID(token: token).flatMap { try? JSON.encode($0) } ?? JSONValue.string(token).text
             })
-        let (entities, ids) = (JSONPointer([names[0]]), JSONPointer([names[1]]))
         declaration.parts.append(StatePart(.entities(ids: ids), at: entities, of: Entity.self))
         declaration.parts.append(StatePart(.order, at: ids, of: EntityOrder.Link.self))
     }

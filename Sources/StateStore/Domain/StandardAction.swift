@@ -58,13 +58,10 @@ public struct StandardAction: Codable, Sendable, Equatable {
         guard let found = catalogue.whole.entries[type] else {
             throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid, pointer: "/type")
         }
-        switch found.actionType {
-        case .typed(let type): return try typed(as: type)
-        case .declared(let declaration):
-            do throws(PayloadFaults) {
-                return try declaration.action(payload.map { JSONValue.object(JSONObject($0)).text }, at: .root)
-            } catch { throw Self.misfit(error.first) }
-        }
+        guard let declaration = found.actionType.declaration else { return try typed(as: found.actionType.type) }
+        do throws(PayloadFaults) {
+            return try declaration.action(payload.map { JSONValue.object(JSONObject($0)).text }, at: .root)
+        } catch { throw Self.misfit(error.first) }
     }
 }
 

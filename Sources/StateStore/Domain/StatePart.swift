@@ -17,7 +17,6 @@ package struct StatePart: Sendable {
     }
 
     package let kind: Kind
-    /// The pointer to the part in the whole state.
     package let pointer: JSONPointer
     /// The Swift type of an entity's value, or of the whole slice, or nil if it cannot be read from JSON.
     package let valueType: (any (Decodable & Sendable).Type)?
@@ -34,8 +33,8 @@ package struct StatePart: Sendable {
         self.valueType = valueType
     }
 
-    func lifted(into slice: String) -> StatePart {
-        let lift = { (pointer: JSONPointer) in JSONPointer([slice] + pointer.tokens) }
+    func lifted(into slice: [String]) -> StatePart {
+        let lift = { (pointer: JSONPointer) in JSONPointer(slice + pointer.tokens) }
         let kind: Kind = if case .entities(let ids) = kind { .entities(ids: lift(ids)) } else { kind }
         return StatePart(kind, at: lift(pointer), of: valueType, schema: schema)
     }
@@ -55,7 +54,6 @@ package struct StatePart: Sendable {
     }
 }
 
-/// The name of an entity within its part.
 package enum EntityName: Hashable, Sendable {
     /// The part itself is the entity.
     case whole

@@ -1,18 +1,18 @@
-internal import StateJSON
+package import StateJSON
 
 /// A named selection that the domain computes from the state.
 ///
 /// The store evaluates a view at most once per version, however many clients and subscribers read it, and not again until
 /// something that the view reads has changed.
 public struct View<State: Sendable>: Reducer {
-    let name: String
-    private(set) var reads: [JSONPointer]
+    package let name: String
+    package private(set) var reads: [JSONPointer]
     /// Nil if the view names what it reads by pointer.
     private var paths: [any PartialKeyPath<State> & Sendable]?
-    /// Nil if the value cannot be read from JSON.
-    let valueType: (any (Decodable & Sendable).Type)?
-    let parameters: ViewParameters?
-    let takesSubject: Bool
+    /// The Swift type of the value; nil if it cannot be read from JSON.
+    package let valueType: (any (Decodable & Sendable).Type)?
+    package let parameters: ViewParameters?
+    package let takesSubject: Bool
     let evaluate: @Sendable (State, ViewArguments) throws -> ViewValue
     private var fault: (@Sendable (State) -> String?)?
 
@@ -26,9 +26,7 @@ public struct View<State: Sendable>: Reducer {
     public init<Value: Encodable & Sendable>(
         _ name: String, reads: [String] = [""], _ derive: @escaping @Sendable (State) -> Value
     ) {
-        self.init(name, Value.self as? any (Decodable & Sendable).Type, reads.map { JSONPointer(stringLiteral: $0) }) {
-            state, _ in ViewValue(derive(state))
-        }
+        self.init(name, reads: reads.map { JSONPointer(stringLiteral: $0) }) { state, _ in derive(state) }
     }
 
     /// Declares a view that a pure function computes from parts of the state.
@@ -43,8 +41,7 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, reading paths: [any PartialKeyPath<State> & Sendable],
         _ derive: @escaping @Sendable (State) -> Value
     ) {
-        self.init(name, Value.self as? any (Decodable & Sendable).Type, []) { state, _ in ViewValue(derive(state)) }
-        self.paths = paths
+        self.init(name, paths: paths) { state, _ in derive(state) }
     }
 
     /// Declares a view that a pure function computes from the state and the parameters of a request.
@@ -65,7 +62,7 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, parameters: Parameters.Type, reading paths: [any PartialKeyPath<State> & Sendable]? = nil,
         _ derive: @escaping @Sendable (State, Parameters) -> Value
     ) {
-        self.init(name, Value.self, .typed(parameters), paths) { state, arguments in
+        self.init(name, .typed(parameters), paths: paths) { state, arguments in
             derive(state, try JSON.decode(from: arguments.parameters))
         }
     }
@@ -79,7 +76,7 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, parameters: Parameters.Type, reading paths: [any PartialKeyPath<State> & Sendable]? = nil,
         _ derive: @escaping @Sendable (State, Parameters, ViewContext) -> Value
     ) {
-        self.init(name, Value.self, .typed(parameters), paths, takesSubject: true) { state, arguments in
+        self.init(name, .typed(parameters), paths: paths, takesSubject: true) { state, arguments in
             derive(state, try JSON.decode(from: arguments.parameters), ViewContext(subject: arguments.subject))
         }
     }
@@ -97,18 +94,18 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, reading paths: [any PartialKeyPath<State> & Sendable]? = nil,
         _ derive: @escaping @Sendable (State, ViewContext) -> Value
     ) {
-        self.init(name, Value.self, nil, paths, takesSubject: true) { state, arguments in
+        self.init(name, paths: paths, takesSubject: true) { state, arguments in
             derive(state, ViewContext(subject: arguments.subject))
         }
     }
 
     private init<Value: Encodable & Sendable>(
-        _ name: String, _: Value.Type, _ parameters: ViewParameters?,
-        _ paths: [any PartialKeyPath<State> & Sendable]?, takesSubject: Bool = false,
-        _ derive: @escaping @Sendable (State, ViewArguments) throws -> Value
+        _ name: String, _ parameters: ViewParameters? = nil, reads: [JSONPointer] = [.root],
+        paths: [any PartialKeyPath<State> & Sendable]? = nil, takesSubject: Bool = false,
+        deriving derive: @escaping @Sendable (State, ViewArguments) throws -> Value
     ) {
         self.init(
-            name, Value.self as? any (Decodable & Sendable).Type, paths == nil ? [.root] : [], parameters: parameters,
+            name, Value.self as? any (Decodable & Sendable).Type, reads, parameters: parameters,
             takesSubject: takesSubject
         ) { ViewValue(try derive($0, $1)) }
         self.paths = paths
@@ -125,12 +122,11 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, of facet: Facet.Type, reads: [String] = [""],
         _ derive: @escaping @Sendable (Facet) -> Value
     ) {
-        self.init(name, Value.self as? any (Decodable & Sendable).Type, reads.map { JSONPointer(stringLiteral: $0) }) {
-            state, _ in
+        self.init(name, reads: reads.map { JSONPointer(stringLiteral: $0) }) { state, _ in
             guard let facet = state as? Facet else {
                 preconditionFailure("\(State.self) is not a \(Facet.self), which was checked at start")
             }
-            return ViewValue(derive(facet))
+            return derive(facet)
         }
         fault = { $0 is Facet ? nil : "the view \"\(name)\" looks at \(State.self) as \(Facet.self), which it is not" }
     }
@@ -147,9 +143,11 @@ public struct View<State: Sendable>: Reducer {
         self.evaluate = evaluate
     }
 
-    init(_ view: JSONDomain.Viewed) where State == JSONState {
-        self.init(view.name, nil, view.reads, parameters: view.parameters, takesSubject: view.takesSubject) {
-            [look = view.look] state, arguments in
+    package init(
+        _ name: String, reads: [JSONPointer], parameters: ViewParameters?, takesSubject: Bool,
+        look: @escaping JSONDomain.Look
+    ) where State == JSONState {
+        self.init(name, nil, reads, parameters: parameters, takesSubject: takesSubject) { state, arguments in
             ViewValue(json: Result { () throws(ViewFault) in try look(state.tree, arguments) })
         }
     }
@@ -166,7 +164,7 @@ public struct View<State: Sendable>: Reducer {
         guard let paths else { return (self, []) }
         var view = self
         var faults: [String] = []
-        view.paths = nil
+        (view.paths, view.reads) = (nil, [])
         for path in paths {
             let names = members.filter { $0.path == path }.map(\.name)
             if names.isEmpty {
@@ -178,18 +176,14 @@ public struct View<State: Sendable>: Reducer {
     }
 
     /// The view of a larger state that has this view's state as a slice: `open` of `tasks` becomes `tasks.open`.
-    func lifted<Outer: Sendable>(into slice: String, _ path: any KeyPath<Outer, State> & Sendable) -> View<Outer> {
+    func lifted<Outer: Sendable>(
+        into slice: [String], named name: String, _ get: @escaping @Sendable (Outer) -> State
+    ) -> View<Outer> {
         View<Outer>(
-            "\(slice).\(name)", valueType, reads.map { JSONPointer([slice] + $0.tokens) }, parameters: parameters,
+            name, valueType, reads.map { JSONPointer(slice + $0.tokens) }, parameters: parameters,
             takesSubject: takesSubject
         ) { [evaluate] in
-            try evaluate($0[keyPath: path], $1)
-        }
-    }
-
-    func boxed() -> View<StateBox> {
-        View<StateBox>(name, valueType, reads, parameters: parameters, takesSubject: takesSubject) { [evaluate] in
-            try evaluate($0.state(), $1)
+            try evaluate(get($0), $1)
         }
     }
 }

@@ -169,19 +169,16 @@ final class ViewMemo: Sendable {
         }
     }
 
-    /// The time decides which thread evaluates the view next, and nothing that a client can see.
-    private func noteTime(_ time: Duration) {
-        memo.withLock { memo in
-            memo.quickCount = time < Self.quickTime ? min(memo.quickCount + 1, Self.quickCountMin) : 0
-        }
-    }
-
     /// `isKept` is false for a view that is set aside, because it may pass later.
     private func evaluate(_ snapshot: Snapshot, _ mark: ReductionMark?) -> (value: ViewValue, isKept: Bool) {
         do {
             let value = try marking(mark, snapshot) {
                 let begun = ContinuousClock.now
-                defer { noteTime(ContinuousClock.now - begun) }
+                // The time decides which thread evaluates the view next, and nothing that a client can see.
+                defer {
+                    let isQuick = ContinuousClock.now - begun < Self.quickTime
+                    memo.withLock { $0.quickCount = isQuick ? min($0.quickCount + 1, Self.quickCountMin) : 0 }
+                }
                 return try ViewEvaluation.value(of: self) { try view.evaluate(snapshot.state, arguments) }
             }
             return (value ?? ViewValue(ViewReadsItself(name: view.name)), true)
@@ -208,11 +205,44 @@ final class ViewMemo: Sendable {
             let bytes = try value.write()
             let time = ContinuousClock.now - begun
             // A quick encoding says nothing about the evaluation.
-            if time >= Self.quickTime {
-                memo.withLock { $0.quickCount = 0 }
+            memo.withLock { memo in
+                if time >= Self.quickTime { memo.quickCount = 0 }
+                if memo.known?.moment == moment { memo.known?.bytes = bytes }
             }
-            memo.withLock { if $0.known?.moment == moment { $0.known?.bytes = bytes } }
             return bytes
         }
     }
+}
+
+/// A view that is being evaluated on a thread, and its reader: a function that reads its own view would never return.
+final class ViewEvaluation: Sendable {
+    @TaskLocal static var current: ViewEvaluation?
+
+    private let view: any AnyObject & Sendable
+    private let reader: ViewEvaluation?
+    private let readsItself = Atomic(false)
+
+    private init(_ view: any AnyObject & Sendable, readBy reader: ViewEvaluation?) {
+        (self.view, self.reader) = (view, reader)
+    }
+
+    static func value<Value>(of view: any AnyObject & Sendable, _ evaluate: () throws -> Value) rethrows -> Value? {
+        if let current, current.reads(view) { return nil }
+        let evaluation = ViewEvaluation(view, readBy: current)
+        let value = try $current.withValue(evaluation) { try evaluate() }
+        return evaluation.readsItself.load(ordering: .relaxed) ? nil : value
+    }
+
+    /// Whether a view reads itself by way of this evaluation; each one on the way then has no value.
+    private func reads(_ view: any AnyObject & Sendable) -> Bool {
+        guard self.view === view || reader?.reads(view) == true else { return false }
+        readsItself.store(true, ordering: .relaxed)
+        return true
+    }
+}
+
+struct ViewReadsItself: Error, CustomStringConvertible {
+    let name: String
+
+    var description: String { "the view \"\(name)\" reads itself, so it has no value" }
 }

@@ -14,7 +14,6 @@ package struct ViewArguments: Hashable, Sendable {
     private let object: ExactText?
     private let name: ExactText?
 
-    /// The arguments of a view that takes neither parameters nor the subject.
     package static let none = ViewArguments()
 
     /// - Parameters:
@@ -38,14 +37,11 @@ package struct ViewArguments: Hashable, Sendable {
     }
 }
 
-/// The declaration of a view's parameters.
 package enum ViewParameters: Sendable {
-    /// The members of a Swift type.
     case typed(any (Decodable & Sendable).Type)
     /// The properties of a JSON Schema; `faults` says why an object, as UTF-8 JSON, does not fit it.
     case declared(JSONValue, faults: @Sendable (_ object: [UInt8]) -> [JSONFault])
 
-    /// Why an object of parameters does not fit.
     package func faults(in object: [UInt8]) -> [JSONFault] {
         func faults<Value: Decodable>(_ type: Value.Type) -> [JSONFault] {
             do throws(JSONFault) {
@@ -59,7 +55,6 @@ package enum ViewParameters: Sendable {
         }
     }
 
-    /// The kind of a value that a client can write in an address.
     package enum Kind: String, Sendable, CaseIterable {
         case boolean, integer, number, string
 

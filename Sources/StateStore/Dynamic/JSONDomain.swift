@@ -53,11 +53,6 @@ package struct JSONDomain: Domain {
     /// An action, and the part whose store dispatches it, or nil for the whole store only.
     package typealias Handled = (declaration: DeclaredAction.Declaration, part: JSONPointer?)
 
-    /// A named value that is computed from the state, and anew where one of the parts that it reads has changed.
-    package typealias Viewed = (
-        name: String, reads: [JSONPointer], parameters: ViewParameters?, takesSubject: Bool, look: Look
-    )
-
     /// Makes the state of an action; the cost is best that of what the action changes.
     package typealias Reduce =
         @Sendable (JSONTree, DeclaredAction, ReducerContext) throws(Rejection) -> JSONTree
@@ -73,7 +68,7 @@ package struct JSONDomain: Domain {
     /// The initial state, and how a server goes on from a recorded one.
     package var layout: JSONLayout
     package var actions: [Handled]
-    package var views: [Viewed]
+    package var views: [View<JSONState>]
     package var reduce: Reduce
     /// The reason for which the domain can take no action now, or nil.
     package var failure: @Sendable () -> DomainFailure?
@@ -81,7 +76,8 @@ package struct JSONDomain: Domain {
     package var declines: @Sendable (JSONTree) -> DomainFailure?
 
     package init(
-        _ layout: JSONLayout, actions: [Handled], views: [Viewed], failure: @escaping @Sendable () -> DomainFailure?,
+        _ layout: JSONLayout, actions: [Handled], views: [View<JSONState>],
+        failure: @escaping @Sendable () -> DomainFailure?,
         declines: @escaping @Sendable (JSONTree) -> DomainFailure?, reduce: @escaping Reduce
     ) {
         (self.layout, self.actions, self.views) = (layout, actions, views)
@@ -115,12 +111,12 @@ package struct JSONLayout: Reducer {
 
     package func declare(in declaration: inout Declaration<JSONState>) {
         declaration.initial = JSONState(initial)
-        declaration.takesAnyState = parts == nil
+        declaration.hooks.takesAnyState = parts == nil
         declaration.whole = TreeCodec(parts: parts?.map(\.pointer))
-        declaration.resume = { [resume] bytes throws(JSONFault) in
-            JSONState(try resume(JSONTree(try JSONValue(parsing: bytes, depthMax: 1000))))
+        declaration.hooks.resume = { [resume] bytes throws(JSONFault) in
+            .of(JSONState(try resume(JSONTree(try JSONValue(parsing: bytes, depthMax: 1000)))))
         }
-        declaration.reload = { [reload] in try reload($0.tree) }
+        declaration.hooks.reload = { [reload] in try reload($0.state(as: JSONState.self).tree) }
         for part in parts ?? [] {
             if part.isStore, !part.pointer.tokens.isEmpty { declaration.slices.append(part.pointer.tokens) }
             declaration.parts += part.stateParts
@@ -133,11 +129,11 @@ private struct JSONHandlers: Reducer {
     let domain: JSONDomain
 
     func declare(in declaration: inout Declaration<JSONState>) {
-        declaration.failure = domain.failure
-        declaration.declines = { [declines = domain.declines] in declines($0.tree) }
+        declaration.hooks.failure = domain.failure
+        declaration.hooks.declines = { [declines = domain.declines] in declines($0.state(as: JSONState.self).tree) }
         for (handled, part) in domain.actions {
             declaration.handlers.append(
-                .init(type: handled.type, actionType: .declared(handled), scope: [], home: part?.tokens ?? []) {
+                .init(actionType: ActionType(handled), home: part?.tokens ?? []) {
                     [reduce = domain.reduce] (state, action, context) throws(Rejection) in
                     guard let action = action.declared else {
                         throw Rejection("type-confusion", "\(action.typeName) was dispatched as a Swift type")
@@ -145,7 +141,7 @@ private struct JSONHandlers: Reducer {
                     state.tree = try reduce(state.tree, action, context)
                 })
         }
-        for view in domain.views { declaration.views.append(View(view)) }
+        declaration.views += domain.views
     }
 }
 

@@ -47,7 +47,7 @@ struct HubStorage: Sendable {
         self.history = history
         self.limits = limits
         index = SelectionIndex(
-            viewReads: catalogue.viewReads, version: latest.cursor.version,
+            viewReads: catalogue.views.mapValues(\.reads), version: latest.cursor.version,
             // The kept members of a query outlive the time between two long-polls.
             idleBytesMax: limits.queriesBytesMax / 2,
             queryBudget: QueryBudget(bytesMax: limits.queriesBytesMax))

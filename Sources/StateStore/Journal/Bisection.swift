@@ -2,15 +2,12 @@ package import StateJSON
 
 /// A test of the value at a place in the state.
 package struct ValueTest: Sendable {
-    /// The condition on the value.
     package enum Kind: Sendable {
-        /// It equals this one.
         case equals(JSONValue)
         /// It is a number, and not below this one.
         case atLeast(JSONValue)
         /// It is a number, and not above this one.
         case atMost(JSONValue)
-        /// Whether there is a value.
         case exists(Bool)
         /// It is an array in which two elements are equal, or one in which none are.
         case repeats(Bool)
@@ -21,7 +18,6 @@ package struct ValueTest: Sendable {
 
     package init(_ pointer: JSONPointer, _ kind: Kind) { (self.pointer, self.kind) = (pointer, kind) }
 
-    /// Tells whether the test holds for a value, or for nothing.
     package func holds(for value: JSONValue?) -> Bool {
         switch kind {
         case .exists(let exists): (value != nil) == exists
@@ -41,7 +37,6 @@ package struct ValueTest: Sendable {
 
 /// The search for the version at which a test begins to hold.
 package enum Bisection {
-    /// Why there is no such version.
     package enum Miss: String, Error {
         case holdsAtStart = "holds-at-start"
         case neverHolds = "never-holds"
@@ -70,13 +65,7 @@ package enum Bisection {
 }
 
 extension JSONValue {
-    /// Whether this is a number.
-    package var isNumber: Bool {
-        switch self {
-        case .integer, .unsigned, .double, .decimal: true
-        case .null, .bool, .string, .array, .object: false
-        }
-    }
+    package var isNumber: Bool { number != nil }
 
     /// Whole numbers are compared exactly, and others as `Double`; nil if one of the values is not a number.
     fileprivate func isAbove(_ other: JSONValue) -> Bool? {

@@ -9,25 +9,22 @@ package struct Fork: Sendable {
     /// How many bytes of memory a byte of JSON takes as a tree, at most.
     static let treeFactor = 90
 
+    /// An action that was not recorded.
+    package struct Insertion: Sendable {
+        /// The cursor of the recorded commit behind which it comes.
+        package var after: Cursor
+        package var type: String
+        package var id: String?
+        /// The action as it is recorded, UTF-8 JSON.
+        package var action: [UInt8]
+
+        package init(after: Cursor, type: String, id: String?, action: [UInt8]) {
+            (self.after, self.type, self.id, self.action) = (after, type, id, action)
+        }
+    }
+
     /// The state and the commits of which a fork is made.
     package struct Source: Sendable {
-        /// An action that was not recorded.
-        package struct Insertion: Sendable {
-            /// The version of the recorded commit behind which it comes.
-            package var after: Version
-            package var type: String
-            package var id: String?
-            /// The action as it is recorded, UTF-8 JSON.
-            package var action: [UInt8]
-
-            package init(after: Version, type: String, id: String?, action: [UInt8]) {
-                self.after = after
-                self.type = type
-                self.id = id
-                self.action = action
-            }
-        }
-
         /// The state to begin with, as ``SavedState`` has it, and its cursor in the recorded history.
         package var state: [UInt8]
         package var cursor: Cursor
@@ -43,12 +40,8 @@ package struct Fork: Sendable {
         package init(
             state: [UInt8], cursor: Cursor, last: Version, skipped: [String], insertions: [Insertion], time: Timestamp
         ) {
-            self.state = state
-            self.cursor = cursor
-            self.last = last
-            self.skipped = skipped
-            self.insertions = insertions
-            self.time = time
+            (self.state, self.cursor, self.last) = (state, cursor, last)
+            (self.skipped, self.insertions, self.time) = (skipped, insertions, time)
         }
     }
 
@@ -64,7 +57,6 @@ package struct Fork: Sendable {
         package var detail: String
     }
 
-    /// There is no room for the fork.
     package struct NoRoom: Error {}
 
     /// Runs a part of the history, as long as the function says that it may.
@@ -88,7 +80,7 @@ private struct ForkMaking {
     private var commits: [Commit] = []
     private var page: ArraySlice<Commit> = []
     private var position: Version
-    private var insertions: ArraySlice<Fork.Source.Insertion>
+    private var insertions: ArraySlice<Fork.Insertion>
     private var time: Timestamp
     private let epoch = Epoch.random()
     private let mark: ReductionMark?
@@ -117,7 +109,7 @@ private struct ForkMaking {
 
     mutating func advance(while mayGoOn: () -> Bool, _ read: (Version) throws -> [Commit]) throws -> Bool {
         while mayGoOn() {
-            if let next = insertions.first, next.after <= position {
+            if let next = insertions.first, next.after.version <= position {
                 insertions.removeFirst()
                 try insert(next)
                 continue
@@ -152,7 +144,7 @@ private struct ForkMaking {
         try run(recorded, version: recorded.version)
     }
 
-    private mutating func insert(_ insertion: Fork.Source.Insertion) throws(Fork.NoRoom) {
+    private mutating func insert(_ insertion: Fork.Insertion) throws(Fork.NoRoom) {
         let commit = Commit(
             version: 0, time: time, id: insertion.id ?? "", types: [insertion.type], action: insertion.action,
             patch: [], clientIDs: insertion.id.map { [$0] } ?? [])
@@ -220,9 +212,9 @@ extension UntypedStore {
         _ source: Fork.Source, hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool,
         commits: @escaping @Sendable (_ after: Version) throws -> [Commit]
     ) throws -> Fork.Advance {
-        let making = Owned(try ForkMaking(source, of: domain, mark?.another(), hasRoom: hasRoom))
+        let making = Mutex(try ForkMaking(source, of: domain, mark?.another(), hasRoom: hasRoom))
         return { mayGoOn in
-            try making.withValue { making in
+            try making.withLock { making in
                 try making.advance(while: mayGoOn, commits) ? making.fork(of: self) : nil
             }
         }

@@ -2,7 +2,6 @@ package import StateJSON
 
 /// A state that applies the commits of a recorded history one by one: by their patches, or by their actions.
 package protocol HistoryFollower: Sendable {
-    /// The version of the state.
     var version: Version { get }
 
     /// Applies the next commit.
@@ -19,9 +18,7 @@ package protocol HistoryFollower: Sendable {
     func bytes() throws -> [UInt8]
 }
 
-/// The error of a commit that cannot be applied.
 package struct HistoryFault: Error, Sendable, CustomStringConvertible {
-    /// The version of the commit.
     package let version: Version
     /// The types of its actions, or of the one action at fault.
     package let types: [String]
@@ -43,7 +40,6 @@ package struct HistoryFault: Error, Sendable, CustomStringConvertible {
         self.detail = detail
     }
 
-    /// The version, the action types and the fault, as one sentence.
     package var description: String {
         let location = pointer.map { $0.tokens.isEmpty ? " at the root" : " at \($0)" } ?? ""
         return "version \(version) (\(Set(types).sorted().joined(separator: ", "))): \(detail)\(location)"
@@ -52,13 +48,10 @@ package struct HistoryFault: Error, Sendable, CustomStringConvertible {
 
 /// A state that follows a history by its recorded patches, without a reducer or a domain.
 package struct PatchedState: HistoryFollower {
-    /// The state as a tree.
     package private(set) var value: JSONValue
-    /// The actions that are to be dispatched later.
     package private(set) var schedule: ActionSchedule
     package private(set) var version: Version
 
-    /// Begins with the state of a version.
     package init(_ state: JSONValue, version: Version, schedule: ActionSchedule = ActionSchedule()) {
         value = state
         self.version = version

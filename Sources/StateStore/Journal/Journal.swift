@@ -73,9 +73,13 @@ package protocol Journal: AnyObject, Sendable {
     func close(_ snapshot: Snapshot) throws
 }
 
-/// The result of an append.
+extension Journal {
+    package func commit(version: Version) throws -> Commit? {
+        version > 0 ? try commits(after: version - 1, through: version, limit: 1).first : nil
+    }
+}
+
 package enum AppendResult: Sendable {
-    /// The commits are durable.
     case landed
     /// Another writer has appended first, behind this version: of the commits, only those up to it are in the journal.
     case refused(after: Version)
@@ -99,7 +103,6 @@ package struct JournalRetention: Sendable {
     /// While there are commits, snapshots are saved so often that these span about a quarter of it.
     package var secondsMax: Int
 
-    /// Makes a retention; the defaults suit a server.
     package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8, bytesMax: Int = 1 << 30, secondsMax: Int = 0) {
         self.secondsMax = secondsMax
         self.commitsMax = commitsMax

@@ -33,7 +33,6 @@ package final class MemoryJournal: Journal {
         start = version
     }
 
-    /// The newest version.
     package var latestVersion: Version { start + Version(content.withLock { $0.commits.count }) }
 
     /// Makes each later append fail with this reason, or succeed again for nil.
@@ -81,10 +80,6 @@ package final class MemoryJournal: Journal {
         guard query.since >= start else { return nil }
         return ChangesPage(
             query, from: commits(after: query.since, through: latest.version, limit: .max), latest: latest)
-    }
-
-    package func commit(version: Version) -> Commit? {
-        version > start ? commits(after: version - 1, through: version, limit: 1).first : nil
     }
 
     package func commit(id: String, by subject: String?) -> Commit? {

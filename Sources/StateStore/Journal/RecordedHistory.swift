@@ -5,9 +5,7 @@ package import StateJSON
 /// It ends at the version that was the newest when it was opened, also where a server goes on to write. Each read has a few
 /// megabytes of commits in memory, and throws where a commit has been dropped since; none is passed over.
 package protocol RecordedHistory {
-    /// The name of the history.
     var epoch: Epoch { get }
-    /// The newest version when the history was opened.
     var latest: Version { get }
 
     /// Whose history it is; nil for one of an earlier program.
@@ -44,7 +42,6 @@ package protocol RecordedHistory {
     func keys(through version: Version) throws -> [KeyRecord]
 }
 
-/// How much is verified.
 package enum HistoryDepth: Sendable {
     /// The chain, and what a start needs.
     case plain
@@ -68,7 +65,6 @@ package struct HistoryBeginning: Sendable {
 /// A draft that is released before leaves nothing where it can be removed; what a process leaves that was killed is no
 /// history, and the next draft in its place removes it. Only one thread may use a draft.
 package protocol HistoryDraft: AnyObject {
-    /// The name of the new history.
     var epoch: Epoch { get }
 
     /// Says whose history it is; before its beginning.
@@ -77,7 +73,6 @@ package protocol HistoryDraft: AnyObject {
     /// Begins the history behind a version, with the unexpired keys of commits up to that version.
     func begin(version: Version, keys: [KeyRecord]) throws
 
-    /// Adds the next commit.
     func append(_ commit: Commit) throws
 
     /// Saves the state after the last commit, or at the beginning, as ``SavedState`` has it.
@@ -92,18 +87,15 @@ package struct JournalSpan: Sendable {
     package let epoch: Epoch
     /// The version of the first state, before the first commit.
     package let start: Version
-    /// The version of the last commit.
     package let end: Version
     /// The version after which reducers have run on the actions, in a verification.
     package var reducedAfter: Version?
-    /// The versions of the damaged snapshots that a verification has found.
     package var damagedSnapshots: [Version] = []
 
     package init(epoch: Epoch, start: Version, end: Version) {
         (self.epoch, self.start, self.end) = (epoch, start, end)
     }
 
-    /// The number of commits.
     package var commitsCount: Int { Int(end - start) }
 }
 
@@ -140,7 +132,6 @@ extension RecordedHistory {
     }
 }
 
-/// The versions between which a journal has something.
 package struct HistoryVersions: Sendable, Encodable {
     /// The oldest version whose state can be read.
     package var oldestState: Version
@@ -153,10 +144,8 @@ package struct HistoryVersions: Sendable, Encodable {
     }
 }
 
-/// A saved state.
 package struct SnapshotSize: Sendable, Encodable {
     package var version: Version
-    /// The size of its JSON.
     package var bytes: Int
 
     package init(version: Version, bytes: Int) {
@@ -180,18 +169,15 @@ package struct HistoryDomain: Codable, Equatable, Sendable {
 
 /// The claim of a process that opens a history for writing: its own domain.
 package struct DomainClaim: Sendable {
-    /// The name of the domain that the process serves.
     package let name: String
     /// Whether a history of another domain becomes one of this domain.
     package var takesOthers: Bool
-    /// Whether the process holds the state to a schema.
     package var hasSchema: Bool
 
     package init(_ name: String, takesOthers: Bool = false, hasSchema: Bool = false) {
         (self.name, self.takesOthers, self.hasSchema) = (name, takesOthers, hasSchema)
     }
 
-    /// Why a history is of another domain.
     package struct Refusal: Error, CustomStringConvertible {
         package let description: String
     }

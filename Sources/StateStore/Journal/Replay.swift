@@ -48,7 +48,7 @@ package struct Replay: HistoryFollower {
         if let scheduling, var step = begin?(schedule) {
             if let (name, reason) = recorded.schedule?.ended { step.remove(name, reason) }
             do throws(Rejection) {
-                for request in scheduling.all { try step.make(request, domain.action(of:)) }
+                for request in scheduling.all { try step.make(request, of: domain) }
             } catch {
                 throw HistoryFault(recorded, rejectionCode: error.code, error.detail)
             }
@@ -69,63 +69,51 @@ package struct Replay: HistoryFollower {
     private mutating func reduce(
         _ recorded: Commit, _ work: WorkMeter?, _ scheduling: Scheduling?
     ) throws(HistoryFault) -> (StateBox, JSONTree) {
-        let actions = try actions(of: recorded)
-        var next = state
-        var entries: [ActionEntry] = []
-        for (index, (action, id)) in actions.enumerated() {
-            let name = ActionName(of: recorded, own: id, index: index)
-            let type = action.typeName
-            guard let entry = domain.entry(of: action) else {
-                throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
-            }
-            guard !entry.isCommand else {
-                throw HistoryFault(recorded, type: type, "today this type is a command, and commands are not committed")
-            }
-            do throws(Rejection) {
-                try domain.reduce(
-                    &next, action, by: entry,
-                    ReducerContext(
-                        subject: recorded.by, name: name, work: work, schedule: schedule, scheduling: scheduling))
-            } catch {
-                throw HistoryFault(
-                    recorded, type: type, rejectionCode: error.code,
-                    "today's domain rejects the action with \(error.code): \(error.detail)")
-            }
-            entries.append(entry)
-        }
-        do {
-            return (
-                next, try domain.tree(of: next, after: tree, by: entries, JSONEncodingSession(), into: &patch)
-            )
-        } catch {
-            throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
-        }
-    }
-
-    private func actions(of recorded: Commit) throws(HistoryFault) -> [(any Action, id: String?)] {
         let node: JSONNode
         do throws(JSONFault) {
             node = JSONNode(try JSONDocument(recorded.action, depthMax: 1000))
         } catch {
             throw HistoryFault(recorded, "the action cannot be read: \(error.detail)")
         }
-        var actions: [(any Action, id: String?)] = []
-        for element in node.elements ?? [node] {
-            let id = element.members?.first { $0.key == "id" }?.value.string
-            actions.append((try action(element, of: recorded), id))
+        let actions = try (node.elements ?? [node]).map { (element) throws(HistoryFault) in
+            try action(element, of: recorded)
         }
-        return actions
+        var next = state
+        for (index, (action, entry, id)) in actions.enumerated() {
+            let context = ReducerContext(
+                subject: recorded.by, name: ActionName(of: recorded, own: id, index: index), work: work,
+                schedule: schedule, scheduling: scheduling)
+            do throws(Rejection) {
+                try entry.reduce(&next, action, context)
+            } catch {
+                throw HistoryFault(
+                    recorded, type: entry.type, rejectionCode: error.code,
+                    "today's domain rejects the action with \(error.code): \(error.detail)")
+            }
+        }
+        do {
+            let entries = actions.map(\.entry)
+            return (next, try domain.tree(of: next, after: tree, by: entries, JSONEncodingSession(), into: &patch))
+        } catch {
+            throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
+        }
     }
 
-    private func action(_ node: JSONNode, of recorded: Commit) throws(HistoryFault) -> any Action {
+    private func action(
+        _ node: JSONNode, of recorded: Commit
+    ) throws(HistoryFault) -> (action: any Action, entry: ActionEntry, id: String?) {
         guard let members = node.members, let type = members.first(where: { $0.key == "type" })?.value.string else {
             throw HistoryFault(recorded, "the recorded action has no type")
         }
-        guard let actionType = domain.actionType(of: type) else {
+        guard let entry = domain.entry(ofType: type) else {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
         }
+        guard !entry.isCommand else {
+            throw HistoryFault(recorded, type: type, "today this type is a command, and commands are not committed")
+        }
         do throws(PayloadFaults) {
-            return try actionType.decode(members.first { $0.key == "payload" }?.value)
+            let action = try entry.decode(members.first { $0.key == "payload" }?.value)
+            return (action, entry, members.first { $0.key == "id" }?.value.string)
         } catch {
             throw HistoryFault(
                 recorded, type: type,

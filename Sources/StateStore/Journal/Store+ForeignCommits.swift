@@ -3,9 +3,7 @@ internal import Synchronization
 
 /// A history that a store cannot follow any more.
 package struct LostHistory: Sendable {
-    /// Why.
     package var failure: DomainFailure
-    /// When the store has found that out.
     package var since: Instant
 }
 
@@ -27,16 +25,15 @@ extension UntypedStore {
             while true {
                 let before = latest
                 let commits = try journal.commits(after: before.version, through: .max, limit: 1000)
-                guard !commits.isEmpty else { return latest.version > start }
+                guard !commits.isEmpty else { break }
                 try adopt(commits, after: before)
             }
         } catch let failure as DomainFailure {
             stopFollowing(failure)
-            return latest.version > start
         } catch {
             report(.journalUnreadable(reason: "\(error)"))
-            return latest.version > start
         }
+        return latest.version > start
     }
 
     private func stopFollowing(_ failure: DomainFailure) {
@@ -56,7 +53,7 @@ extension UntypedStore {
         var before = before
         for commit in commits {
             let (state, tree) = try domain.state(of: before, following: commit)
-            let next = adopt(commit, state, tree)
+            let next = core.adopt(commit, state, tree)
             hub.publish(next, [commit])
             notify(commit, from: before, to: next, Causation(foreign: commit))
             before = next

@@ -21,7 +21,6 @@ package struct ActionSchedule: Sendable {
 
     private var shared: Shared
 
-    /// The part of one client.
     struct Share: Sendable { var (count, bytesCount) = (0, 0) }
 
     package init() { shared = .empty }
@@ -30,7 +29,6 @@ package struct ActionSchedule: Sendable {
     package var count: Int { shared.content.entries.count }
     /// About how many bytes of memory they take.
     package var bytesCount: Int { shared.content.bytesCount }
-    /// The action that is due first.
     package var first: ScheduledAction? { shared.content.order.first?.value }
     var hasPlaces: Bool { shared.content.placesCount > 0 }
 
@@ -49,12 +47,10 @@ package struct ActionSchedule: Sendable {
         return found
     }
 
-    /// Calls a function with each action, in the order of their times.
     package func visit<Failure: Error>(_ body: (ScheduledAction) throws(Failure) -> Void) throws(Failure) {
         try shared.content.order.visit { (_, action) throws(Failure) in try body(action) }
     }
 
-    /// Whether an action is there, as the commit of this version has scheduled it.
     func has(_ action: ScheduledAction) -> Bool { shared.content.entries[action.name.key]?.order == action.order }
 
     func places(atOrBelow pointer: String) -> [ScheduledAction] {
@@ -84,7 +80,6 @@ package struct ActionSchedule: Sendable {
         return removed
     }
 
-    /// Makes the changes of a commit.
     package mutating func apply(_ changes: ScheduleChanges?) {
         guard let changes else { return }
         var content = shared.content

@@ -22,7 +22,6 @@ package struct SavedState: Sendable {
         self.init(Array(bytes[..<end]), try ActionSchedule(Array(bytes[(end + 1)...]), under: change))
     }
 
-    /// The bytes of a snapshot.
     package var bytes: [UInt8] { schedule.isEmpty ? state : state + [UInt8(ascii: "\n")] + schedule.json }
 }
 

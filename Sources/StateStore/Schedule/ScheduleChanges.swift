@@ -1,13 +1,9 @@
 package import StateJSON
 
-/// A change that a commit makes to the schedule.
-package enum ScheduleChange: Sendable, Equatable {
-    /// The action is added, or replaces the one of the same name.
+package enum ScheduleChange: Sendable {
     case put(ScheduledAction, replacing: Bool)
-    /// The action of this name has gone.
     case removed(ScheduledName, Reason)
 
-    /// Why an action has gone from the schedule.
     package enum Reason: String, Sendable {
         /// The commit is that of the action.
         case fired = "fire"
@@ -17,10 +13,6 @@ package enum ScheduleChange: Sendable, Equatable {
         case cancelled = "cancel"
         /// The place that the action was to remove has gone, or has another value.
         case ended = "end"
-    }
-
-    package static func == (left: ScheduleChange, right: ScheduleChange) -> Bool {
-        ScheduleChanges.json(of: [left]) == ScheduleChanges.json(of: [right])
     }
 }
 

@@ -2,16 +2,13 @@ internal import StateJSON
 
 /// An action that is to be dispatched at a time, as the commit that wanted it has recorded it.
 package final class ScheduledAction: Sendable {
-    /// The name by which it is replaced and taken back.
     package let name: ScheduledName
     // Beside the name both take no room of their own, and there may be 100,000 of these objects.
     /// Whether a reducer has scheduled it, and not its sender: no grant is asked then, as for what a reducer does at once.
     package let isOfReducer: Bool
     /// The kind of credential of the client that has scheduled it; nil for none, and for an entry of an older program.
     package let credential: CredentialKind?
-    /// The time at which it is dispatched.
     package let due: Timestamp
-    /// The version of the commit that has scheduled it.
     package let version: Version
     /// Its position among the actions that the commit has scheduled.
     package let index: Int
@@ -21,7 +18,6 @@ package final class ScheduledAction: Sendable {
     package let chain: Chain
     /// UTF-8 JSON: the action as its commit will record it.
     package let action: [UInt8]
-    /// The type of the action.
     package let type: String
     private let delayOrMinusOne: Int64
     /// The address of the client to whose share it counts; nil for the share of the subject, and for one of the process.
@@ -92,18 +88,14 @@ package final class ScheduledAction: Sendable {
     var weight: Int { 400 + action.count }
 }
 
-/// The kind of a credential.
 package enum CredentialKind: String, Sendable, Codable {
-    /// A token of the token file.
     case file
-    /// A JSON Web Token.
     case jwt
 }
 
 /// The name of a scheduled action: one that a subject has given, or the place of a document that expires.
 package struct ScheduledName: Sendable {
     package var text: String
-    /// The subject whose name it is.
     package var by: String?
     /// Whether the name is a JSON Pointer to a place that expires, of which there is one for all subjects.
     package var isPlace: Bool
@@ -137,13 +129,6 @@ package struct ScheduleKey: Comparable, Sendable {
     }
 
     func isAtOrBelow(_ other: ScheduleKey) -> Bool { bytes.starts(with: other.bytes) }
-}
-
-extension ScheduledAction: Equatable {
-    /// Whether the actions are recorded the same.
-    package static func == (left: ScheduledAction, right: ScheduledAction) -> Bool {
-        left === right || left.json == right.json
-    }
 }
 
 // MARK: As JSON
@@ -194,51 +179,30 @@ extension ScheduledAction {
     convenience init(
         _ node: JSONNode, root: (String) -> String = { $0 }, shared: (String) -> String = { $0 }
     ) throws(JSONFault) {
-        var (due, since): (Int64?, Int64?)
-        var after: JSONNode?
-        var (version, index, count): (Int64?, Int64, Int64) = (nil, 0, 0)
-        var (name, place, by, rootID, client): (String?, String?, String?, String?, String?)
-        var action: JSONNode?
-        var isOfReducer = false
-        var credential: CredentialKind?
-        let document = node.document
-        var key = document.firstChild(node.index)
-        while node.isObject, !document.isEnd(key) {
-            let value = JSONNode(document, key + 1)
-            switch document.utf8(key) {
-            case "name": name = value.string
-            case "place": place = value.string
-            case "by": by = value.string
-            case "due": due = value.integer
-            case "since": since = value.integer
-            case "version": version = value.integer
-            case "index": index = value.integer ?? 0
-            case "chain": count = value.integer ?? 0
-            case "root": rootID = value.string
-            case "client": client = value.string
-            case "reducer": isOfReducer = value.value == .bool(true)
-            case "credential": credential = value.string.flatMap(CredentialKind.init)
-            case "after": after = value
-            case "action": action = value
-            default: break
-            }
-            key = document.after(key + 1)
-        }
-        guard let action, let due, let version = version.flatMap(Version.init(exactly:)), let named = name ?? place,
-            let type = ScheduledAction.member("type", of: action), (0...Int64(Chain.countMax)).contains(count)
+        var members: [ExactText: JSONNode] = [:]
+        if let found = node.members { for (key, value) in found { members[ExactText(key)] = value } }
+        func text(_ name: ExactText) -> String? { members[name]?.string }
+        func integer(_ name: ExactText) -> Int64? { members[name]?.integer }
+        let (count, index) = (integer("chain") ?? 0, integer("index") ?? 0)
+        guard let action = members["action"], let due = integer("due"),
+            let version = integer("version").flatMap(Version.init(exactly:)),
+            let name = text("name") ?? text("place"), let type = Self.member("type", of: action),
+            (0...Int64(Chain.countMax)).contains(count)
         else { throw JSONFault(.mismatch, at: node.pointer, "expected a scheduled action") }
+        let since = integer("since") ?? due
         // The buffer of the text has room for more, and there may be 100,000 of them.
-        var text = [UInt8]()
+        var bytes = [UInt8]()
         let written = action.text
-        text.reserveCapacity(written.count)
-        text += written
+        bytes.reserveCapacity(written.count)
+        bytes += written
         // Versions before 0.3.0 have not recorded the delay of one in a chain: the mean of the chain's is near it.
-        let delay = after.map(\.integer) ?? max(0, due &- (since ?? due)) / (count + 1)
+        let delay = members["after"].map(\.integer) ?? max(0, due &- since) / (count + 1)
         self.init(
-            name: ScheduledName(named, by: by, isPlace: name == nil), due: Timestamp(milliseconds: due), delay: delay,
-            version: version, index: Int(index), root: rootID.map(root),
-            chain: Chain(count: Int(count), since: Timestamp(milliseconds: since ?? due)), action: text,
-            type: shared(type), isOfReducer: isOfReducer, client: client.map(shared), credential: credential)
+            name: ScheduledName(name, by: text("by"), isPlace: text("name") == nil),
+            due: Timestamp(milliseconds: due), delay: delay, version: version, index: Int(index),
+            root: text("root").map(root), chain: Chain(count: Int(count), since: Timestamp(milliseconds: since)),
+            action: bytes, type: shared(type), isOfReducer: members["reducer"]?.value == .bool(true),
+            client: text("client").map(shared), credential: text("credential").flatMap(CredentialKind.init))
     }
 
     static func member(_ name: String, of action: JSONNode) -> String? {

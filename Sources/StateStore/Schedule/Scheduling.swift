@@ -101,11 +101,11 @@ struct ScheduleStep {
     }
 
     mutating func make(
-        _ request: Scheduling.Request, _ decode: (JSONNode) throws(Rejection) -> any Action
+        _ request: Scheduling.Request, of domain: CompiledDomain
     ) throws(Rejection) {
         switch request {
         case .put(let action, let due, let name, let byClient, let credential):
-            try put(action, due, name, byClient, credential, decode)
+            try put(action, due, name, byClient, credential, of: domain)
         case .remove(let name): remove(name, .cancelled)
         case .end(let pointer):
             for place in schedule.places(atOrBelow: pointer.description) { remove(place.name, .ended) }
@@ -129,16 +129,12 @@ struct ScheduleStep {
 
     private mutating func put(
         _ action: [UInt8], _ due: DueTime, _ name: ScheduledName, _ byClient: Bool, _ credential: CredentialKind?,
-        _ decode: (JSONNode) throws(Rejection) -> any Action
+        of domain: CompiledDomain
     ) throws(Rejection) {
-        let node: JSONNode
-        do throws(JSONFault) {
-            node = JSONNode(try JSONDocument(action, depthMax: 1000))
-        } catch { throw Rejection("bad-schedule", "the action cannot be read: \(error.detail)", kind: .invalid) }
-        let decoded = try decode(node)
+        let decoded = try domain.action(in: action, code: "bad-schedule").action
         var time = due.time(of: self.time)
         if case .after(milliseconds: 0) = due, name.text.isEmpty {
-            return followUps.append(FollowUp(items: [.init(decoded)], form: .single))
+            return followUps.append(FollowUp(decoded))
         }
         if let chain { time = max(time, chain.earliest) }
         guard time <= DueTime.latest else {

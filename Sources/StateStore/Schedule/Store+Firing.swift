@@ -1,7 +1,6 @@
 internal import StateJSON
 internal import Synchronization
 
-/// The dispatching of scheduled actions by one process.
 struct Firing: Sendable {
     /// Whether this process writes; of several on one history, one does.
     let mayWrite: @Sendable () -> Bool
@@ -90,24 +89,27 @@ extension UntypedStore {
         judgedBy judge: @Sendable (ScheduledAction, any Action) -> Rejection?
     ) {
         do throws(Rejection) {
-            let (decoded, item) = try domain.item(of: action)
+            let (decoded, node) = try domain.action(in: action.action, code: "invalid-action")
             if let rejection = judge(action, decoded) { throw rejection }
-            enqueue(transaction(of: action, item, in: batch)) { [weak self] outcome in
-                guard let self else { return }
-                switch outcome {
-                case .committed: ended(action, isDone: true)
-                case .rejected(let rejection, _): refuse(action, rejection, in: batch)
-                case .failed:
-                    let rejection = Rejection("internal-error", "the state that it makes cannot be encoded")
-                    refuse(action, rejection, in: batch)
-                case .nothingCommitted:
-                    // Another process may have dispatched it.
-                    guard latest.schedule.has(action) else { return ended(action, isDone: true) }
-                    refuse(action, Rejection("nothing-committed", "it made nothing to commit"), in: batch)
-                case .wouldCommit, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining:
-                    ended(action, isDone: false)
-                }
-            }
+            let meta = node.members?.first { $0.key == "meta" }?.value.text
+            let item = Transaction.Item(decoded, id: action.id, meta: meta, sent: action.action)
+            let transaction = transaction(of: action, item, in: batch)
+            enqueue(
+                PendingTransaction(transaction) { [weak self] outcome in
+                    guard let self else { return }
+                    switch outcome {
+                    case .rejected(let rejection, _): refuse(action, rejection, in: batch)
+                    case .failed:
+                        let rejection = Rejection("internal-error", "the state that it makes cannot be encoded")
+                        refuse(action, rejection, in: batch)
+                    // Where it is gone from the schedule, another process may have dispatched it.
+                    case .nothingCommitted where latest.schedule.has(action):
+                        refuse(action, Rejection("nothing-committed", "it made nothing to commit"), in: batch)
+                    case .committed, .nothingCommitted: ended(action, isDone: true)
+                    case .wouldCommit, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining:
+                        ended(action, isDone: false)
+                    }
+                })
         } catch { refuse(action, error, in: batch) }
     }
 
@@ -120,14 +122,10 @@ extension UntypedStore {
                 type: action.type, cause: causation.cause ?? "", code: rejection.code, detail: rejection.detail)
             report(.followUpRefused(refusal, root: causation.root))
         }
-        enqueue(transaction) { [weak self] outcome in
-            self?.ended(action, isDone: outcome.isCommitted || outcome.isNothing)
-        }
-        flush()
-    }
-
-    private func enqueue(_ transaction: Transaction, _ complete: @escaping @Sendable (Outcome) -> Void) {
-        enqueue(PendingTransaction(transaction, complete: complete))
+        submit(
+            PendingTransaction(transaction) { [weak self] outcome in
+                self?.ended(action, isDone: outcome.mayBeginCascade)
+            })
     }
 
     private func transaction(
@@ -137,36 +135,17 @@ extension UntypedStore {
         let causation = Causation(
             cause: cause, root: action.root ?? cause, rootVersion: action.version, depth: 0, subject: action.name.by,
             chain: action.chain.next)
-        return Transaction([item], form: .single, causation: causation, due: action, batch: batch)
+        return Transaction([item], subject: action.name.by, origin: .init(causation, due: (action, batch)))
     }
 
     private func ended(_ action: ScheduledAction, isDone: Bool) {
         if isDone { observer?.fired(.milliseconds(max(0, now().milliseconds &- action.due.milliseconds))) }
-        let isLast = firing.withLock { firing in
+        let pause = firing.withLock { firing -> Duration? in
             firing?.pendingCount -= 1
             if !isDone { firing?.batch.fail() }
-            return firing?.pendingCount == 0
+            guard let firing, firing.pendingCount == 0 else { return nil }
+            return firing.batch.hasFailed ? Firing.lookMax : .zero
         }
-        guard isLast else { return }
-        let hasFailed = firing.withLock { $0?.batch.hasFailed ?? false }
-        armTimer(after: hasFailed ? Firing.lookMax : .zero)
-    }
-}
-
-extension Outcome {
-    fileprivate var isCommitted: Bool { if case .committed = self { true } else { false } }
-    fileprivate var isNothing: Bool { if case .nothingCommitted = self { true } else { false } }
-}
-
-extension CompiledDomain {
-    /// The item of a transaction that dispatches a scheduled action; throws where today's domain does not have it.
-    fileprivate func item(of scheduled: ScheduledAction) throws(Rejection) -> (any Action, Transaction.Item) {
-        let node: JSONNode
-        do throws(JSONFault) {
-            node = JSONNode(try JSONDocument(scheduled.action, depthMax: 1000))
-        } catch { throw Rejection("invalid-action", "the action cannot be read: \(error.detail)", kind: .invalid) }
-        let action = try action(of: node)
-        let meta = node.members?.first { $0.key == "meta" }?.value.text
-        return (action, .init(action, id: scheduled.id, meta: meta, sent: scheduled.action))
+        if let pause { armTimer(after: pause) }
     }
 }

@@ -40,7 +40,6 @@ package enum DueTime: Sendable {
 
 /// The action that schedules another one for the client that posts it with a `schedule`.
 package struct StoreSchedule: ValidatedAction {
-    /// `storekeeper/schedule`.
     package static let type = "storekeeper/schedule"
 
     let action: JSONValue
@@ -49,7 +48,7 @@ package struct StoreSchedule: ValidatedAction {
     let name: String?
     let credential: CredentialKind?
     /// The action as it was decoded, and as it was sent; nil in a replay.
-    private let sent: (action: any Action, bytes: [UInt8])?
+    private var sent: (action: any Action, bytes: [UInt8])?
 
     /// Makes the action of what a client has sent.
     ///
@@ -64,25 +63,6 @@ package struct StoreSchedule: ValidatedAction {
     }
 
     private enum CodingKeys: String, CodingKey { case action, after, at, name, credential }
-
-    package init(from decoder: any Decoder) throws {
-        let members = try decoder.container(keyedBy: CodingKeys.self)
-        action = try members.decode(JSONValue.self, forKey: .action)
-        after = try members.decodeIfPresent(Double.self, forKey: .after)
-        at = try members.decodeIfPresent(String.self, forKey: .at)
-        name = try members.decodeIfPresent(String.self, forKey: .name)
-        credential = try members.decodeIfPresent(CredentialKind.self, forKey: .credential)
-        sent = nil
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var members = encoder.container(keyedBy: CodingKeys.self)
-        try members.encode(action, forKey: .action)
-        try members.encodeIfPresent(after, forKey: .after)
-        try members.encodeIfPresent(at, forKey: .at)
-        try members.encodeIfPresent(name, forKey: .name)
-        try members.encodeIfPresent(credential, forKey: .credential)
-    }
 
     package func validate() throws(Rejection) { try (sent?.action as? any ValidatedAction)?.validate() }
 
@@ -99,7 +79,6 @@ package struct StoreSchedule: ValidatedAction {
 
 /// The action that takes a scheduled action back.
 package struct StoreUnschedule: Action {
-    /// `storekeeper/unschedule`.
     package static let type = "storekeeper/unschedule"
 
     let name: String
@@ -122,12 +101,9 @@ package struct StoreUnschedule: Action {
 
 /// The action that records why a scheduled action was not committed when it was due.
 package struct StoreRefused: Action {
-    /// `storekeeper/refused`.
     package static let type = "storekeeper/refused"
 
-    /// The type of the action.
     package let action: String
-    /// The name under which it was scheduled.
     package let name: String
     package let code: String
     package let detail: String
@@ -167,7 +143,6 @@ extension ReducerContext {
     /// Takes back what an action of the same subject has scheduled under a name, if it is still to come.
     public func unschedule(_ name: String) { scheduling?.add(.remove(ScheduledName(name, by: subject))) }
 
-    /// Schedules an action as UTF-8 JSON.
     package func schedule(_ action: [UInt8], _ due: DueTime, as name: String?) {
         scheduling?.add(.put(action, due, ScheduledName(name ?? "", by: subject)))
     }

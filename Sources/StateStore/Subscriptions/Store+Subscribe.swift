@@ -214,7 +214,7 @@ extension UntypedStore {
         notification.withLock { $0 = Notification(causation: causation, snapshot: new) }
         subscribers.notify(commit, from: old, to: new)
         let batched = notification.withLock { $0.take() }?.batched ?? []
-        if !batched.isEmpty { dispatchFollowUp(batched.map { .init($0) }, .batch, causation) }
+        if !batched.isEmpty { dispatchFollowUp(FollowUp(items: batched.map { .init($0) }, form: .batch), causation) }
     }
 
     /// Adds a registration and calls it with the current snapshot, in one step, so that it misses no commit.
@@ -227,7 +227,7 @@ extension UntypedStore {
         switch TurnMark.current {
         case nil: onQueue(begin)
         // Inside a reducer, the current snapshot is not yet the one that the reducer makes.
-        case let mark? where mark.queue === queue && mark.phase != .reducing: begin()
+        case let mark? where mark.queue === queue && !mark.isReducing: begin()
         case _?: onQueueLater(begin)
         }
     }

@@ -42,7 +42,6 @@ public final class Commit: Sendable {
     public var cause: String? { details?.cause }
     /// The ID of the commit that began the cascade; nil for a commit that no other caused.
     public var root: String? { details?.root }
-    /// The subject that dispatched it, if known.
     package var by: String? { details?.by }
     /// The value of the field `traceparent` of the request that dispatched it, or nil.
     package var trace: String? { details?.trace }
@@ -64,7 +63,6 @@ public final class Commit: Sendable {
     package var schedule: ScheduleChanges? { details?.schedule }
     private let epoch: Epoch?
     private let details: Details?
-    /// Whether it has one of the members that few commits have.
     package var hasDetails: Bool { details != nil }
 
     /// The type of the commit that adds newly declared parts of a domain to a recorded state.
@@ -78,20 +76,17 @@ public final class Commit: Sendable {
     /// No reducer handles this type.
     package static let restoreType = "storekeeper/restore"
 
-    /// The types of the commits that the store itself makes.
     package static let typesOfTheStore = [
         upgradeType, restoreType, StoreResume.type, StoreSchedule.type, StoreUnschedule.type, StoreRefused.type,
     ]
     /// Whether the commit is its patch: no reducer has made it.
     package var isOfPatchAlone: Bool { types == [Self.upgradeType] || types == [Self.restoreType] }
 
-    /// Whether the store itself makes the commits of this type.
     package static func isOfTheStore(_ type: String) -> Bool { typesOfTheStore.contains(type) }
 
     /// Whether the state differs from the version before.
     public var isChange: Bool { patch.count > 2 }
 
-    /// Makes a commit with an ID.
     package init(
         version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, by: String? = nil,
         trace: String? = nil, types: [String], action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [],
@@ -123,7 +118,7 @@ public final class Commit: Sendable {
         self.patch = patch
         self.changedPointers = changedPointers
         let hasDetails =
-            idempotency != nil || schedule != nil || transaction.causation != nil || transaction.subject != nil
+            idempotency != nil || schedule != nil || transaction.origin != nil || transaction.subject != nil
             || transaction.trace != nil
             || transaction.hasClientIDs
         details =
@@ -135,19 +130,11 @@ public final class Commit: Sendable {
             : nil
     }
 
-    private init(_ commit: Commit, patch: [UInt8], changedPointers: [JSONPointer], details: Details?) {
-        version = commit.version
-        epoch = commit.epoch
-        time = commit.time
-        types = commit.types
-        action = commit.action
-        self.patch = patch
-        self.changedPointers = changedPointers
-        self.details = details
-    }
-
     func with(patch: [UInt8], changedPointers: [JSONPointer]) -> Commit {
-        Commit(self, patch: patch, changedPointers: changedPointers, details: details)
+        Commit(
+            version: version, time: time, id: id, cause: cause, root: root, by: by, trace: trace, types: types,
+            action: action, patch: patch, changedPointers: changedPointers, clientIDs: clientIDs,
+            idempotency: idempotency, schedule: schedule)
     }
 
     /// Whether a client gave exactly this ID, byte by byte.
@@ -165,14 +152,6 @@ public final class Commit: Sendable {
         let names = details.clientIDs.map { CommitName($0, by: nil) }
         guard let by = details.by else { return names }
         return names + details.clientIDs.map { CommitName($0, by: by) }
-    }
-
-    /// The same commit with the IDs that clients have given.
-    package func with(clientIDs: [String]) -> Commit {
-        let details = Details(
-            id: details?.id, cause: cause, root: root, by: by, trace: trace, clientIDs: clientIDs,
-            idempotency: idempotency, schedule: schedule)
-        return Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
 
     var recordedBytesCount: Int { action.count + patch.count + (schedule?.json.count ?? 0) }
@@ -213,7 +192,6 @@ package final class KeyRecord: Sendable, Equatable {
         self.client = client
     }
 
-    /// Whether the records say the same.
     package static func == (left: KeyRecord, right: KeyRecord) -> Bool {
         (left.key, left.fingerprint, left.version, ExactText(left.id), left.isChange)
             == (right.key, right.fingerprint, right.version, ExactText(right.id), right.isChange)
@@ -231,7 +209,6 @@ package final class KeyRecord: Sendable, Equatable {
 /// A name by which an index finds a commit: an ID that a client gave, of one subject or of any.
 package struct CommitName: Hashable, Sendable {
     package let id: ExactText
-    /// The subject that has dispatched it; nil for any.
     package let subject: ExactText?
 
     package init(_ id: String, by subject: String?) {

@@ -12,7 +12,7 @@ extension Core {
         try pass(action, context, from: 0)
     }
 
-    private func pass(_ action: any Action, _ context: TransactionContext, from index: Int) throws(Rejection) {
+    func pass(_ action: any Action, _ context: TransactionContext, from index: Int) throws(Rejection) {
         guard index < steps.count else {
             guard let entry = domain.entry(of: action) else { throw .unknownAction(action.typeName) }
             return try reduce(action, by: entry, context)
@@ -20,11 +20,6 @@ extension Core {
         try steps[index].process(action, context) { (next) throws(Rejection) in
             try pass(next, context, from: index + 1)
         }
-    }
-
-    func reduce(_ action: StoreRefused, _ context: TransactionContext) throws(Rejection) {
-        guard let entry = domain.entry(of: action) else { throw .unknownAction(action.typeName) }
-        try reduce(action, by: entry, context)
     }
 
     private func reduce(
@@ -37,7 +32,9 @@ extension Core {
     private func create(
         from command: any Action, _ entry: ActionEntry, _ context: TransactionContext
     ) throws(Rejection) {
-        guard let action = try domain.create(command, by: entry, in: context.state) else { return }
+        var made: (any Action)?
+        for create in entry.creators where made == nil { made = try create(context.state, command) }
+        guard let made else { return }
         // A command may make a command. A command that makes itself would never end without this limit.
         guard context.commands.depth < 16 else {
             throw Rejection(
@@ -46,7 +43,7 @@ extension Core {
         context.commands.depth += 1
         context.commands.haveMade = true
         defer { context.commands.depth -= 1 }
-        try dispatch(action, context)
+        try dispatch(made, context)
     }
 }
 
@@ -74,16 +71,15 @@ extension Core {
 
 extension Core {
     /// The outcome of a scheduled action that is dispatched by no turn any more, or by a later one; nil for one that is due.
-    func outcome(
-        of action: ScheduledAction, in batch: FiringBatch?, _ schedule: ActionSchedule, at time: Timestamp
-    ) -> Outcome? {
+    func outcome(of origin: Transaction.Origin, _ schedule: ActionSchedule, at time: Timestamp) -> Outcome? {
+        guard let (action, batch) = origin.due else { return nil }
         // Where the journal has not taken an earlier one, the later ones wait for it.
-        if batch?.hasFailed ?? false { return .notRecorded }
+        if batch.hasFailed { return .notRecorded }
         // It is dispatched once, and not before its time.
         guard schedule.has(action) else { return .nothingCommitted }
         guard action.due > time else { return nil }
         // The clock has gone back since the action was found due; the later ones wait with it.
-        batch?.fail()
+        batch.fail()
         return .notRecorded
     }
 }
@@ -154,7 +150,6 @@ extension Action {
     }
 }
 
-/// The follow-ups and effects of a commit.
 struct Consequence: Sendable {
     struct Effect: Sendable {
         let entry: ActionEntry

@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// The result of a turn.
 struct Turn: Sendable {
     let before: Snapshot
     let historyTime: Timestamp
@@ -46,41 +45,31 @@ final class Core {
     @exclusivity(unchecked) private(set) var ledger: IdempotencyLedger
     @exclusivity(unchecked) var historyClock: HistoryClock
 
-    init(
+    convenience init(
         domain: CompiledDomain, epoch: Epoch, middleware: [MiddlewareStep], limits: StoreLimits, state: StateBox,
         version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil,
         schedule: ActionSchedule = ActionSchedule(), mark: ReductionMark? = nil
     ) {
-        self.mark = mark
-        self.domain = domain
-        self.epoch = epoch
-        self.limits = limits
         guard let tree = try? domain.tree(of: state) else {
             preconditionFailure("whoever begins a store with a state has encoded it")
         }
-        latest = Snapshot(
+        let latest = Snapshot(
             state, tree, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions,
             schedule: schedule)
-        knowsSize = latest.state.document != nil
-        historyClock = HistoryClock(historyTime)
-        ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
-        install(middleware)
+        self.init(latest, of: domain, middleware, limits, keys: keys, historyTime: historyTime, mark: mark)
         // Losing the error is right: a state that begins a store can be encoded, and a turn would find it otherwise.
         if limits.stateBytesMax < .max { latest.bytesCount = try? size(of: latest) }
     }
 
     init(
-        dryRunOn snapshot: Snapshot, of domain: CompiledDomain, middleware: [MiddlewareStep],
-        limits: StoreLimits, mark: ReductionMark?
+        _ latest: Snapshot, of domain: CompiledDomain, _ middleware: [MiddlewareStep], _ limits: StoreLimits,
+        keys: [KeyRecord] = [], historyTime: Timestamp? = nil, mark: ReductionMark?
     ) {
-        self.mark = mark
-        self.domain = domain
-        epoch = snapshot.cursor.epoch
-        self.limits = limits
-        latest = snapshot
-        knowsSize = snapshot.state.document != nil
-        historyClock = HistoryClock(nil)
-        ledger = IdempotencyLedger([])
+        (self.mark, self.domain, self.limits, self.latest) = (mark, domain, limits, latest)
+        epoch = latest.cursor.epoch
+        knowsSize = latest.state.document != nil
+        historyClock = HistoryClock(historyTime)
+        ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
         install(middleware)
     }
 
@@ -150,12 +139,16 @@ final class Core {
         {
             return outcome
         }
-        if let due = transaction.due, let outcome = outcome(of: due, in: transaction.batch, latest.schedule, at: time) {
+        if let origin = transaction.origin, let outcome = outcome(of: origin, latest.schedule, at: time) {
             return outcome
         }
         do {
-            if transaction.isConditional, let failure = try failedPrecondition(of: transaction) {
-                return .preconditionFailed(failure)
+            if transaction.isConditional {
+                let preconditions = self.preconditions ?? Preconditions()
+                self.preconditions = preconditions
+                if let failure = try preconditions.failure(of: transaction, in: latest) {
+                    return .preconditionFailed(failure)
+                }
             }
             if let mark {
                 if let record = MarkPage.Record(transaction) {
@@ -203,12 +196,6 @@ final class Core {
         }
     }
 
-    private func failedPrecondition(of transaction: Transaction) throws -> PreconditionFailure? {
-        let preconditions = self.preconditions ?? Preconditions()
-        self.preconditions = preconditions
-        return try preconditions.failure(of: transaction, in: latest)
-    }
-
     private func dispatchItems(
         of transaction: Transaction, _ context: TransactionContext, _ before: Snapshot,
         _ clock: () -> Instant
@@ -224,7 +211,7 @@ final class Core {
                 case .action(let action):
                     // The record of a refusal passes no middleware, which could refuse it, too.
                     if transaction.due != nil, let refused = action as? StoreRefused {
-                        try reduce(refused, context)
+                        try pass(refused, context, from: steps.count)
                     } else {
                         try dispatch(action, of: transaction.items[index].entry, context)
                     }
@@ -366,7 +353,7 @@ final class Core {
             step.remove(due.name, context.applied.first is StoreRefused ? .refused : .fired)
         }
         if let restored = context.restored { step.restore(restored.schedule) }
-        for request in context.scheduling.all { try step.make(request, domain.action(of:)) }
+        for request in context.scheduling.all { try step.make(request, of: domain) }
         let most = limits.scheduleMax
         // Under a limit that was lowered, what does not grow goes on.
         guard step.schedule.count <= max(most, next.schedule.count),

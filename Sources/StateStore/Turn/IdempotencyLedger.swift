@@ -19,7 +19,6 @@ struct IdempotencyLedger: Sendable {
     }
 
     var count: Int { records.count }
-    /// The number of expiries, with those of keys that are there no more.
     var orderCount: Int { order.count }
 
     func count(of client: String) -> Int { countByClient[ExactText(client)] ?? 0 }
@@ -64,9 +63,7 @@ struct IdempotencyLedger: Sendable {
 
 /// An idempotency key, with what it counts for: a subject, and a line of a bulk load.
 package struct IdempotencyKey: Hashable, Sendable {
-    /// The key that the client has sent.
     package let key: ExactText
-    /// The subject that has sent it, if known.
     package let subject: ExactText?
     /// The line of a bulk load, from 0, each of which is a commit of its own; nil for another body.
     package let line: Int?
@@ -97,7 +94,6 @@ package struct IdempotencyKey: Hashable, Sendable {
         self.init(String(rest), of: nul.map { String(text[..<$0]) }, line: line)
     }
 
-    /// The text that a journal has of the key.
     package var recorded: String {
         guard subject != nil || line != nil else { return key.text }
         return (subject.map { "\($0.text)\0" } ?? "") + key.text + (line.map { "\n\($0)" } ?? "")
@@ -105,7 +101,6 @@ package struct IdempotencyKey: Hashable, Sendable {
 }
 
 extension IdempotencyKey: ExpressibleByStringInterpolation {
-    /// Makes a key of no subject and no line, as ``init(_:of:line:)`` does.
     package init(stringLiteral text: String) { self.init(text, of: nil) }
 }
 
@@ -126,7 +121,11 @@ struct HistoryClock: Sendable {
     init(_ time: Timestamp?) { self.time = time }
 
     mutating func read(wall now: Timestamp, monotonic clock: () -> Instant) -> Timestamp {
-        guard let time, let wall else { return begin(wall: now, clock()) }
+        guard let time, let wall else {
+            let begun = time ?? now
+            (self.time, wall, monotonic) = (begun, now, clock())
+            return begun
+        }
         // The difference of any two times fits where neither is near the ends of their type; a clock may be anywhere.
         let (elapsed, isBeyond) = now.milliseconds.subtractingReportingOverflow(wall.milliseconds)
         if !isBeyond, elapsed.magnitude < Self.resolution {
@@ -137,11 +136,5 @@ struct HistoryClock: Sendable {
         let counted = time.advanced(byMilliseconds: max(0, min(isBeyond ? 0 : elapsed, passed)))
         (self.time, self.wall, monotonic) = (counted, now, instant)
         return counted
-    }
-
-    private mutating func begin(wall now: Timestamp, _ instant: Instant) -> Timestamp {
-        let begun = time ?? now
-        (time, wall, monotonic) = (begun, now, instant)
-        return begun
     }
 }

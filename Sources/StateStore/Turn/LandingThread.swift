@@ -6,7 +6,7 @@ internal import Threads
 ///
 /// A dispatch queue takes any thread of its pool, often another one each time, whose caches know nothing of the journal: a
 /// single client that writes one action after the other waits for that.
-final class LandingThread: Sendable {
+package final class LandingThread: Sendable {
     private final class Work: Sendable {
         let bodies = Mutex<[@Sendable () -> Void]>([])
         /// Counts the bodies; one more than there are is the end.
@@ -24,12 +24,14 @@ final class LandingThread: Sendable {
     private let work = Work()
     private let isRunning = Atomic(false)
 
+    package init() {}
+
     deinit { work.count.signal() }
 
     /// Runs a function behind those of earlier calls; one thread at a time calls this.
     ///
     /// Where the system has no more threads, a dispatch queue runs the function.
-    func run(_ body: @escaping @Sendable () -> Void) {
+    package func run(_ body: @escaping @Sendable () -> Void) {
         guard isRunning.load(ordering: .relaxed) || start() else {
             return DispatchQueue.global().async(execute: body)
         }

@@ -7,9 +7,6 @@ package struct PendingTransaction: Sendable {
         (self.transaction, self.taker) = (transaction, taker)
     }
 
-    /// - Parameters:
-    ///   - complete: see ``OutcomeTaker/take(_:)``.
-    ///   - completed: see ``AwaitedCascade/completed``.
     package init(
         _ transaction: Transaction, client: String? = nil, watcherID: UInt64 = 0,
         complete: @escaping @Sendable (Outcome) -> Void,
@@ -20,7 +17,6 @@ package struct PendingTransaction: Sendable {
     }
 }
 
-/// A taker of the outcome of a transaction.
 package protocol OutcomeTaker: AnyObject, Sendable {
     /// To whose shares of the turns and of the idempotency keys the transaction counts: a subject, or else an address; nil
     /// for one of the process.
@@ -104,22 +100,22 @@ struct Mailbox: Sendable {
 
     /// Removes the waiting transactions, of which the turn may have some only, in turn from each client.
     ///
-    /// The caller puts back what ``TakenTransactions/removeRest()`` returns; of a closed mailbox it is nothing. Where
-    /// `isMeasured` is set, it notes the processor time of the turn.
-    mutating func takeTurn() -> TakenTransactions {
+    /// The caller puts back what ``TurnRule/takeRest(from:)`` returns; of a closed mailbox it is nothing. Where `isMeasured` is
+    /// set, it notes the processor time of the turn.
+    mutating func takeTurn() -> (transactions: [PendingTransaction], rule: TurnRule, isMeasured: Bool) {
         let hasSlow = isSlow
         (isTurnDue, isSlow) = (false, false)
         inFlightCount += waiting.count
         itemsCount = 0
         var rule = rule
         if isClosed { rule.endBound() }
-        let isMeasured = hasSlow || !rule.knowsNothing && rule.isMeasured(waiting)
-        return TakenTransactions(transactions: exchange(&waiting, with: []), rule: rule, isMeasured: isMeasured)
+        let isMeasured = hasSlow || rule.isMeasured(waiting)
+        return (exchange(&waiting, with: []), rule, isMeasured)
     }
 
-    mutating func putBack(_ rest: [PendingTransaction], itemsCount: Int) {
+    mutating func putBack(_ rest: [PendingTransaction]) {
         waiting = rest + waiting
-        self.itemsCount += itemsCount
+        itemsCount += rest.reduce(0) { $0 + $1.transaction.items.count }
         isSlow = isSlow || rest.contains { rule.isSlow($0.transaction) }
         inFlightCount -= rest.count
     }
@@ -133,44 +129,6 @@ struct Mailbox: Sendable {
 
     mutating func close() {
         isClosed = true
-    }
-}
-
-struct TakenTransactions {
-    fileprivate(set) var transactions: [PendingTransaction]
-    let rule: TurnRule
-    let isMeasured: Bool
-
-    var isOver: Bool { transactions.count > rule.countMax }
-
-    /// Keeps the first transaction of each client, then the second one of each, and so on, as many slow ones as the turn may
-    /// have, and every other one that has none of its client before it.
-    ///
-    /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
-    /// O(n log n) in the number of transactions, so that no caller has the mailbox's lock.
-    mutating func removeRest() -> [PendingTransaction] {
-        guard isOver else { return [] }
-        var counts: [String?: Int] = [:]
-        let ranks = transactions.map { pending in
-            counts[pending.taker.client, default: 0] += 1
-            return counts[pending.taker.client, default: 0]
-        }
-        let order = transactions.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
-        var (kept, rest, slowCount): ([PendingTransaction], [PendingTransaction], Int) = ([], [], 0)
-        var waiting: Set<String?> = []
-        for index in order {
-            let pending = transactions[index]
-            let isSlow = rule.isSlow(pending.transaction)
-            if waiting.contains(pending.taker.client) || isSlow && slowCount >= rule.countMax {
-                waiting.insert(pending.taker.client)
-                rest.append(pending)
-            } else {
-                if isSlow { slowCount += 1 }
-                kept.append(pending)
-            }
-        }
-        transactions = kept
-        return rest
     }
 }
 
@@ -189,7 +147,6 @@ struct TakenTransactions {
 /// wait for long again and again. A turn has one slow transaction at least, and a transaction cannot be divided.
 struct TurnRule: Sendable {
     enum Place {
-        /// On the thread of the caller, who waits for it.
         case here
         case queue
     }
@@ -236,15 +193,41 @@ struct TurnRule: Sendable {
 
     var hasHabits: Bool { !habits.isEmpty }
 
-    /// Whether only a long transaction is a reason to measure a turn.
-    var knowsNothing: Bool { countMax == .max && habits.isEmpty }
-
+    /// Whether there is another reason to measure a turn than a slow transaction.
     func isMeasured(_ transactions: [PendingTransaction]) -> Bool {
         countMax != .max
-            || transactions.contains { pending in
-                pending.transaction.isLong
-                    || !habits.isEmpty && Self.types(of: pending.transaction).contains { habits[$0] != nil }
+            || !habits.isEmpty
+                && transactions.contains { Self.types(of: $0.transaction).contains { habits[$0] != nil } }
+    }
+
+    /// Keeps the first transaction of each client, then the second one of each, and so on, as many slow ones as the turn may
+    /// have, and every other one that has none of its client before it.
+    ///
+    /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
+    /// O(n log n) in the number of transactions, so that no caller has the mailbox's lock.
+    func takeRest(from transactions: inout [PendingTransaction]) -> [PendingTransaction] {
+        guard transactions.count > countMax else { return [] }
+        var counts: [String?: Int] = [:]
+        let ranks = transactions.map { pending in
+            counts[pending.taker.client, default: 0] += 1
+            return counts[pending.taker.client, default: 0]
+        }
+        let order = transactions.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
+        var (kept, rest, slowCount): ([PendingTransaction], [PendingTransaction], Int) = ([], [], 0)
+        var waiting: Set<String?> = []
+        for index in order {
+            let pending = transactions[index]
+            let isSlow = self.isSlow(pending.transaction)
+            if waiting.contains(pending.taker.client) || isSlow && slowCount >= countMax {
+                waiting.insert(pending.taker.client)
+                rest.append(pending)
+            } else {
+                if isSlow { slowCount += 1 }
+                kept.append(pending)
             }
+        }
+        transactions = kept
+        return rest
     }
 
     /// Notes a turn that took long by the clock.

@@ -33,71 +33,61 @@ final class Preconditions {
         self.version == version && (1...Self.keptMax).contains(found.count)
     }
 
-    func failure(
-        of transaction: Transaction, in snapshot: Snapshot
-    ) throws -> PreconditionFailure? {
+    func failure(of transaction: Transaction, in snapshot: Snapshot) throws -> PreconditionFailure? {
         if version != snapshot.version {
             (found, foundBytes) = ([:], 0)
             version = snapshot.version
         }
         if let tagGuard = transaction.tagGuard, let failure = try failure(of: tagGuard, in: snapshot) { return failure }
         for expectation in transaction.expectations {
-            let tree = expectation.isHidden ? nil : snapshot.state.document?.tree(at: expectation.pointer.tokens[...])
-            if let tree, case .value(let value) = expectation.wanted,
-                expectation.known.flatMap({ $0.tree === tree ? $0.holds : nil }) ?? tree.equals(value)
-            {
-                continue
-            }
-            let bytes: [UInt8]? = if case .value(let value) = expectation.wanted { value.text } else { nil }
-            guard !expectation.isHidden else {
-                return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: nil)
-            }
-            switch expectation.wanted {
-            case .nothing where isEmpty(at: expectation.pointer, in: snapshot): continue
-            case .anyValue where !isEmpty(at: expectation.pointer, in: snapshot): continue
-            default: break
-            }
-            if let tree, tree.isLong {
-                return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: tree)
-            }
-            var actual = try find(expectation.pointer, in: snapshot)
-            let holds =
-                if case .value(let value) = expectation.wanted, let bytes { try actual.equals(value, bytes) } else {
-                    false
-                }
-            found[expectation.pointer] = actual
-            guard holds else {
-                return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: actual.encoded)
-            }
+            if let failure = try failure(of: expectation, in: snapshot) { return failure }
         }
         return nil
     }
 
     private func failure(
-        of tagGuard: Transaction.TagGuard, in snapshot: Snapshot
+        of expectation: Transaction.Expectation, in snapshot: Snapshot
     ) throws -> PreconditionFailure? {
-        // Whatever is there has a tag.
-        if tagGuard.tags == .any, !tagGuard.isHidden, !isEmpty(at: tagGuard.pointer, in: snapshot) { return nil }
-        if !tagGuard.isHidden, let tree = snapshot.longTree(at: tagGuard.pointer) {
+        let (pointer, wanted) = (expectation.pointer, expectation.wanted)
+        guard !expectation.isHidden else {
+            return PreconditionFailure(pointer: pointer, expected: try Self.text(of: wanted), actual: nil)
+        }
+        let tree = snapshot.state.document?.tree(at: pointer.tokens[...])
+        let long = tree.flatMap { $0.isLong ? $0 : nil }
+        switch wanted {
+        case .nothing where snapshot.tree(at: pointer) == nil: return nil
+        case .anyValue where snapshot.tree(at: pointer) != nil, .tags(.any) where snapshot.tree(at: pointer) != nil:
+            return nil
+        case .value(let value):
+            if let tree, expectation.known.flatMap({ $0.tree === tree ? $0.holds : nil }) ?? tree.equals(value) {
+                return nil
+            }
+        case .tags(let tags):
             // The tag of the published value is made before the turn. A commit since has made another value.
-            if tree.isTagged, tagGuard.tags.contains(tree.tag) { return nil }
-            return PreconditionFailure(
-                pointer: tagGuard.pointer, expected: try Self.text(of: tagGuard.tags), actual: tree)
+            if let long, long.isTagged, tags.contains(long.tag) { return nil }
+        case .nothing, .anyValue: break
         }
-        let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: snapshot).encoded
-        guard !tagGuard.tags.contains(actual?.tag) else { return nil }
-        return PreconditionFailure(
-            pointer: tagGuard.pointer, expected: try Self.text(of: tagGuard.tags), actual: actual)
+        if let long { return PreconditionFailure(pointer: pointer, expected: try Self.text(of: wanted), actual: long) }
+        var actual = try find(pointer, in: snapshot)
+        let holds =
+            switch wanted {
+            case .value(let value): try actual.equals(value, value.text)
+            case .tags(let tags): tags.contains(actual.encoded?.tag)
+            case .nothing, .anyValue: false
+            }
+        found[pointer] = actual
+        guard !holds else { return nil }
+        return PreconditionFailure(pointer: pointer, expected: try Self.text(of: wanted), actual: actual.encoded)
     }
 
-    private static func text(of tags: TagSet) throws -> [UInt8] {
-        switch tags {
-        case .any: try JSON.encode(["*"])
-        case .tags(let tags): try JSON.encode(tags.map { "\"\($0)\"" })
+    private static func text(of wanted: Transaction.Expectation.Wanted) throws -> [UInt8]? {
+        switch wanted {
+        case .value(let value): value.text
+        case .tags(.any): try JSON.encode(["*"])
+        case .tags(.tags(let tags)): try JSON.encode(tags.map { "\"\($0)\"" })
+        case .nothing, .anyValue: nil
         }
     }
-
-    private func isEmpty(at pointer: JSONPointer, in snapshot: Snapshot) -> Bool { snapshot.tree(at: pointer) == nil }
 
     private func find(_ pointer: JSONPointer, in snapshot: Snapshot) throws -> Found {
         if let known = found[pointer] { return known }
@@ -109,7 +99,6 @@ final class Preconditions {
     }
 }
 
-/// A condition that did not hold.
 package struct PreconditionFailure: Sendable {
     /// The size in bytes up to which ``actual`` holds the value: each failure of a bulk load holds one.
     package static let actualBytesMax = 4096

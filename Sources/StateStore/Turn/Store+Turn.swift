@@ -114,7 +114,7 @@ extension UntypedStore {
     /// Makes the published state the newest computed one again, where an append has failed.
     private func takeBack(_ turns: [ComputedTurn]) -> [ComputedTurn] {
         let all = turns + inFlight.withLock { $0.takeBack() }
-        goBack(to: latest, without: all.flatMap(\.commits))
+        core.goBack(to: latest, without: all.flatMap(\.commits))
         return all
     }
 
@@ -158,14 +158,10 @@ extension UntypedStore {
                 cause: commit.id, root: origin?.root ?? commit.id,
                 rootVersion: origin.flatMap { $0.depth == 0 ? nil : $0.rootVersion } ?? commit.version,
                 depth: (origin?.depth ?? 0) + 1, subject: commit.by, chain: origin?.chain)
-            for followUp in consequence.followUps { dispatchFollowUp(followUp.items, followUp.form, causation) }
+            for followUp in consequence.followUps { dispatchFollowUp(followUp, causation) }
             let snapshot = consequence.snapshot
             notify(commit, from: before, to: snapshot, causation)
-            for effect in consequence.effects {
-                for handler in domain.effects(of: effect.entry) {
-                    run(handler, effect.action, snapshot.state, causation)
-                }
-            }
+            for effect in consequence.effects { run(effect, snapshot.state, causation) }
             before = snapshot
         }
         var roots: [Int: Version] = [:]
@@ -174,21 +170,15 @@ extension UntypedStore {
             let causation =
                 cause.causation ?? cascades.withLock { $0.causationWithoutCommit(subject: cause.subject) }
             if cause.causation == nil { roots[index] = causation.rootVersion }
-            for followUp in followUps { dispatchFollowUp(followUp.items, followUp.form, causation) }
+            for followUp in followUps { dispatchFollowUp(followUp, causation) }
         }
         return roots
     }
 
     /// The root `swallowed` is that of the cascade that a swallowed action has begun.
     private func answer(_ cascade: AwaitedCascade, _ outcome: Outcome, _ swallowed: Version? = nil) {
-        let root: Version?
-        switch outcome {
-        case .committed(let receipt): root = receipt.version
-        case .nothingCommitted: root = swallowed
-        case .wouldCommit, .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .failed,
-            .draining:
-            return
-        }
+        guard outcome.mayBeginCascade else { return }
+        let root = if case .committed(let receipt) = outcome { receipt.version } else { swallowed }
         if let root, cascades.withLock({ $0.watch(root, as: cascade.watcherID, cascade.completed) }) { return }
         cascade.completed(.complete)
     }
@@ -206,18 +196,17 @@ extension UntypedStore {
         var isOfNoState = journal?.isShared ?? false
         for turn in turns {
             for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
-                if case .committed(let receipt) = outcome {
-                    guard receipt.version > version else {
-                        end(pending, outcome)
-                        continue
-                    }
-                    isOfNoState = true
-                    let isOpen = open.map { receipt.version <= $0 } ?? false
-                    let id = pending.transaction.items.lazy.compactMap(\.id).first
-                    end(pending, isOpen ? .unknown(id: id) : .notRecorded)
-                } else {
+                guard case .committed(let receipt) = outcome else {
                     end(pending, isOfNoState ? .notRecorded : outcome)
+                    continue
                 }
+                guard receipt.version > version else {
+                    end(pending, outcome)
+                    continue
+                }
+                isOfNoState = true
+                let isOpen = open.map { receipt.version <= $0 } ?? false
+                end(pending, isOpen ? .unknown(id: pending.transaction.clientIDs.first) : .notRecorded)
             }
         }
     }

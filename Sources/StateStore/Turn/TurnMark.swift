@@ -13,18 +13,11 @@ internal import Dispatch
 final class TurnMark {
     // exclusivity unchecked: only the marked thread uses the variables, and a check takes as long as ten accesses.
 
-    /// The code of the domain that the turn is running.
-    enum Phase {
-        /// A creator, a middleware or a notification: the store queues their dispatches for a later turn.
-        case open
-        /// A reducer: the store refuses its dispatches.
-        case reducing
-    }
-
     let queue: DispatchQueue
-    @exclusivity(unchecked) var phase = Phase.open
+    /// Whether a reducer runs, whose dispatches the store refuses; it queues those of other code for a later turn.
+    @exclusivity(unchecked) var isReducing = false
     /// Takes what a creator or a middleware dispatches while a transaction is computed; nil in a notification.
-    @exclusivity(unchecked) var collector: (any FollowUpCollector)?
+    @exclusivity(unchecked) var collector: TransactionContext?
 
     init(of queue: DispatchQueue) { self.queue = queue }
 

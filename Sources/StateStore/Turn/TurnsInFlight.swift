@@ -53,19 +53,15 @@ struct TurnsInFlight: Sendable {
             isActive = false
             return nil
         }
-        let turns = waiting
-        landingCount = turns.count
-        waiting = []
-        return turns
+        landingCount = waiting.count
+        return exchange(&waiting, with: [])
     }
 
     mutating func endLanding() { (landingCount, refusals) = (0, 0) }
 
     mutating func takeBack() -> [ComputedTurn] {
         landingCount = 0
-        let turns = waiting
-        waiting = []
-        return turns
+        return exchange(&waiting, with: [])
     }
 
     /// Counts a refusal by the journal; false after too many in a row.

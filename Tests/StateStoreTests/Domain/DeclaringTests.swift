@@ -127,7 +127,7 @@ struct DeclaringTests {
             }
         }
 
-        let reads = try CompiledDomain(Paths()).catalogue.viewReads
+        let reads = try CompiledDomain(Paths()).catalogue.views.mapValues(\.reads)
 
         #expect(reads == ["inner.size": ["/inner/entities", "/inner/order"]])
         let fault = #expect(throws: DeclarationFault.self) { try CompiledDomain(Paths(isWrong: true)) }

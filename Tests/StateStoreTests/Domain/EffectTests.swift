@@ -133,8 +133,8 @@ struct EffectTests {
     func slice() throws {
         let model = try CompiledDomain(Nested())
 
-        #expect(model.entry(ofType: "load").map(model.effects)?.map(\.id) == ["loading.load"])
-        #expect(model.entry(ofType: "abort").map(model.effects)?.map(\.id) == ["loading.load"])
+        #expect(model.entry(ofType: "load")?.effects.map(\.id) == ["loading.load"])
+        #expect(model.entry(ofType: "abort")?.effects.map(\.id) == ["loading.load"])
     }
 
     @Test("an action that only has an effect is committed without a change")

@@ -99,7 +99,7 @@ struct MiddlewareTests {
     func logging() throws {
         let log = Log()
         let core = try Core.sample(middleware: [
-            .logging { log.add("\($0.actionType) \($0.version) \($0.rejection?.code ?? "-")") }
+            Middleware(.logging { log.add("\($0.actionType) \($0.version) \($0.rejection?.code ?? "-")") })
         ])
 
         core.run(Sample.Add(amount: 1), Sample.Add(amount: -5))

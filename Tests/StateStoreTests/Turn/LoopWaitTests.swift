@@ -109,7 +109,7 @@ private final class FarJournal: Journal {
         return memory.commits(after: version, through: last, limit: limit)
     }
     func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? { memory.page(query, latest: latest) }
-    func commit(version: Version) -> Commit? { memory.commit(version: version) }
+    func commit(version: Version) throws -> Commit? { try memory.commit(version: version) }
     func commit(id: String, by subject: String?) -> Commit? { memory.commit(id: id, by: subject) }
     func state(at version: Version) throws -> SavedState? { try memory.state(at: version) }
     func oldestState() -> Version { memory.oldestState() }

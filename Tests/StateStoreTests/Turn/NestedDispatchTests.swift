@@ -149,8 +149,7 @@ struct NestedDispatchTests {
     func room() throws {
         var mailbox = Mailbox(capacity: 1)
         let followUp = Transaction(
-            [.init(Plain.SetOther(other: 1))], form: .single,
-            causation: Causation(cause: "a", root: "a", rootVersion: 1, depth: 1))
+            FollowUp(Plain.SetOther(other: 1)), Causation(cause: "a", root: "a", rootVersion: 1, depth: 1))
 
         let first = mailbox.enqueue(PendingTransaction(.of(Plain.SetOther(other: 1))) { _ in })
         let refused = mailbox.enqueue(PendingTransaction(.of(Plain.SetOther(other: 1))) { _ in })

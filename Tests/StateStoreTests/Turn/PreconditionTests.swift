@@ -54,7 +54,7 @@ struct PreconditionTests {
         let core = try Self.core(entries: 1000)
         let before = core.latest
         let failing = try Self.append(expecting: "{}")
-        let guarded = Transaction.of(Archive.Append(entry: "new"), tagGuard: .init(.root, .tags(["another"])))
+        let guarded = Transaction.of(Archive.Append(entry: "new"), tagGuard: .init(.root, .tags(.tags(["another"]))))
         let count = { Archive.State.encodingsCount.load(ordering: .relaxed) }
 
         let start = count()
@@ -74,7 +74,7 @@ struct PreconditionTests {
         /// The outcome of a dry run, and how often it has encoded the state.
         func dryRun(guarding pointer: JSONPointer?) -> (Outcome?, Int) {
             let transaction = Transaction.of(
-                Archive.Append(entry: "new"), purpose: .dryRun, tagGuard: pointer.map { .init($0, .any) })
+                Archive.Append(entry: "new"), purpose: .dryRun, tagGuard: pointer.map { .init($0, .tags(.any)) })
             let before = Archive.State.encodingsCount.load(ordering: .relaxed)
             let outcome = core.turn([transaction], at: Timestamp(milliseconds: 0)).outcomes.first
             return (outcome, Archive.State.encodingsCount.load(ordering: .relaxed) - before)
@@ -135,7 +135,7 @@ struct PreconditionTests {
             at: Timestamp(milliseconds: 0))
         let part = try #require(core.latest.longTree(at: "/long"))
         let guarded = { (tag: String) in
-            Transaction.of(Put(place: "n", value: JSONTree(1)), tagGuard: .init("/long", .tags([tag])))
+            Transaction.of(Put(place: "n", value: JSONTree(1)), tagGuard: .init("/long", .tags(.tags([tag]))))
         }
 
         let before = core.turn([guarded(Encoded(part.text).tag)], at: Timestamp(milliseconds: 0)).outcomes[0]
@@ -158,7 +158,7 @@ struct PreconditionTests {
         let tag = Encoded(part.text).tag
         func outcome(_ place: String, _ value: JSONValue, _ tags: TagSet) -> Outcome {
             core.turn(
-                [.of(Put(place: place, value: JSONTree(value)), tagGuard: .init("/long", tags))],
+                [.of(Put(place: place, value: JSONTree(value)), tagGuard: .init("/long", .tags(tags)))],
                 at: Timestamp(milliseconds: 0)
             ).outcomes[0]
         }

@@ -134,11 +134,11 @@ struct TurnRuleTests {
         var rule = TurnRule()
         rule.adapt(to: .milliseconds(25), of: named(["aL1"]))
 
-        var taken = TakenTransactions(transactions: waiting, rule: rule, isMeasured: true)
-        let rest = taken.removeRest()
+        var taken = waiting
+        let rest = rule.takeRest(from: &taken)
 
         #expect(rule.isMeasured(waiting))
-        #expect(taken.transactions.compactMap(\.transaction.firstID) == ["aL1", "c1", "d1", "c2"])
+        #expect(taken.compactMap(\.transaction.firstID) == ["aL1", "c1", "d1", "c2"])
         #expect(rest.compactMap(\.transaction.firstID) == ["bL1", "aL2", "b2", "a3"])
     }
 

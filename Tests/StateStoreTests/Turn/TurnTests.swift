@@ -103,7 +103,7 @@ struct TurnTests {
         let core = try Core.sample()
         let tag = Encoded(Array(#"{"value":0}"#.utf8)).tag
         core.run(Sample.Put(id: 1, name: "elsewhere"))
-        let transaction = Transaction.of(Sample.Add(amount: 1), tagGuard: .init("/count", .tags([tag])))
+        let transaction = Transaction.of(Sample.Add(amount: 1), tagGuard: .init("/count", .tags(.tags([tag]))))
 
         let turn = core.run([transaction, transaction])
 
@@ -119,7 +119,8 @@ struct TurnTests {
         let item = Transaction.Item(Sample.Add(amount: 2), meta: Array(#"{"a":1}"#.utf8), sent: marked)
         let own = Middleware<Sample.State> { action, _, next throws(Rejection) in try next(action) }
         for (middleware, form, isVerbatim) in [
-            ([.validation], .single, true), ([.validation, .logging { _ in }], .single, true), ([], .single, true),
+            ([.validation], .single, true), ([.validation, Middleware(.logging { _ in })], .single, true),
+            ([], .single, true),
             ([.validation, own], .single, false), ([.validation], .batch, true),
         ] as [([Middleware<Sample.State>], Transaction.Form, Bool)] {
             let core = try Core.sample(middleware: middleware)

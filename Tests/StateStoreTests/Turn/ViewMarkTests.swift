@@ -113,7 +113,9 @@ struct ViewMarkTests {
         let advance = try store.untyped.fork(
             .init(
                 state: try store.latest.whole(), cursor: store.latest.cursor, last: 1, skipped: [],
-                insertions: [action, bad].map { .init(after: 1, type: "other/set", id: nil, action: $0) },
+                insertions: [action, bad].map {
+                    .init(after: store.latest.cursor, type: "other/set", id: nil, action: $0)
+                },
                 time: Timestamp(milliseconds: 0)), hasRoom: { _ in true }
         ) { _ in [] }
         let fork = try #require(try advance { true })
