@@ -43,6 +43,8 @@ final class Quarantine: Sendable {
             if !ended.contains(where: { $0.identity == record.identity }) { ended.append(record) }
         }
         var entries = try file.read()
+        // Behind the change, a start that is killed meanwhile would let the next one count the same end again.
+        for slot in 0..<MarkPage.slotsMax { page.end(slot) }
         let isWritten =
             ended.isEmpty
             || changes.make { latest in
@@ -51,8 +53,6 @@ final class Quarantine: Sendable {
                 entries = latest
             }
         if !isWritten { for record in ended { entries.recordEnd(during: record, of: server) } }
-        // Only now: a start that is killed before finds the same again.
-        for slot in 0..<MarkPage.slotsMax { page.end(slot) }
         self.file = WatchedFile(file.file, decode: file.entries)
         mark = ReductionMark(page, owner: mapped, released: changes.release)
         for entry in entries {
@@ -75,7 +75,8 @@ final class Quarantine: Sendable {
 
     var names: [String] { state.withLock(\.names) }
 
-    var mayTry: Bool { hasEntries || trials.withLock { $0.current != nil } }
+    /// Whether the outcome of an action can change the list, other than by the mark.
+    var mayTry: Bool { state.withLock { !$0.names.isEmpty } || trials.withLock { $0.current != nil } }
 
     var hasEntries: Bool { state.withLock { !$0.known.isEmpty } }
 
