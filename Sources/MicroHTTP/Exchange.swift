@@ -55,8 +55,8 @@ package final class Exchange: Sendable {
     @exclusivity(unchecked) nonisolated(unsafe) private var given: WireResponse?
     /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
     @exclusivity(unchecked) nonisolated(unsafe) var isHeld = false
-    /// The index among the ``PendingExchanges``, nil outside them; only the loop thread uses it.
-    @exclusivity(unchecked) nonisolated(unsafe) var place: Int?
+    /// The connection while libmicrohttpd has it and a handler works on the request; only the loop thread uses it.
+    @exclusivity(unchecked) nonisolated(unsafe) var pending: ClientConnection?
     private let sink: any AnswerSink
 
     /// It is unsafe by declaration only, as the share is.

@@ -7,11 +7,7 @@ import Threads
 /// All handlers and all of libmicrohttpd run on those threads. Any thread may call the methods of the server. A server
 /// starts once; it then runs until ``stop(grace:)``, even if the caller drops its last reference.
 package final class HTTPServer: Sendable {
-    /// A loop that runs: its mailbox and its thread.
-    private struct Running {
-        let mailbox: LoopMailbox
-        let thread: SystemThread
-    }
+    private typealias Running = (mailbox: LoopMailbox, thread: SystemThread)
 
     private struct State {
         var wasStarted = false
@@ -142,7 +138,7 @@ package final class HTTPServer: Sendable {
                 mailbox: mailbox, gauges: gauges.loops[index], listeners: listeners)
             try loop.start()
             do throws(SystemThread.Unavailable) {
-                return Running(mailbox: mailbox, thread: try SystemThread { loop.run() })
+                return (mailbox, try SystemThread { loop.run() })
             } catch {
                 loop.abandon()
                 throw .unavailable(reason: "pthread_create: \(ServerError.words(for: error.code))")

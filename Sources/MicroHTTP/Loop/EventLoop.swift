@@ -44,8 +44,8 @@ final class EventLoop {
         open = OpenConnections(context)
         postponed = PostponedRequests(context, open: open)
         acceptor = ClientAcceptor(context, listeners: listeners, open: open)
-        pending = PendingExchanges(context)
-        parked = ParkedConnections(context)
+        pending = PendingExchanges(context, open: open)
+        parked = ParkedConnections(context, open: open)
         heads = RequestHeads(configuration)
         lastNumber = UInt64(index)
         numberStride = UInt64(max(1, configuration.loops))
@@ -87,7 +87,7 @@ final class EventLoop {
             if parked.hasReports, !mailbox.hasChunks { parked.reportStreams() }
         } while !hasStopped()
 
-        precondition(pending.isEmpty, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
+        precondition(pending.count == 0, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
         acceptor.stop()
         parked.closeAll()
         context.daemon.stop()
@@ -200,20 +200,21 @@ final class EventLoop {
         switch transmission {
         case .single(let exchange):
             guard let response = exchange.takeWireResponse() else { return }
-            if let connection = pending[exchange] {
-                pending.release(connection, as: .answered(response.isLong ? context.admitted(response) : response))
+            if let connection = exchange.pending {
+                pending.release(
+                    connection, exchange, as: .answered(response.isLong ? context.admitted(response) : response))
             } else if let connection = parked[exchange.id] {
                 parked.answer(connection, response)
             }
         case .again(let exchange):
-            if let connection = pending[exchange], connection.deferred != nil {
-                pending.release(connection, as: .resumed(exchange))
+            if let connection = exchange.pending, connection.deferred != nil {
+                pending.release(connection, exchange, as: .resumed(exchange))
             }
         case .answer(let exchanges, let response):
             let shared = WireResponse(response)
             for exchange in exchanges {
-                if let connection = pending[exchange] {
-                    pending.release(connection, as: .answered(shared))
+                if let connection = exchange.pending {
+                    pending.release(connection, exchange, as: .answered(shared))
                 } else if let connection = parked[exchange.id] {
                     parked.answer(connection, shared)
                 }
@@ -262,7 +263,7 @@ final class EventLoop {
             return !isInFlight
         case .cutting(let until):
             // The answer of an exchange that is still pending is about to be put into the mailbox.
-            return pending.isEmpty && (!isInFlight || until <= .now)
+            return pending.count == 0 && (!isInFlight || until <= .now)
         }
     }
 }

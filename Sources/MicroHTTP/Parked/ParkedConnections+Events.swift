@@ -10,8 +10,8 @@ extension ParkedConnections {
         case .waiting(let exchange):
             guard event.isHungUp else { return }
             // The client may have only finished sending, and then gets the answer.
-            if connection.options.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
-        case .streaming(let exchange, _):
+            if connection.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
+        case .streaming(let exchange):
             // The client may have only finished sending, and gets the end of its stream.
             if event.isHungUp { return expire(connection, exchange, .hangUp) }
             if event.isWritable { resumeLater(connection) }
@@ -20,23 +20,24 @@ extension ParkedConnections {
         case .keepAliveIdle:
             // The socket may report room for an answer that it has taken in the meantime: that is no reason to end it.
             if event.isReadable || event.isHungUp { handBack(connection) }
-        case .closed: break
+        default: break
         }
     }
 
-    func handleAlarm(of connection: ParkedConnection) {
+    func handleAlarm(of connection: ClientConnection) {
         switch connection.phase {
         case .waiting(let exchange): expire(connection, exchange, .deadline)
-        case .streaming(let exchange, let unsent): heartbeatDue(connection, exchange, isSending: unsent != nil)
+        case .streaming(let exchange): heartbeatDue(connection, exchange)
         case .answering, .keepAliveIdle:
             // The timeout counts from the last bytes that the socket has taken.
             let due = connection.lastSent + context.configuration.idleTimeout
             if due <= .now { close(connection) } else { context.alarms.set(.exchange(connection.number), at: due) }
-        case .closed: break
+        default: break
         }
     }
 
-    private func heartbeatDue(_ connection: ParkedConnection, _ exchange: Exchange, isSending: Bool) {
+    private func heartbeatDue(_ connection: ClientConnection, _ exchange: Exchange) {
+        let isSending = connection.unsent != nil
         let now = LoopInstant.now
         let due = connection.lastSent + connection.heartbeat
         if isSending, connection.lastSent + context.configuration.idleTimeout <= now { return fail(connection) }
@@ -44,25 +45,25 @@ extension ParkedConnections {
         context.alarms.set(.exchange(connection.number), at: due > now ? due : now + connection.heartbeat)
     }
 
-    func fail(_ connection: ParkedConnection) {
+    func fail(_ connection: ClientConnection) {
         switch connection.phase {
-        case .waiting(let exchange), .streaming(let exchange, _):
+        case .waiting(let exchange), .streaming(let exchange):
             context.gauges.waiting.add(-1)
             close(connection)
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
         case .answering, .keepAliveIdle: close(connection)
-        case .closed: break
+        default: break
         }
     }
 
     /// Closes the connection of a stream without the end of its body.
-    func cut(_ connection: ParkedConnection) {
+    func cut(_ connection: ClientConnection) {
         guard case .streaming = connection.phase else { return }
         context.gauges.waiting.add(-1)
         close(connection)
     }
 
-    func expire(_ connection: ParkedConnection, _ exchange: Exchange, _ reason: Expiry) {
+    func expire(_ connection: ClientConnection, _ exchange: Exchange, _ reason: Expiry) {
         guard let response = context.handlers.end(exchange, reason) else { return }
         if case .streaming = connection.phase {
             write(StreamChunk(response.body, isLast: true), to: connection, exchange)

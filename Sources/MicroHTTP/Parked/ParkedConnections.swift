@@ -17,7 +17,8 @@ final class ParkedConnections {
     // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
 
     let context: LoopContext
-    @exclusivity(unchecked) private var connections: [UInt64: ParkedConnection] = [:]
+    private let open: OpenConnections
+    @exclusivity(unchecked) private var connections: [UInt64: ClientConnection] = [:]
     /// The connections that continue to send in a later iteration, one client after the other.
     ///
     /// A paused connection has no event to wait for: its socket may have room already, and the poller, edge-triggered,
@@ -32,16 +33,16 @@ final class ParkedConnections {
     @exclusivity(unchecked) private var writable: [Exchange] = []
     @exclusivity(unchecked) private var silent: [Exchange] = []
 
-    init(_ context: LoopContext) { self.context = context }
+    init(_ context: LoopContext, open: OpenConnections) { (self.context, self.open) = (context, open) }
 
     var count: Int { connections.count }
     var isEmpty: Bool { connections.isEmpty }
     var hasPaused: Bool { paused.count > 0 }
 
-    subscript(number: UInt64) -> ParkedConnection? { connections[number] }
+    subscript(number: UInt64) -> ClientConnection? { connections[number] }
 
     /// The connection that the loop is handing back to libmicrohttpd, until libmicrohttpd has it.
-    @exclusivity(unchecked) var returning: ParkedConnection?
+    @exclusivity(unchecked) var returning: ClientConnection?
 
     // MARK: Parking
 
@@ -49,67 +50,60 @@ final class ParkedConnections {
     ///
     /// libmicrohttpd closes its descriptors at the end of each iteration, so that many connections that are parked at
     /// once may need more descriptors for a moment than there are.
-    func park(_ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions) -> Bool {
-        var options = options
-        options.endsConnection = options.endsConnection || connection.hasReadMore
-        return take(connection, exchange, options, phase: .waiting(exchange)) != nil
+    func park(_ connection: ClientConnection, _ exchange: Exchange, as phase: ClientConnection.Phase) -> Bool {
+        context.hasProgressed = true
+        let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else { return false }
+        guard context.poller.watch(descriptor, number: exchange.id) else {
+            Glibc.close(descriptor)
+            return false
+        }
+        open.remove(connection)
+        connection.park(exchange, on: descriptor, as: phase, now: context.time())
+        connections[exchange.id] = connection
+        context.gauges.waiting.add(1)
+        return true
     }
 
     /// Begins a stream; returns false if the process has no descriptor for it.
     func beginStream(
-        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, _ response: Response,
-        heartbeat: Duration
+        _ connection: ClientConnection, _ exchange: Exchange, _ response: Response, heartbeat: Duration
     ) -> Bool {
-        guard let parked = take(connection, exchange, options, phase: .streaming(exchange, nil)) else { return false }
-        parked.heartbeat = heartbeat
-        if let counted = parked.counted {
+        connection.isLastRequest = true
+        guard park(connection, exchange, as: .streaming(exchange)) else { return false }
+        connection.heartbeat = heartbeat
+        if let counted = connection.counted {
             context.gauges.answers.count(counted, response.status.code, isTimed: false)
         }
-        microhttpd_prepare_stream(parked.descriptor)
-        context.setAlarm(.exchange(parked.number), after: heartbeat)
+        microhttpd_prepare_stream(connection.descriptor)
+        context.setAlarm(.exchange(connection.number), after: heartbeat)
         let head = WireResponse.stream(
-            response, isHead: options.isHead, isChunked: options.isChunked, at: context.date.now())
-        send(Outgoing(head), isLast: false, of: exchange, on: parked)
+            response, isHead: connection.isHead, isChunked: !connection.isVersion10, at: context.date.now())
+        send(Outgoing(head), isLast: false, of: exchange, on: connection)
         return true
-    }
-
-    private func take(
-        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, phase: ParkedConnection.Phase
-    ) -> ParkedConnection? {
-        context.hasProgressed = true
-        let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
-        guard descriptor >= 0 else { return nil }
-        guard context.poller.watch(descriptor, number: exchange.id) else {
-            Glibc.close(descriptor)
-            return nil
-        }
-        let taken = ParkedConnection(
-            connection, number: exchange.id, descriptor: descriptor, options, phase: phase, now: context.time())
-        connections[exchange.id] = taken
-        context.gauges.waiting.add(1)
-        return taken
     }
 
     // MARK: Answers and chunks
 
-    func answer(_ connection: ParkedConnection, _ response: WireResponse) {
+    func answer(_ connection: ClientConnection, _ response: WireResponse) {
         guard case .waiting = connection.phase else { return }
         context.gauges.waiting.add(-1)
-        let options = connection.options
         if let counted = connection.counted {
-            context.gauges.answers.count(counted, response.statusCode, isTimed: options.isOfWork)
+            context.gauges.answers.count(counted, response.statusCode, isTimed: connection.isOfWork)
         }
-        let isLast = options.endsConnection || response.endsConnection || context.stage.isStopping
-        let answer = response.outgoing(isClosing: isLast, isHead: options.isHead, at: context.date.now())
+        let isLast = connection.isLastRequest || response.endsConnection || context.stage.isStopping
+        let answer = response.outgoing(isClosing: isLast, isHead: connection.isHead, at: context.date.now())
         send(answer, isLast: isLast, on: connection)
     }
 
-    func write(_ chunk: StreamChunk, to connection: ParkedConnection, _ exchange: Exchange) {
-        guard case .streaming(_, let unsent) = connection.phase else { return }
+    func write(_ chunk: StreamChunk, to connection: ClientConnection, _ exchange: Exchange) {
+        guard case .streaming = connection.phase else { return }
         let isLast = chunk.isLast
         if isLast { context.gauges.waiting.add(-1) }
-        let outgoing = chunk.outgoing(isChunked: connection.options.isChunked)
-        guard let unsent else { return send(outgoing, isLast: isLast, of: exchange, on: connection) }
+        let outgoing = chunk.outgoing(isChunked: !connection.isVersion10)
+        guard let unsent = connection.unsent else {
+            return send(outgoing, isLast: isLast, of: exchange, on: connection)
+        }
         // Only the last chunk of a stream may come while another is being sent. A client that has had its share of the
         // iteration gets the rest of its chunk and the last one; one whose socket is full is too slow for it.
         guard isLast else { return }
@@ -119,7 +113,7 @@ final class ParkedConnections {
 
     /// Sends an answer, or a chunk of a stream, which goes on unless the chunk is its last one.
     private func send(
-        _ outgoing: Outgoing, isLast: Bool, of stream: Exchange? = nil, on connection: ParkedConnection
+        _ outgoing: Outgoing, isLast: Bool, of stream: Exchange? = nil, on connection: ClientConnection
     ) {
         var outgoing = outgoing
         let stream = isLast ? nil : stream
@@ -127,30 +121,31 @@ final class ParkedConnections {
         case .done where isLast: closeGracefully(connection)
         case .done:
             guard let stream else { return awaitNextRequest(connection) }
-            connection.phase = .streaming(stream, nil)
+            connection.phase = .streaming(stream)
             writable.append(stream)
         case .full, .paused:
-            guard let stream else { return keepAnswering(connection, outgoing, isLast: isLast) }
-            connection.phase = .streaming(stream, outgoing)
+            guard stream != nil else { return keepAnswering(connection, outgoing, isLast: isLast) }
+            connection.unsent = outgoing
         // What is the last has ended the wait already.
         case .broken: if stream == nil { close(connection) } else { fail(connection) }
         }
     }
 
-    private func keepAnswering(_ connection: ParkedConnection, _ outgoing: Outgoing, isLast: Bool) {
+    private func keepAnswering(_ connection: ClientConnection, _ outgoing: Outgoing, isLast: Bool) {
         // The alarm closes the connection if the client does not read; it is set once, when the answering begins.
         switch connection.phase {
         case .waiting, .streaming:
             context.alarms.set(.exchange(connection.number), at: .now + context.configuration.idleTimeout)
-        case .answering, .keepAliveIdle, .closed: break
+        default: break
         }
-        connection.phase = .answering(outgoing, isLast: isLast)
+        connection.phase = .answering(isLast: isLast)
+        connection.unsent = outgoing
     }
 
     /// Sends bytes until the socket is full or the connection has had its share of the iteration.
     ///
     /// An event reports room in a full socket; the loop itself continues with a paused connection.
-    private func push(_ outgoing: inout Outgoing, to connection: ParkedConnection) -> Outgoing.Progress {
+    private func push(_ outgoing: inout Outgoing, to connection: ClientConnection) -> Outgoing.Progress {
         let before = outgoing.sentCount
         let isLong = outgoing.unsentCount > Self.shortBytesMax
         guard !isLong || sentCount < Self.iterationBytesMax else {
@@ -179,12 +174,12 @@ final class ParkedConnections {
 
     /// Counts what a socket has not taken; returns false where the client is too slow for the memory that is left, so that
     /// it has to come back.
-    private func hold(_ outgoing: Outgoing, for connection: ParkedConnection) -> Bool {
+    private func hold(_ outgoing: Outgoing, for connection: ClientConnection) -> Bool {
         connection.holding = outgoing.hold(in: context.memory, for: connection.client)
         return connection.holding == nil || !context.memory.isExceeded(by: connection.client)
     }
 
-    func resumeLater(_ connection: ParkedConnection) {
+    func resumeLater(_ connection: ClientConnection) {
         guard !connection.isPaused else { return }
         connection.isPaused = true
         paused.append(connection.number, of: connection.client)
@@ -202,11 +197,12 @@ final class ParkedConnections {
         }
     }
 
-    func continueSending(_ connection: ParkedConnection) {
+    func continueSending(_ connection: ClientConnection) {
+        guard let unsent = connection.unsent.take() else { return }
         switch connection.phase {
-        case .streaming(let exchange, let chunk?): send(chunk, isLast: false, of: exchange, on: connection)
-        case .answering(let outgoing, let isLast): send(outgoing, isLast: isLast, on: connection)
-        case .waiting, .streaming, .keepAliveIdle, .closed: break
+        case .streaming(let exchange): send(unsent, isLast: false, of: exchange, on: connection)
+        case .answering(let isLast): send(unsent, isLast: isLast, on: connection)
+        default: break
         }
     }
 
@@ -221,7 +217,7 @@ final class ParkedConnections {
 
     // MARK: Between two requests
 
-    private func awaitNextRequest(_ connection: ParkedConnection) {
+    private func awaitNextRequest(_ connection: ClientConnection) {
         // The stop has looked for idle connections already.
         if context.stage.isStopping { return closeGracefully(connection) }
         connection.phase = .keepAliveIdle
@@ -230,7 +226,7 @@ final class ParkedConnections {
     }
 
     /// Hands a connection back to libmicrohttpd, which reads the next request; closes it where no request can follow.
-    func handBack(_ connection: ParkedConnection) {
+    func handBack(_ connection: ClientConnection) {
         guard connection.hasInput, !context.stage.isStopping else { return close(connection) }
         forget(connection)
         returning = connection
@@ -240,20 +236,21 @@ final class ParkedConnections {
         if let refused = returning.take() { context.forget(refused.client) }
     }
 
-    private func forget(_ connection: ParkedConnection) {
+    private func forget(_ connection: ClientConnection) {
         context.poller.unwatch(connection.descriptor)
         connections[connection.number] = nil
         connection.phase = .closed
+        (connection.unsent, connection.holding) = (nil, nil)
     }
 
-    private func closeGracefully(_ connection: ParkedConnection) {
+    private func closeGracefully(_ connection: ClientConnection) {
         // To close a socket with unread input resets the connection, and the client may lose the answer.
         shutdown(connection.descriptor, Int32(SHUT_WR))
         microhttpd_discard_input(connection.descriptor)
         close(connection)
     }
 
-    func close(_ connection: ParkedConnection) {
+    func close(_ connection: ClientConnection) {
         forget(connection)
         Glibc.close(connection.descriptor)
         context.forget(connection.client)
@@ -266,10 +263,10 @@ final class ParkedConnections {
     func stop(withWork: Bool) {
         for connection in Array(connections.values) {
             switch connection.phase {
-            case .waiting where connection.options.isOfWork && !withWork: break
-            case .waiting(let exchange), .streaming(let exchange, _): expire(connection, exchange, .stopping)
+            case .waiting where connection.isOfWork && !withWork: break
+            case .waiting(let exchange), .streaming(let exchange): expire(connection, exchange, .stopping)
             case .keepAliveIdle: close(connection)
-            case .answering, .closed: break
+            default: break
             }
         }
     }

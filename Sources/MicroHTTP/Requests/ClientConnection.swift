@@ -1,12 +1,14 @@
 import CMicroHTTPD
 import Glibc
 import HTTPMessages
+import HTTPTypes
 
-/// A client's connection while libmicrohttpd has it, and the state of its current request.
+/// A client's connection, and the state of its current request.
 ///
-/// It exists from libmicrohttpd's notification that the connection has started until the notification that it has
-/// closed. The loop takes a connection whose request waits from libmicrohttpd: see ``ParkedConnection``. Only the loop
-/// thread uses it.
+/// It begins with libmicrohttpd's notification that the connection has started, and ends with the one that it has closed. The
+/// loop takes the socket of a connection whose request waits from libmicrohttpd, see ``ParkedConnections``: such a connection
+/// ends when the loop closes the socket or hands it back, and the loop does not keep its request. Only the loop thread uses
+/// it.
 final class ClientConnection {
     // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
 
@@ -25,8 +27,15 @@ final class ClientConnection {
         case resumed(Exchange)
         case answered(WireResponse)
         case queued
-        /// The loop has taken the socket; libmicrohttpd is about to close the rest of the connection.
-        case parked
+
+        // The loop has taken the socket, and libmicrohttpd closes the rest of the connection.
+
+        case waiting(Exchange)
+        case streaming(Exchange)
+        case answering(isLast: Bool)
+        case keepAliveIdle
+        /// The socket is closed, or libmicrohttpd has it again.
+        case closed
     }
 
     /// When ``IdleConnections`` checks whether the client has finished sending.
@@ -36,7 +45,7 @@ final class ClientConnection {
     enum Turn { case none, awaited, come }
 
     let handle: OpaquePointer
-    let descriptor: Int32
+    @exclusivity(unchecked) private(set) var descriptor: Int32
     /// The peer's address without the port; on a Unix socket its user, such as `uid 1000`.
     let client: String
     let isLocal: Bool
@@ -63,8 +72,8 @@ final class ClientConnection {
     @exclusivity(unchecked) var leavesCount = 0
     /// The bytes of the memory budget that the body has; nil for a short one.
     @exclusivity(unchecked) var reservation: MemoryBudget.Reservation?
-    /// The options of the current request if it waits and the loop could not park its connection yet.
-    @exclusivity(unchecked) var parkingOptions: ResponseOptions?
+    /// Whether the current request waits and the loop could not park its connection yet.
+    @exclusivity(unchecked) var awaitsParking = false
     /// Whether no request follows the current one: bytes behind it are never read as a head (RFC 9112, section 9.6).
     @exclusivity(unchecked) var isLastRequest = false
     @exclusivity(unchecked) var idleCheck = IdleCheck.none
@@ -86,6 +95,22 @@ final class ClientConnection {
     @exclusivity(unchecked) var consumedCount: Int? = 0
     @exclusivity(unchecked) var mustDiscard = false
 
+    // MARK: Parked
+
+    /// The number of the exchange, by which the loop and the poller identify the connection; 0 while libmicrohttpd has it.
+    @exclusivity(unchecked) private(set) var number: UInt64 = 0
+    @exclusivity(unchecked) private(set) var isHead = false
+    @exclusivity(unchecked) private(set) var isVersion10 = false
+    /// Whether a handler works on the request, so that a stop leaves it the grace time.
+    @exclusivity(unchecked) var isOfWork = false
+    @exclusivity(unchecked) var hasInput = false
+    @exclusivity(unchecked) var hasHungUp = false
+    @exclusivity(unchecked) var isPaused = false
+    /// The answer or the chunk that the socket has not taken yet.
+    @exclusivity(unchecked) var unsent: Outgoing?
+    @exclusivity(unchecked) var lastSent: LoopInstant
+    @exclusivity(unchecked) var heartbeat = Duration.zero
+
     init(_ handle: OpaquePointer, now: LoopInstant) {
         self.handle = handle
         descriptor = microhttpd_connection_descriptor(handle)
@@ -97,8 +122,18 @@ final class ClientConnection {
         } else {
             client = address.flatMap { numericAddress($0)?.host } ?? "unknown"
         }
-        (idleSince, askedAt) = (now, now)
+        (idleSince, askedAt, lastSent) = (now, now, now)
     }
+
+    /// Goes on with a descriptor of the loop's own.
+    func park(_ exchange: Exchange, on descriptor: Int32, as phase: Phase, now: LoopInstant) {
+        isHead = head?.head.method == .head
+        isVersion10 = head?.version == .http10
+        isLastRequest = isLastRequest || isVersion10 || hasReadMore
+        (number, self.descriptor, self.phase, lastSent) = (exchange.id, descriptor, phase, now)
+    }
+
+    var isParked: Bool { number > 0 }
 
     var requestClient: String { namedClient ?? client }
 }

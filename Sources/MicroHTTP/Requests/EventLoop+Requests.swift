@@ -30,14 +30,14 @@ extension EventLoop {
     }
 
     func connectionClosed(_ connection: ClientConnection) {
+        postponed.forget(connection)
+        // The loop has the socket of a parked connection, which counts on.
+        guard !connection.isParked else { return }
         connection.isClosed = true
         open.remove(connection)
         // To close a socket with unread input resets the connection, and the client may lose its refusal.
         if connection.mustDiscard { microhttpd_discard_input(connection.descriptor) }
         if connection.isInFlight { endRequest(of: connection) }
-        postponed.forget(connection)
-        // The loop still has the socket of a parked connection, which counts on.
-        if case .parked = connection.phase { return }
         context.forget(connection.client)
     }
 
@@ -65,12 +65,14 @@ extension EventLoop {
         case .held(let exchange):
             if let response = exchange.takeWireResponse() {
                 postponed.works(for: connection.client)
-                pending.remove(connection)
+                pending.remove(exchange)
+                // Where libmicrohttpd refuses the answer, the exchange is not removed again.
+                connection.phase = .complete
                 return response.isLong
                     ? answer(connection, with: context.admitted(response)) : queue(response, on: connection)
             }
             postponed.rests()
-            if connection.parkingOptions != nil, parkHeld(connection, exchange) { return false }
+            if connection.awaitsParking, parkHeld(connection, exchange) { return false }
             if let until = connection.heldUntil, until > context.time() { return true }
             pending.suspend(connection, exchange)
             return true
@@ -79,7 +81,7 @@ extension EventLoop {
             return handle(request, exchange, of: context.handlers.generation(), on: connection)
         case .answered(let response):
             return response.isLong ? answer(connection, with: response) : queue(response, on: connection)
-        case .discarding, .suspended, .queued, .parked:
+        case .discarding, .suspended, .queued, .waiting, .streaming, .answering, .keepAliveIdle, .closed:
             // The body that is discarded has ended. In the other phases libmicrohttpd does not call; if it did, its state and
             // ours would differ.
             return false
@@ -96,12 +98,12 @@ extension EventLoop {
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
             // The connection broke before the answer; libmicrohttpd gives no other notification of it (3).
-            pending.remove(connection)
+            pending.remove(exchange)
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
         case .resumed(let exchange):
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
-        case .parked: return
         case .idle, .receiving, .discarding, .complete, .answered, .queued: break
+        case .waiting, .streaming, .answering, .keepAliveIdle, .closed: return
         }
         connection.phase = .idle
         idle.note(connection)
@@ -110,14 +112,16 @@ extension EventLoop {
     private func endRequest(of connection: ClientConnection) {
         if connection.isInFlight { context.inFlightCount -= 1 }
         connection.isInFlight = false
-        connection.counted = nil
         connection.deferred = nil
         // A short target leaves its memory to the next one.
         if connection.target.capacity > 256 { connection.target = [] }
-        connection.parkingOptions = nil
+        connection.awaitsParking = false
         (connection.head, connection.own, connection.framing) = (nil, nil, .none)
-        connection.holding = nil
         if connection.hasBody { connection.releaseBody() }
+        // The loop answers a parked connection, and holds what its socket has not taken.
+        guard !connection.isParked else { return }
+        connection.counted = nil
+        connection.holding = nil
     }
 
     private func receive(_ connection: ClientConnection) -> Bool {
@@ -163,13 +167,14 @@ extension EventLoop {
             connection.deferred = request
             return hold(connection, exchange, atMost: nil)
         case .workingLong:
-            return park(connection, exchange, ResponseOptions(request, on: connection, isOfWork: true), atMost: nil)
+            connection.isOfWork = true
+            return park(connection, exchange, atMost: nil)
         case .waiting(let time):
-            return park(connection, exchange, ResponseOptions(request, on: connection), atMost: time)
+            connection.isOfWork = false
+            return park(connection, exchange, atMost: time)
         case .streaming(var response, let heartbeat):
             exchange.complete(&response)
-            let options = ResponseOptions(request, on: connection)
-            return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
+            return beginStream(connection, exchange, response, heartbeat: heartbeat)
         }
     }
 
@@ -184,43 +189,37 @@ extension EventLoop {
     }
 
     /// Parks the connection of a request that waits, or holds it until the process has a descriptor for it.
-    private func park(
-        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, atMost time: Duration?
-    ) -> Bool {
-        let isOver = options.isOfWork ? context.stage.refusesWork : context.stage.isStopping
+    private func park(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) -> Bool {
+        let isOver = connection.isOfWork ? context.stage.refusesWork : context.stage.isStopping
         if isOver, exchange.fire() { return send(context.handlers.stop(exchange), on: connection) }
-        guard parked.park(connection, exchange, options) else {
-            connection.parkingOptions = options
+        guard parked.park(connection, exchange, as: .waiting(exchange)) else {
+            connection.awaitsParking = true
             return hold(connection, exchange, atMost: time)
         }
         if let time { context.setAlarm(.exchange(exchange.id), after: time) }
-        connection.phase = .parked
         return false
     }
 
     /// Parks a connection that is held for lack of a descriptor; returns false if there is still none.
     private func parkHeld(_ connection: ClientConnection, _ exchange: Exchange) -> Bool {
-        guard let options = connection.parkingOptions, parked.park(connection, exchange, options) else { return false }
-        pending.remove(connection)
-        connection.phase = .parked
+        guard parked.park(connection, exchange, as: .waiting(exchange)) else { return false }
+        pending.remove(exchange)
         return true
     }
 
     private func beginStream(
-        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, _ response: Response,
-        heartbeat: Duration
+        _ connection: ClientConnection, _ exchange: Exchange, _ response: Response, heartbeat: Duration
     ) -> Bool {
         if context.stage.isStopping, exchange.fire() {
             return send(context.handlers.stop(exchange), on: connection)
         }
-        guard parked.beginStream(connection, exchange, options, response, heartbeat: heartbeat) else {
+        guard parked.beginStream(connection, exchange, response, heartbeat: heartbeat) else {
             // The handler gives up the exchange, and the client gets the answer of a connection over capacity.
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
             var response = context.handlers.refuse(.connectionsExhausted, nil)
             response.endsConnection = true
             return send(response, on: connection)
         }
-        connection.phase = .parked
         return false
     }
 

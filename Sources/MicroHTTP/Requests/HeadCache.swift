@@ -91,3 +91,14 @@ struct HeadCache {
         entries[slot] = Entry(bytes: Array(key.bytes), isLocal: key.isLocal, head: head)
     }
 }
+
+extension Request.Head {
+    /// Whether no further request follows on the connection (RFC 9112, section 9.3): the client asks for that, or has sent
+    /// the request by HTTP/1.0 and does not ask to keep the connection.
+    fileprivate func endsConnection(isVersion10: Bool) -> Bool {
+        let options = self[values: RequestField.connection].flatMap { value in
+            value.split(separator: ",").map { $0.trimmingSpaces().lowercased() }
+        }
+        return options.contains("close") || isVersion10 && !options.contains("keep-alive")
+    }
+}

@@ -62,11 +62,13 @@ final class IdleConnections {
 }
 
 extension ClientConnection {
-    fileprivate var awaitsInput: Bool {
+    /// Whether bytes of a request may come.
+    var awaitsInput: Bool {
         switch phase {
         case .idle, .receiving, .discarding: !isClosed
         // The end of the request is noted in its turn.
-        case .complete, .held, .suspended, .resumed, .answered, .queued, .parked: false
+        case .complete, .held, .suspended, .resumed, .answered, .queued: false
+        case .waiting, .streaming, .answering, .keepAliveIdle, .closed: false
         }
     }
 

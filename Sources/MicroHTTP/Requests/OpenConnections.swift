@@ -39,6 +39,8 @@ final class OpenConnections {
         if connection.overCapacitySince != nil { overCapacityCount -= 1 }
     }
 
+    var all: some Sequence<ClientConnection> { connections.lazy.compactMap { $0?.takeUnretainedValue() } }
+
     subscript(socket: Int32) -> ClientConnection? { connections[Int(socket)]?.takeUnretainedValue() }
 
     /// Ends a connection on which nothing is being worked on, of a client that has far more than this one; returns
@@ -49,18 +51,14 @@ final class OpenConnections {
         let placesCount = context.configuration.connectionsMax
         guard let largest = context.clients.largestClient(for: client, placesCount: placesCount) else { return false }
         var receiving: ClientConnection?
-        for case let listed? in connections {
-            let connection = listed.takeUnretainedValue()
-            guard connection.client == largest, !connection.isRefused else { continue }
-            switch connection.phase {
-            case .idle:
+        for connection in all where connection.client == largest && !connection.isRefused {
+            if case .idle = connection.phase {
                 // The client takes it for the end of an idle connection, and connects again.
                 connection.isRefused = true
                 shutdown(connection.descriptor, Int32(SHUT_RDWR))
                 return true
-            case .receiving, .discarding: receiving = connection
-            case .complete, .held, .suspended, .resumed, .answered, .queued, .parked: break
             }
+            if connection.awaitsInput { receiving = connection }
         }
         guard let receiving else { return false }
         refuse(receiving, .connectionsExhausted)
@@ -70,8 +68,7 @@ final class OpenConnections {
     /// Refuses the oldest connection over capacity; returns whether there is one.
     func endOldestOverCapacity() -> Bool {
         var oldest: (since: LoopInstant, connection: ClientConnection)?
-        for case let listed? in connections {
-            let connection = listed.takeUnretainedValue()
+        for connection in all {
             guard let since = connection.overCapacitySince, !connection.isRefused else { continue }
             if oldest.map({ since < $0.since }) ?? true { oldest = (since, connection) }
         }
@@ -123,8 +120,7 @@ final class OpenConnections {
     func check() {
         let now = LoopInstant.now
         var isUsed = false
-        for connection in connections {
-            guard let connection = connection?.takeUnretainedValue() else { continue }
+        for connection in all {
             isUsed = true
             guard !connection.isRefused else { continue }
             if isTooSlow(connection, now) {

@@ -16,30 +16,25 @@ final class PendingExchanges {
     // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
 
     private let context: LoopContext
-    /// In no order; each exchange has its index, so that neither holding it nor finding it takes a search.
-    @exclusivity(unchecked) private var connections: [ClientConnection] = []
+    private let open: OpenConnections
     @exclusivity(unchecked) private var timed: [UInt64: ClientConnection] = [:]
     @exclusivity(unchecked) private var heldCount = 0
 
     private let delay: LoopInstant.Span
 
-    init(_ context: LoopContext) {
-        self.context = context
+    init(_ context: LoopContext, open: OpenConnections) {
+        (self.context, self.open) = (context, open)
         delay = LoopInstant.Span(context.configuration.parkingDelay)
     }
 
-    var count: Int { connections.count }
-    var isEmpty: Bool { connections.isEmpty }
+    var count: Int { context.gauges.working.value }
     /// Whether some connection is held, which makes libmicrohttpd report more work at once.
     var hasHeld: Bool { heldCount > 0 }
-
-    subscript(exchange: Exchange) -> ClientConnection? { exchange.place.map { connections[$0] } }
 
     func timed(_ number: UInt64) -> ClientConnection? { timed[number] }
 
     func hold(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) {
-        exchange.place = connections.count
-        connections.append(connection)
+        exchange.pending = connection
         context.gauges.working.add(1)
         heldCount += 1
         connection.phase = .held(exchange)
@@ -62,41 +57,32 @@ final class PendingExchanges {
 
     func expire(_ connection: ClientConnection, _ reason: Expiry) {
         guard let exchange = connection.exchange, let response = context.handlers.end(exchange, reason) else { return }
-        release(connection, as: .answered(context.admitted(WireResponse(response))))
+        release(connection, exchange, as: .answered(context.admitted(WireResponse(response))))
     }
 
     func stopAll() {
-        for connection in connections { expire(connection, .stopping) }
+        for connection in open.all { expire(connection, .stopping) }
     }
 
     /// Ends the wait of a connection: the access handler queues its answer, a long one perhaps in a later iteration, or hands
     /// its request to the handlers again.
-    func release(_ connection: ClientConnection, as phase: ClientConnection.Phase) {
-        let mustResume = remove(connection)
+    func release(_ connection: ClientConnection, _ exchange: Exchange, as phase: ClientConnection.Phase) {
+        let mustResume = remove(exchange)
         connection.phase = phase
         if mustResume { MHD_resume_connection(connection.handle) }
     }
 
-    /// Removes a held or suspended connection; returns whether it is suspended.
+    /// Removes the exchange of a held or suspended connection; returns whether that is suspended.
     @discardableResult
-    func remove(_ connection: ClientConnection) -> Bool {
-        guard let exchange = connection.exchange else {
-            preconditionFailure("only held and suspended connections are pending")
-        }
+    func remove(_ exchange: Exchange) -> Bool {
+        precondition(exchange.pending != nil, "only the exchanges of held and suspended connections are pending")
         let isSuspended = !exchange.isHeld
         context.gauges.working.add(-1)
-        // Where libmicrohttpd then refuses the answer, the exchange is not removed again.
-        connection.phase = .complete
         if !isSuspended { heldCount -= 1 }
         exchange.isHeld = false
         exchange.noteSocket(-1)
         if !timed.isEmpty { timed[exchange.id] = nil }
-        guard let place = exchange.place.take(), let last = connections.popLast() else { return isSuspended }
-        // The last one gets its place.
-        if place < connections.count {
-            connections[place] = last
-            last.exchange?.place = place
-        }
+        exchange.pending = nil
         return isSuspended
     }
 }
@@ -105,7 +91,8 @@ extension ClientConnection {
     fileprivate var exchange: Exchange? {
         switch phase {
         case .held(let exchange), .suspended(let exchange): exchange
-        case .idle, .receiving, .discarding, .complete, .resumed, .answered, .queued, .parked: nil
+        case .idle, .receiving, .discarding, .complete, .resumed, .answered, .queued: nil
+        case .waiting, .streaming, .answering, .keepAliveIdle, .closed: nil
         }
     }
 }

@@ -146,36 +146,27 @@ enum RequestScreening {
     static func screen(
         _ fields: [HTTPField], declared: Int?, version: ProtocolVersion, bodyBytesMax: Int
     ) throws(TransportFault) {
-        var hosts = 0
-        var length: String?
-        var coding: String?
-        for field in fields {
-            // The comparison of the lengths spares almost every field the comparison of strings.
-            let name = field.name.canonicalName
-            switch name.utf8.count {
-            case 4 where name == "host":
-                hosts += 1
-            case 14 where name == "content-length":
-                guard length == nil, declared == nil else {
-                    throw .malformed("expected one Content-Length, found several")
-                }
-                length = field.value
-            case 17 where name == "transfer-encoding":
-                guard coding == nil else { throw .malformed("expected one Transfer-Encoding, found several") }
-                coding = field.value
-            default:
-                break
-            }
+        func values(of name: String) -> [String] { fields.filter { $0.name.canonicalName == name }.map(\.value) }
+        let (lengths, codings) = (values(of: "content-length"), values(of: "transfer-encoding"))
+        let hostsCount = values(of: "host").count
+        guard lengths.count + (declared == nil ? 0 : 1) <= 1 else {
+            throw .malformed("expected one Content-Length, found several")
         }
-        guard hosts <= 1 else { throw .malformed("expected one Host, found several") }
-        guard hosts == 1 || version == .http10 else { throw .malformed("expected a Host, found none") }
+        guard codings.count <= 1 else { throw .malformed("expected one Transfer-Encoding, found several") }
+        guard hostsCount <= 1 else { throw .malformed("expected one Host, found several") }
+        guard hostsCount == 1 || version == .http10 else { throw .malformed("expected a Host, found none") }
 
-        if let coding {
+        if let coding = codings.first {
             guard version == .http11 else { throw .malformed("HTTP/1.0 has no Transfer-Encoding") }
-            guard length == nil, declared == nil else { throw Self.lengthAndCoding }
+            guard lengths.isEmpty, declared == nil else { throw Self.lengthAndCoding }
             guard coding.lowercased() == "chunked" else { throw .unsupportedTransferCoding }
         }
-        if let length { try refuse(length, bodyBytesMax: bodyBytesMax) }
+        guard let digits = lengths.first?.utf8 else { return }
+        guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            throw .malformed("Content-Length is not a number")
+        }
+        // A number that has not been taken out has too many digits.
+        throw .bodyTooLarge(bytesMax: bodyBytesMax)
     }
 
     static func framing(
@@ -192,14 +183,5 @@ enum RequestScreening {
 
     private static var lengthAndCoding: TransportFault {
         .malformed("expected Content-Length or Transfer-Encoding, found both")
-    }
-
-    /// Refuses a length that is no number, or one with too many digits.
-    private static func refuse(_ length: String, bodyBytesMax: Int) throws(TransportFault) {
-        let digits = length.utf8
-        guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
-            throw .malformed("Content-Length is not a number")
-        }
-        throw .bodyTooLarge(bytesMax: bodyBytesMax)
     }
 }
