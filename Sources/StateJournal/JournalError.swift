@@ -65,28 +65,23 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
             self = error
             return
         }
-        let reason: String =
+        let (reason, kind): (String, Kind) =
             switch (error as? DatabaseError)?.resultCode {
-            case .SQLITE_FULL?: "the disk is full"
-            case .SQLITE_CANTOPEN?: "the file cannot be opened; does the directory exist and may this user write there?"
-            case .SQLITE_READONLY?: "the file or its directory is read-only"
-            case .SQLITE_CORRUPT?, .SQLITE_NOTADB?: "the file is damaged or is not a journal"
-            case .SQLITE_IOERR?: "the disk reports an error"
+            case .SQLITE_FULL?: ("the disk is full", .noRoom)
+            case .SQLITE_CANTOPEN?:
+                ("the file cannot be opened; does the directory exist and may this user write there?", .other)
+            case .SQLITE_READONLY?: ("the file or its directory is read-only", .other)
+            case .SQLITE_CORRUPT?, .SQLITE_NOTADB?: ("the file is damaged or is not a journal", .damage)
+            case .SQLITE_IOERR?: ("the disk reports an error", .other)
             // Every statement is written for these tables: another name in one of them is a damaged byte.
             case .SQLITE_ERROR?:
-                "its tables are not those of a journal, \((error as? DatabaseError)?.message ?? "")"
-            default: (error as? DatabaseError)?.message ?? "\(error)"
-            }
-        switch (error as? DatabaseError)?.resultCode {
-        case .SQLITE_CORRUPT?, .SQLITE_NOTADB?, .SQLITE_ERROR?:
-            self.init("cannot \(doing) the journal \(path): \(reason): \(Self.advice)", kind: .damage)
-        case .SQLITE_FULL?:
-            self.init("cannot \(doing) the journal \(path): \(reason)", kind: .noRoom)
-        case _:
+                ("its tables are not those of a journal, \((error as? DatabaseError)?.message ?? "")", .damage)
+            case .some: ((error as? DatabaseError)?.message ?? "\(error)", .other)
             // A value that SQLite returns in another type than the one that was written.
-            self.init(
-                "cannot \(doing) the journal \(path): \(reason)", kind: error is RowDecodingError ? .damage : .other)
-        }
+            case nil: ("\(error)", error is RowDecodingError ? .damage : .other)
+            }
+        let advice = kind == .damage && error is DatabaseError ? ": \(Self.advice)" : ""
+        self.init("cannot \(doing) the journal \(path): \(reason)\(advice)", kind: kind)
     }
 }
 

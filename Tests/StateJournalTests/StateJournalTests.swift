@@ -20,6 +20,13 @@ final class Scratch {
     }
 }
 
+extension SQLiteJournal {
+    /// Records all of the commits or none.
+    func record(_ commits: [Commit]) throws {
+        guard case .landed = append(commits, after: 0) else { throw JournalError(failure ?? "no reason") }
+    }
+}
+
 func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 let start = Timestamp(milliseconds: 0)
 

@@ -41,7 +41,9 @@ struct JournalToolTests {
         }
 
         func journal(_ name: String) throws -> SQLiteJournal {
-            try SQLiteJournal(directory: path + "/" + name) { try CompiledDomain(Sums()).bytes(of: .of(Sums.State())) }
+            try SQLiteJournal.open(directory: path + "/" + name, at: Timestamp(milliseconds: 0)) {
+                try CompiledDomain(Sums()).bytes(of: .of(Sums.State()))
+            }.journal
         }
 
     }

@@ -17,6 +17,15 @@ final class Fence: Sendable {
         case damaged
         /// The newest record; `isPartial` if the other slot has none.
         case record(FenceRecord, isPartial: Bool)
+
+        /// The newest record, or nil without a file; throws where there is a file without one.
+        func record(in directory: DataDirectory) throws(JournalError) -> FenceRecord? {
+            switch self {
+            case .missing: nil
+            case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
+            case .record(let record, _): record
+            }
+        }
     }
 
     private struct State {
@@ -49,23 +58,17 @@ final class Fence: Sendable {
         defer { Glibc.close(descriptor) }
         var records: [FenceRecord] = []
         for slot in 0..<2 {
-            let record =
-                withUnsafeTemporaryAllocation(byteCount: FenceRecord.size, alignment: 8) { bytes in
-                    let count = pread(descriptor, bytes.baseAddress, bytes.count, off_t(slot * slotSize))
-                    return count < 0
-                        ? .failure : .success(FenceRecord(UnsafeRawBufferPointer(rebasing: bytes[..<count])))
-                } as Slot
-            guard case .success(let found) = record else { throw Self.failure("read", directory.fence) }
-            if let found { records.append(found) }
+            var count = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: FenceRecord.size) { buffer, initializedCount in
+                count = pread(descriptor, buffer.baseAddress, buffer.count, off_t(slot * slotSize))
+                initializedCount = max(0, count)
+            }
+            guard count >= 0 else { throw Self.failure("read", directory.fence) }
+            if let found = bytes.withUnsafeBytes({ FenceRecord($0) }) { records.append(found) }
         }
         // A writer that was taken over may have written once more, with its lower term.
         let newest = records.max { ($0.term, $0.sequence) < ($1.term, $1.sequence) }
         return newest.map { .record($0, isPartial: records.count < 2) } ?? .damaged
-    }
-
-    private enum Slot {
-        case success(FenceRecord?)
-        case failure
     }
 
     /// Makes a fence that leaves the file as it is until ``begin(_:)``.
@@ -118,19 +121,14 @@ final class Fence: Sendable {
     ///
     /// After a failure, the next call tries again.
     func raise(to link: ChainLink) throws(JournalError) {
-        let result = state.withLock { state -> Result<Bool, JournalError> in
-            guard !state.isGivenUp else { return .success(false) }
-            do throws(JournalError) {
-                try write(link, .open, &state)
-                state.unwritten = nil
-            } catch {
-                state.unwritten = link
-                return .failure(error)
-            }
-            defer { state.isSyncDue = true }
-            return .success(!state.isSyncDue)
+        let isFirst = try state.withLock { state throws(JournalError) in
+            guard !state.isGivenUp else { return false }
+            state.unwritten = link
+            try write(link, .open, &state)
+            state.unwritten = nil
+            return !exchange(&state.isSyncDue, with: true)
         }
-        guard try result.get() else { return }
+        guard isFirst else { return }
         queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
             // A sync that fails is tried again after the next record; the journal itself does not depend on it.
             try? self?.sync()
@@ -150,17 +148,11 @@ final class Fence: Sendable {
     }
 
     func close() throws(JournalError) {
-        let result = state.withLock { state -> Result<Void, JournalError> in
-            guard !state.isGivenUp, let file = state.file else { return .success(()) }
-            do throws(JournalError) {
-                try write(state.unwritten ?? file.record.link, .closed, &state)
-                state.unwritten = nil
-            } catch {
-                return .failure(error)
-            }
-            return .success(())
+        try state.withLock { state throws(JournalError) in
+            guard !state.isGivenUp, let file = state.file else { return }
+            try write(state.unwritten ?? file.record.link, .closed, &state)
+            state.unwritten = nil
         }
-        try result.get()
         try sync()
     }
 
@@ -250,6 +242,9 @@ struct FenceRecord: Hashable, Sendable {
         return try withUnsafeBytes(of: words, body)
     }
 
+}
+
+extension FenceRecord {
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.size else { return nil }
         let check = ContentHash(UnsafeRawBufferPointer(rebasing: bytes[..<80]))
@@ -261,14 +256,6 @@ struct FenceRecord: Hashable, Sendable {
         self.init(
             epoch: epoch, term: number(3), link: ChainLink(version: number(4), hash: hash), stage: stage,
             sequence: number(2))
-    }
-
-    init(epoch: Epoch, term: UInt64, link: ChainLink, stage: Stage, sequence: UInt64 = 0) {
-        self.epoch = epoch
-        self.term = term
-        self.link = link
-        self.stage = stage
-        self.sequence = sequence
     }
 }
 

@@ -71,7 +71,7 @@ struct DamageRecovery {
         // Without a transaction, whose end reads pages that may be damaged; no other process writes.
         return try database.unsafeRead { db in
             // An epoch that cannot be read is that of the fence.
-            guard let epoch = (try? SegmentRows.epoch(db, directory.journal)) ?? fence?.epoch else { return nil }
+            guard let epoch = (try? SegmentRows(db, directory.journal))?.epoch ?? fence?.epoch else { return nil }
             let rows = SegmentRows(path: directory.journal, epoch: epoch)
             guard var run = newestRun(rows, db), var (last, _) = try rows.snapshot(db, run.start) else { return nil }
             let change = EpochChange(from: epoch, to: draft.epoch)
@@ -161,8 +161,7 @@ enum Replacement {
         let fence: FenceRecord
         do {
             fence = try Inspection.open(directory.replacement).read { db in
-                let rows = SegmentRows(
-                    path: directory.replacement, epoch: try SegmentRows.epoch(db, directory.replacement))
+                let rows = try SegmentRows(db, directory.replacement)
                 return FenceRecord(epoch: rows.epoch, term: 0, link: try rows.tip(db), stage: .closed)
             }
         } catch {

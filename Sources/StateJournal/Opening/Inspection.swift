@@ -8,10 +8,9 @@ internal import StateStore
 /// that was opened for writing, and what this program refuses must stay as it is.
 struct Inspection {
     var isNew = true
-    var term: UInt64 = 0
-    var wasClosed = false
+    var term: UInt64
     /// Whether one of the two records of the fence is damaged.
-    var isFencePartial = false
+    let isFencePartial: Bool
     var report: StartCheck.Report?
     /// The end of the chain, and the clients' IDs that the index does not have; nil for a new journal.
     var newest: (tip: ChainLink, ids: RecentIDs)?
@@ -19,16 +18,9 @@ struct Inspection {
     /// An `extent` of nil verifies as much as the last stop calls for.
     init(_ directory: DataDirectory, extent: StartCheck.Extent? = nil) throws {
         let fence = try Fence.read(directory)
-        var record: FenceRecord?
-        switch fence {
-        case .missing: break
-        case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
-        case .record(let found, let isPartial):
-            record = found
-            isFencePartial = isPartial
-            wasClosed = found.stage == .closed
-            term = found.term
-        }
+        let record = try fence.record(in: directory)
+        isFencePartial = if case .record(_, true) = fence { true } else { false }
+        term = record?.term ?? 0
         do {
             isNew = try !inspect(directory, record, extent)
         } catch {
@@ -44,11 +36,7 @@ struct Inspection {
         // SQLite would delete the WAL of a file that is missing or empty.
         guard let size, size > 0 else {
             let state = size == nil ? "missing" : "empty"
-            if let fence, fence.stage != .beginning {
-                throw JournalError(
-                    "the journal \(path) is \(state), although the fence beside it says that version \(fence.link.version) was acknowledged: \(JournalError.advice)",
-                    kind: .damage)
-            }
+            try Self.refuse(path, "is \(state)", fence)
             guard directory.size(path + "-wal") ?? 0 == 0 else {
                 throw JournalError(
                     "the journal \(path) is \(state), although its WAL is there: \(JournalError.advice)", kind: .damage)
@@ -59,23 +47,27 @@ struct Inspection {
         return try database.read { db in
             let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
             guard format > 0 else {
-                if let fence, fence.stage != .beginning {
-                    throw JournalError(
-                        "the journal \(path) has no tables, although the fence beside it says that version \(fence.link.version) was acknowledged: \(JournalError.advice)",
-                        kind: .damage)
-                }
+                try Self.refuse(path, "has no tables", fence)
                 return false
             }
-            let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
+            let rows = try SegmentRows(db, path)
             guard let fence else { throw JournalError(lackingFence: directory.fence) }
             term = max(term, try JournalSchema.term(db))
             try Self.compare(rows, with: fence, db)
             try rows.verifyBase(db)
-            let extent = extent ?? (wasClosed ? .afterClose : .afterKill)
+            let extent = extent ?? (fence.stage == .closed ? .afterClose : .afterKill)
             report = try StartCheck.run(rows, db, extent)
             newest = (try rows.tip(db), try rows.recentIDs(db))
             return true
         }
+    }
+
+    /// Throws where a journal without content has a fence that says more.
+    private static func refuse(_ path: String, _ finding: String, _ fence: FenceRecord?) throws(JournalError) {
+        guard let fence, fence.stage != .beginning else { return }
+        throw JournalError(
+            "the journal \(path) \(finding), although the fence beside it says that version \(fence.link.version) was acknowledged: \(JournalError.advice)",
+            kind: .damage)
     }
 
     /// Opens a journal for reading, in a way that changes neither the journal nor its WAL.

@@ -24,8 +24,20 @@ package final class JournalDraft: HistoryDraft {
     /// - Parameter epoch: the name of the new history; two servers must not have the same one.
     /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
     package convenience init(directory: String, epoch: Epoch = .random()) throws {
-        let place = try NewDirectory(directory)
-        try self.init(in: place.directory, place.lock, epoch)
+        let place = DataDirectory(path: directory)
+        let lock = try DirectoryLock(place)
+        // SQLite would take a leftover file of an old journal, such as its WAL, for a part of the new one.
+        for file in [place.journal, place.replacement] {
+            for suffix in [""] + DataDirectory.companions where place.size(file + suffix) != nil {
+                throw JournalError("the data directory \(directory) has a journal already; an empty one is needed")
+            }
+        }
+        if case .record(let fence, _) = try Fence.read(place), fence.stage != .beginning {
+            throw JournalError(
+                "the data directory \(directory) has the fence of a journal, although the journal is gone; an empty one is needed"
+            )
+        }
+        try self.init(in: place, lock, epoch)
     }
 
     init(in directory: DataDirectory, _ lock: DirectoryLock, _ epoch: Epoch = .random()) throws {
@@ -59,7 +71,7 @@ package final class JournalDraft: HistoryDraft {
     package func begin(version: Version, keys: [KeyRecord]) throws {
         tip = ChainLink(beginning: epoch, version: version)
         try writing { db in
-            try SQLiteJournal.begin(db, epoch, version: version)
+            try JournalSchema.begin(db, epoch, version: version)
             if let domain { try JournalSchema.setDomain(db, domain) }
             try writer.insert(keys, db)
         }
@@ -84,7 +96,12 @@ package final class JournalDraft: HistoryDraft {
     /// - Throws: ``JournalError``; the directory then has no journal.
     package func finish() throws {
         try end()
-        try NewDirectory.publish(directory, epoch, term: 0, tip)
+        // The fence comes first: a journal without one is refused. A process that is killed meanwhile leaves no journal, or a
+        // whole one.
+        let fence = try Fence(directory, FenceRecord(epoch: epoch, term: 0, link: tip, stage: .beginning))
+        try directory.rename(directory.draft, to: directory.journal)
+        try directory.sync(directory.path)
+        try fence.close()
         isFinished = true
         lock.release()
     }
@@ -113,9 +130,7 @@ package final class JournalDraft: HistoryDraft {
         guard !waiting.isEmpty else { return }
         try writing { db in
             tip = try writer.insert(waiting, after: tip, db)
-            for commit in waiting {
-                ids += RecentIDs.entries(of: commit)
-            }
+            for commit in waiting { ids += RecentIDs.entries(of: commit) }
             if ids.count >= RecentIDs.waitingMax {
                 try IDTable.insert(ids.sorted(), db)
                 ids.removeAll(keepingCapacity: true)

@@ -45,35 +45,23 @@ extension SQLiteJournal {
     ///
     /// A failed sync of an earlier process has left its bytes in the page cache only. The checkpoint writes them to the
     /// disk before anything is published, if there is room.
-    static func takeOver(
-        _ database: DatabasePool, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
+    static func nextTerm(
+        _ db: Database, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
     ) throws -> (term: UInt64, tip: ChainLink) {
-        try database.writeWithoutTransaction { db in
-            do {
-                _ = try db.checkpoint(.truncate)
-            } catch let error as DatabaseError {
-                // An export is reading, or there is no room in the file. A server that can be read is worth more.
-                guard [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode) else { throw error }
-            }
-            try directory.sync(directory.path)
-            var term = known
-            try db.inTransaction(.immediate) {
-                term = max(term, try JournalSchema.term(db)) + 1
-                try JournalSchema.setTerm(db, term)
-                try JournalSchema.addSizes(db)
-                return .commit
-            }
-            return (term, try rows.tip(db))
+        do {
+            _ = try db.checkpoint(.truncate)
+        } catch let error as DatabaseError {
+            // An export is reading, or there is no room in the file. A server that can be read is worth more.
+            guard [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode) else { throw error }
         }
-    }
-
-    static func begin(_ db: Database, _ path: String, _ epoch: Epoch, version: Version, state: [UInt8]) throws {
-        try begin(db, epoch, version: version)
-        try SegmentRows(path: path, epoch: epoch).insertSnapshot(db, version: version, state: state)
-    }
-    static func begin(_ db: Database, _ epoch: Epoch, version: Version) throws {
-        try JournalSchema.create(db)
-        try JournalSchema.begin(db, epoch, version: version)
-        try JournalSchema.setTerm(db, 0)
+        try directory.sync(directory.path)
+        var term = known
+        try db.inTransaction(.immediate) {
+            term = max(term, try JournalSchema.term(db)) + 1
+            try JournalSchema.setTerm(db, term)
+            try JournalSchema.addSizes(db)
+            return .commit
+        }
+        return (term, try rows.tip(db))
     }
 }

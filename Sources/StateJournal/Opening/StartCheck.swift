@@ -27,8 +27,6 @@ package enum StartCheck {
         /// Whether SQLite has verified its tables.
         package var isFileVerified: Bool
         package var duration: Duration
-        /// Whether the journal was closed, so that little was verified.
-        package var wasClosed = false
 
         /// The place in the history after which every commit was verified, in words.
         package var beginning: String { "\(start == snapshot ? "the snapshot of version" : "version") \(start)" }
@@ -40,11 +38,7 @@ package enum StartCheck {
         let tip = try rows.tip(db)
         // The part that the recovery will read is verified in any case, so that a start that is refused has changed nothing.
         let snapshot = try rows.newestSnapshot(db)
-        try rows.readKeys(db) { first, keys in
-            guard keys == nil else { return }
-            throw JournalError(
-                damaged: rows.path, "the idempotency keys from version \(first) on are not what was recorded")
-        }
+        _ = try rows.keys(db)
         var (start, bytes) = (base.version, 0)
         if extent.segmentBytesMax < .max {
             let sizes = try Row.fetchCursor(db, sql: "SELECT first, length(body) FROM segments ORDER BY first DESC")

@@ -14,17 +14,16 @@ package final class JournalArchive: Sendable {
         let modified: Int64
     }
 
-    private enum Position {
-        case head(of: Int)
-        case content(of: Int, offset: Int)
-        case trailer
-        case end
+    private enum Part {
+        case bytes([UInt8])
+        case content(File)
     }
 
     /// The last commit of the copy.
     package let cursor: Cursor
     private let files: [File]
-    private let position = Mutex(Position.head(of: 0))
+    private let parts: [Part]
+    private let position = Mutex((part: 0, offset: 0))
 
     /// Copies a history, which a server may be writing to.
     ///
@@ -55,6 +54,12 @@ package final class JournalArchive: Sendable {
             throw error as? JournalError ?? JournalError("\(error)")
         }
         files = opened
+        parts =
+            opened.flatMap { file -> [Part] in
+                let padding = [UInt8](repeating: 0, count: TarHeader.padding(behind: file.size))
+                let head = TarHeader(file.name, size: file.size, modified: file.modified).bytes
+                return [.bytes(head), .content(file), .bytes(padding)]
+            } + [.bytes(TarHeader.trailer)]
     }
 
     deinit {
@@ -102,39 +107,32 @@ package final class JournalArchive: Sendable {
 
     /// Reads on; empty at the end.
     ///
-    /// - Parameter count: how many bytes of a file to read at most; heads and padding come in addition.
+    /// - Parameter count: how many bytes of a file to read at most.
     /// - Throws: ``JournalError`` where a file cannot be read.
     package func next(_ count: Int) throws(JournalError) -> [UInt8] {
         try position.withLock { position throws(JournalError) in
-            switch position {
-            case .head(let index):
-                let file = files[index]
-                position = .content(of: index, offset: 0)
-                return TarHeader(file.name, size: file.size, modified: file.modified).bytes
-            case .content(let index, let offset):
-                let file = files[index]
-                let bytes = try Self.read(file, from: offset, min(count, file.size - offset))
-                guard offset + bytes.count == file.size else {
-                    position = .content(of: index, offset: offset + bytes.count)
-                    return bytes
+            while position.part < parts.count {
+                var bytes: [UInt8] = []
+                switch parts[position.part] {
+                case .bytes(let all):
+                    bytes = all
+                    position.part += 1
+                case .content(let file):
+                    bytes = try Self.read(file, from: position.offset, min(count, file.size - position.offset))
+                    position.offset += bytes.count
+                    if position.offset == file.size { position = (position.part + 1, 0) }
                 }
-                position = index + 1 < files.count ? .head(of: index + 1) : .trailer
-                return bytes + [UInt8](repeating: 0, count: TarHeader.padding(behind: file.size))
-            case .trailer:
-                position = .end
-                return TarHeader.trailer
-            case .end: return []
+                if !bytes.isEmpty { return bytes }
             }
+            return []
         }
     }
 
     private static func read(_ file: File, from offset: Int, _ count: Int) throws(JournalError) -> [UInt8] {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, taken in
-            let room = UnsafeMutableRawBufferPointer(buffer)
-            while taken < count {
-                let rest = UnsafeMutableRawBufferPointer(rebasing: room[taken...])
-                let result = pread(file.descriptor, rest.baseAddress, count - taken, off_t(offset + taken))
+            while taken < count, let start = buffer.baseAddress {
+                let result = pread(file.descriptor, start + taken, count - taken, off_t(offset + taken))
                 if result < 0, errno == EINTR { continue }
                 guard result > 0 else {
                     failure = result < 0 ? errno : EIO
@@ -166,8 +164,7 @@ struct TarHeader {
             for (index, byte) in text.enumerated() { bytes[offset + index] = byte }
         }
         func putOctal(_ number: Int64, at offset: Int, digits: Int) {
-            let text = String(number, radix: 8)
-            put((String(repeating: "0", count: max(0, digits - text.count)) + text).utf8, at: offset)
+            for index in 0..<digits { bytes[offset + digits - 1 - index] = 0x30 + UInt8(number >> (3 * index) & 7) }
         }
         put(name.utf8, at: 0)
         putOctal(0o600, at: 100, digits: 7)

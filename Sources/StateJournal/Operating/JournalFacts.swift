@@ -63,7 +63,7 @@ package struct JournalFacts: Sendable, Encodable {
     }
 
     private mutating func readHistory(_ db: Database, _ path: String, at time: Timestamp) throws {
-        let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
+        let rows = try SegmentRows(db, path)
         epoch = rows.epoch.text
         domain = try JournalSchema.domain(db)?.name
         let (oldest, latest) = (try rows.oldest(db), try rows.latestVersion(db))

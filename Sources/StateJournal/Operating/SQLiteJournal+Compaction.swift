@@ -30,7 +30,7 @@ extension SQLiteJournal {
         guard directory.size(directory.journal) ?? 0 > 0 else { throw none }
         let before = directory.size(directory.journal) ?? 0
         let journal = try SQLiteJournal(
-            directory: path, retention: retention, extent: .whole, report: { _ in }, initial: { throw none })
+            directory: path, retention: retention, extent: .whole, initial: { throw none })
         let recovery = try journal.recover(at: time)
         if recovery.patchesCount > 0 {
             _ = try journal.saveSnapshot(recovery.state, version: recovery.version)

@@ -26,10 +26,7 @@ package enum Recording {
 
         /// Makes a header from its members.
         package init(epoch: Epoch, version: Version, latest: Version?, state: [UInt8]) {
-            self.epoch = epoch
-            self.version = version
-            self.latest = latest
-            self.state = state
+            (self.epoch, self.version, self.latest, self.state) = (epoch, version, latest, state)
         }
     }
 
@@ -101,8 +98,7 @@ package struct RecordingFault: Error, Sendable, CustomStringConvertible {
 
     /// Makes a fault from its line and detail.
     package init(line: Int, _ detail: String) {
-        self.line = line
-        self.detail = detail
+        (self.line, self.detail) = (line, detail)
     }
 
     /// The number of the line and what is wrong with it.

@@ -33,7 +33,7 @@ package struct RecordingReader {
             epoch: recorded, version: try members.version("version"),
             latest: members.has("head") ? try members.version("head") : nil,
             state: try members.has("schedule")
-                ? Self.saved(state, members.value("schedule"), EpochChange(from: recorded, to: epoch)) : state)
+                ? Self.saved(state, members.value("schedule").text, EpochChange(from: recorded, to: epoch)) : state)
         try members.end()
         version = header.version
         self.epoch = epoch
@@ -56,13 +56,13 @@ package struct RecordingReader {
             throw RecordingFault(line: line, "patch is not an array of operations")
         }
         let change = EpochChange(from: header.epoch, to: epoch)
-        let cause = members.has("cause") ? change.id(try members.string("cause")) : nil
-        let root = members.has("root") ? change.id(try members.string("root")) : nil
-        let by = members.has("by") ? try members.string("by") : nil
-        let trace = members.has("traceparent") ? try members.string("traceparent") : nil
+        let cause = try members.stringIfPresent("cause").map(change.id)
+        let root = try members.stringIfPresent("root").map(change.id)
+        let by = try members.stringIfPresent("by")
+        let trace = try members.stringIfPresent("traceparent")
         let clientIDs = try clientIDs(id, at: found, &members)
         let patch = try members.value("patch").text
-        let schedule = try members.has("schedule") ? schedule(members.value("schedule"), change) : nil
+        let schedule = try members.has("schedule") ? schedule(members.value("schedule").text, change) : nil
         try members.end()
         version = found
         let isOwn = clientIDs.contains { JSONPointer.sameBytes($0, id) }
@@ -72,21 +72,19 @@ package struct RecordingReader {
             clientIDs: clientIDs, schedule: schedule)
     }
 
-    private func schedule(
-        _ changes: JSONValue, _ change: EpochChange
-    ) throws(RecordingFault) -> ScheduleChanges {
-        do throws(JSONFault) {
-            return try ScheduleChanges(changes.text, under: change)
+    private func schedule(_ changes: [UInt8], _ change: EpochChange) throws(RecordingFault) -> ScheduleChanges {
+        do {
+            return try ScheduleChanges(changes, under: change)
         } catch {
             throw RecordingFault(line: line, "schedule is not a list of changes: at \(error.pointer) \(error.detail)")
         }
     }
 
     private static func saved(
-        _ state: [UInt8], _ schedule: JSONValue, _ change: EpochChange
+        _ state: [UInt8], _ schedule: [UInt8], _ change: EpochChange
     ) throws(RecordingFault) -> [UInt8] {
-        do throws(JSONFault) {
-            return SavedState(state, try ActionSchedule(schedule.text, under: change)).bytes
+        do {
+            return SavedState(state, try ActionSchedule(schedule, under: change)).bytes
         } catch {
             throw RecordingFault(
                 line: 1, "schedule is not a list of scheduled actions: at \(error.pointer) \(error.detail)")
@@ -179,6 +177,10 @@ private struct Members {
             throw RecordingFault(line: line, "\(key) is not a string")
         }
         return text
+    }
+
+    mutating func stringIfPresent(_ key: String) throws(RecordingFault) -> String? {
+        has(key) ? try string(key) : nil
     }
 
     mutating func integer(_ key: String) throws(RecordingFault) -> Int64 {

@@ -50,7 +50,7 @@ enum IDTable {
 
     /// The version up to which the table has all IDs, once something was written.
     static func indexed(_ db: Database) throws -> Version? {
-        try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'ids_through'").flatMap { Version($0, "value") }
+        try Version(db, "SELECT value FROM meta WHERE name = 'ids_through'")
     }
 
     static func versions(_ db: Database, _ hash: Int64) throws -> [Version] {

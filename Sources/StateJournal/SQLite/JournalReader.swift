@@ -29,7 +29,7 @@ package final class JournalReader: RecordedHistory, Sendable {
         do {
             database = try Inspection.open(path)
             (rows, latest, domain) = try database.read { [path] db in
-                let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
+                let rows = try SegmentRows(db, path)
                 return (rows, try rows.latestVersion(db), try JournalSchema.domain(db))
             }
             epoch = rows.epoch
@@ -89,11 +89,8 @@ package final class JournalReader: RecordedHistory, Sendable {
     }
 
     func compare(with fence: Fence.Content, _ db: Database) throws {
-        switch fence {
-        case .record(let record, _): try Inspection.compare(rows, with: record, db)
-        case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
-        case .missing: throw JournalError(lackingFence: directory.fence)
-        }
+        guard let record = try fence.record(in: directory) else { throw JournalError(lackingFence: directory.fence) }
+        try Inspection.compare(rows, with: record, db)
     }
 
     /// Returns the oldest undamaged state that the journal keeps with every commit after it.
@@ -147,14 +144,14 @@ package final class JournalReader: RecordedHistory, Sendable {
     /// Returns the oldest version after which no commit is missing; O(n) in the number of segments.
     private func oldestStart(_ db: Database) throws -> Version {
         guard try rows.tip(db).version >= latest else { return latest }
-        let row = try Row.fetchOne(
+        let first = try Version(
             db,
-            sql: """
-                SELECT max(first) AS first FROM
-                    (SELECT first, lag(last) OVER (ORDER BY first) AS before FROM segments WHERE first <= ?)
-                WHERE before IS NOT first - 1
-                """, arguments: [Int64(latest)])
-        return row.flatMap { Version($0, "first") }.flatMap { $0 > 0 ? $0 - 1 : nil } ?? latest
+            """
+            SELECT max(first) FROM
+                (SELECT first, lag(last) OVER (ORDER BY first) AS before FROM segments WHERE first <= ?)
+            WHERE before IS NOT first - 1
+            """, [Int64(latest)])
+        return first.flatMap { $0 > 0 ? $0 - 1 : nil } ?? latest
     }
 
     /// Calls `body` with each commit after a version up to ``latest``, in order, with the clients' IDs.

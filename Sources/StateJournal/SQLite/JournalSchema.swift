@@ -5,7 +5,8 @@ enum JournalSchema {
     /// The number of this format; a program refuses journals of a newer one.
     static let version = 2
 
-    static func create(_ db: Database) throws {
+    /// Makes the tables of a history that begins behind a version.
+    static func begin(_ db: Database, _ epoch: Epoch, version: Version) throws {
         try db.execute(
             sql: """
                 CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
@@ -26,17 +27,15 @@ enum JournalSchema {
                 CREATE TABLE snapshots (
                     version INTEGER PRIMARY KEY, hash BLOB NOT NULL, chain BLOB NOT NULL, state BLOB NOT NULL
                 );
-                PRAGMA user_version = \(version);
+                PRAGMA user_version = \(Self.version);
                 """)
-    }
-
-    static func begin(_ db: Database, _ epoch: Epoch, version: Version) throws {
         try db.execute(sql: "INSERT INTO meta VALUES ('epoch', ?)", arguments: [epoch.text])
         try setBase(db, ChainLink(beginning: epoch, version: version))
+        try setTerm(db, 0)
     }
 
     static func term(_ db: Database) throws -> UInt64 {
-        try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'term'").flatMap { Version($0, "value") } ?? 0
+        try Version(db, "SELECT value FROM meta WHERE name = 'term'") ?? 0
     }
 
     static func setTerm(_ db: Database, _ term: UInt64) throws {
@@ -47,11 +46,9 @@ enum JournalSchema {
     /// The domain whose history it is, or nil if no server has named it.
     static func domain(_ db: Database) throws -> HistoryDomain? {
         let name = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain'")
-        let since = try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain_since'")
+        let since = try Version(db, "SELECT value FROM meta WHERE name = 'domain_since'")
         let isHeld = try Bool.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain_schema'")
-        return name.map {
-            HistoryDomain(name: $0, since: since.flatMap { Version($0, "value") } ?? 0, isHeldToSchema: isHeld)
-        }
+        return name.map { HistoryDomain(name: $0, since: since ?? 0, isHeldToSchema: isHeld) }
     }
 
     static func setDomain(_ db: Database, _ domain: HistoryDomain) throws {

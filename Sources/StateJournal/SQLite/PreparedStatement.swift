@@ -1,25 +1,17 @@
 internal import GRDB
 internal import GRDBSQLite
 
-/// A statement of SQLite's own, prepared once for a connection.
+/// A statement of GRDB's, whose arguments and columns are SQLite's own.
 ///
-/// GRDB's statements cost about a microsecond for each row and argument, which is as much as the rest of an append. Only
-/// the queue of the connection's database may use it.
-final class PreparedStatement {
+/// A row or an argument of GRDB's costs about a microsecond, which is as much as the rest of an append, or as the decoding of a
+/// commit. Only the queue of the connection's database may use it.
+struct PreparedStatement {
+    private let owner: Statement
     private let statement: OpaquePointer
-    private let connection: OpaquePointer
 
     init(_ db: Database, _ sql: String) throws {
-        var prepared: OpaquePointer?
-        guard let connection = db.sqliteConnection else { throw DatabaseError(resultCode: .SQLITE_MISUSE) }
-        let code = sqlite3_prepare_v3(connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
-        guard code == SQLITE_OK, let prepared else { throw Self.error(code, connection) }
-        statement = prepared
-        self.connection = connection
-    }
-
-    deinit {
-        sqlite3_finalize(statement)
+        owner = try db.cachedStatement(sql: sql)
+        statement = owner.sqliteStatement
     }
 
     func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(statement, index, value) }
@@ -34,28 +26,40 @@ final class PreparedStatement {
         }
     }
 
-    @discardableResult
-    func run() throws -> Int {
+    func run() throws {
         let code = sqlite3_step(statement)
-        sqlite3_reset(statement)
-        guard code == SQLITE_DONE else { throw Self.error(code, connection) }
-        return Int(sqlite3_changes(connection))
+        reset()
+        guard code == SQLITE_DONE else { throw error(code) }
     }
 
-    func row<Value>(_ read: (Int64, UnsafeRawBufferPointer) throws -> Value) throws -> Value? {
-        defer { sqlite3_reset(statement) }
-        let code = sqlite3_step(statement)
-        guard code != SQLITE_DONE else { return nil }
-        guard code == SQLITE_ROW else { throw Self.error(code, connection) }
-        let number = sqlite3_column_int64(statement, 0)
-        let bytes = sqlite3_column_blob(statement, 1)
-        return try read(
-            number,
-            UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(statement, 1))))
+    /// How many rows the last statement of the connection that was run has changed.
+    var changesCount: Int { Int(sqlite3_changes(sqlite3_db_handle(statement))) }
+
+    func row<Value>(_ read: (PreparedStatement) throws -> Value) throws -> Value? {
+        defer { reset() }
+        return try step() ? read(self) : nil
     }
 
-    private static func error(_ code: Int32, _ connection: OpaquePointer) -> DatabaseError {
+    /// Ends the reading, so that the connection can end its transaction.
+    func reset() { sqlite3_reset(statement) }
+
+    /// Goes on to the next row, whose columns are valid until the one after it; returns whether there is one.
+    func step() throws -> Bool {
+        let code = sqlite3_step(statement)
+        guard code == SQLITE_ROW || code == SQLITE_DONE else { throw error(code) }
+        return code == SQLITE_ROW
+    }
+
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+
+    func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+        let start = sqlite3_column_blob(statement, column)
+        return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
+    }
+
+    private func error(_ code: Int32) -> DatabaseError {
         DatabaseError(
-            resultCode: ResultCode(rawValue: code), message: String(cString: sqlite3_errmsg(connection)))
+            resultCode: ResultCode(rawValue: code),
+            message: String(cString: sqlite3_errmsg(sqlite3_db_handle(statement))))
     }
 }

@@ -67,8 +67,6 @@ struct RecentIDs {
         older.append(Entry(hash: entry.hash, version: before))
     }
 
-    mutating func skip(to version: Version) { latest = version }
-
     /// The versions whose commits may have an ID, newest first.
     func versions(_ hash: Int64) -> [Version] {
         guard let version = newest[hash] else { return [] }
@@ -140,14 +138,8 @@ extension SegmentRows {
         // A version behind the tip is damage, and says nothing of what the table has.
         let indexed = recorded <= tip ? max(recorded, base) : base
         var ids = RecentIDs(indexed: indexed)
-        try readSegments(db, after: indexed, through: .max) { decoder, first in
-            guard decoder.hasClientIDs else {
-                ids.skip(to: first + Version(decoder.count - 1))
-                return true
-            }
-            for index in (indexed >= first ? Int(indexed + 1 - first) : 0)..<decoder.count {
-                ids.insert([try decoder.commit(at: index)])
-            }
+        try read(db, after: indexed, through: .max) { commit in
+            ids.insert([commit])
             return true
         }
         return ids

@@ -39,23 +39,19 @@ extension SQLiteJournal {
 }
 
 extension SegmentRows {
-    private static let historyTimeName = "history_time"
-
     /// The time of the history in the file, unless it is damaged: its hash guards against a wrong one, which could make
     /// a key expire early.
     func historyTime(_ db: Database) throws -> Timestamp? {
-        let row = try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = ?", arguments: [Self.historyTimeName])
-        guard let row, let data = Data.fromDatabaseValue(row["value"] as DatabaseValue), data.count == 24 else {
-            return nil
-        }
+        let value = try DatabaseValue.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'history_time'")
+        guard let data = value.flatMap(Data.fromDatabaseValue), data.count == 24 else { return nil }
         let milliseconds = Int64(bitPattern: data.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
         return Self.encoded(milliseconds, epoch) == data ? Timestamp(milliseconds: milliseconds) : nil
     }
 
     func setHistoryTime(_ db: Database, _ time: Timestamp) throws {
         try db.execute(
-            sql: "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-            arguments: [Self.historyTimeName, Self.encoded(time.milliseconds, epoch)])
+            sql: "INSERT OR REPLACE INTO meta VALUES ('history_time', ?)",
+            arguments: [Self.encoded(time.milliseconds, epoch)])
     }
 
     /// 8 bytes, most significant first, and the hash of them in this history.

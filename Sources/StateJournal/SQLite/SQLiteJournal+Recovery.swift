@@ -35,8 +35,7 @@ extension SQLiteJournal {
     ///   none. It then begins before the first key expires, because the clock may be ahead.
     /// - Throws: ``JournalError`` when no snapshot is usable, or a commit after it is missing or damaged.
     package func recover(at time: Timestamp) throws -> Recovery {
-        let recovery = try readRecovery(at: time)
-        let written = try reading { try rows.historyTime($0) }
+        let (recovery, written) = try reading { (try read($0, at: time), try rows.historyTime($0)) }
         withHistoryTime { $0 = NotedHistoryTime(latest: recovery.historyTime, written: written) }
         snapshots.withLock {
             $0.begin(
@@ -46,21 +45,19 @@ extension SQLiteJournal {
         return recovery
     }
 
-    private func readRecovery(at time: Timestamp) throws -> Recovery {
-        try reading { db in
-            var warnings: [String] = []
-            let latest = try rows.latestVersion(db)
-            let (state, count, bytes) = try rows.state(db, upTo: latest, warnings: &warnings)
-            let all = try rows.keys(db)
-            let historyTime =
-                try rows.historyTime(db)
-                ?? all.reduce(time) { min($0, Timestamp(milliseconds: $1.expiry.milliseconds &- 1)) }
-            return Recovery(
-                state: state.bytes(), version: state.version, oldest: try rows.oldest(db),
-                keys: all.filter { $0.expiry > historyTime }, historyTime: historyTime,
-                patchesCount: count, patchesBytes: bytes,
-                segmentsBytes: try rows.segmentsBytes(db, after: state.version - Version(count)), warnings: warnings)
-        }
+    private func read(_ db: Database, at time: Timestamp) throws -> Recovery {
+        var warnings: [String] = []
+        let latest = try rows.latestVersion(db)
+        let (state, count, bytes) = try rows.state(db, upTo: latest, warnings: &warnings)
+        let all = try rows.keys(db)
+        let historyTime =
+            try rows.historyTime(db)
+            ?? all.reduce(time) { min($0, Timestamp(milliseconds: $1.expiry.milliseconds &- 1)) }
+        return Recovery(
+            state: state.bytes(), version: state.version, oldest: try rows.oldest(db),
+            keys: all.filter { $0.expiry > historyTime }, historyTime: historyTime,
+            patchesCount: count, patchesBytes: bytes,
+            segmentsBytes: try rows.segmentsBytes(db, after: state.version - Version(count)), warnings: warnings)
     }
 
     /// Returns the state at a version as UTF-8 JSON, or nil when every snapshot is newer.

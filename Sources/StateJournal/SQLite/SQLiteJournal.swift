@@ -1,5 +1,4 @@
 internal import Dispatch
-internal import FoundationEssentials
 internal import GRDB
 package import StateStore
 internal import Synchronization
@@ -46,16 +45,9 @@ package final class SQLiteJournal: Journal {
     ///   - initial: returns the first state of a new history as UTF-8 JSON.
     /// - Throws: ``JournalError`` when another process has locked the directory, or the journal is damaged, shorter than its
     ///   fence says, or of a newer format.
-    package convenience init(
-        directory: String, retention: JournalRetention = JournalRetention(),
-        report: @escaping @Sendable (JournalEvent) -> Void = { _ in }, initial: () throws -> [UInt8]
-    ) throws {
-        try self.init(directory: directory, retention: retention, extent: nil, report: report, initial: initial)
-    }
-
     init(
-        directory: String, retention: JournalRetention, extent: StartCheck.Extent?,
-        report: @escaping @Sendable (JournalEvent) -> Void, initial: () throws -> [UInt8]
+        directory: String, retention: JournalRetention = JournalRetention(), extent: StartCheck.Extent? = nil,
+        report: @escaping @Sendable (JournalEvent) -> Void = { _ in }, initial: () throws -> [UInt8]
     ) throws {
         let directory = DataDirectory(path: directory)
         path = directory.journal
@@ -71,20 +63,19 @@ package final class SQLiteJournal: Journal {
             let new = inspection.isNew ? Epoch.random() : nil
             if let new { try Self.announce(new, directory, term: inspection.term) }
             database = try Self.open(path)
-            epoch = try database.write { db in
-                if let new { try Self.begin(db, directory.journal, new, version: 0, state: initial()) }
-                return try SegmentRows.epoch(db, directory.journal)
+            let (rows, tip) = try database.write { [path] db in
+                if let new {
+                    try JournalSchema.begin(db, new, version: 0)
+                    try SegmentRows(path: path, epoch: new).insertSnapshot(db, version: 0, state: initial())
+                }
+                let rows = try SegmentRows(db, path)
+                return (rows, try rows.tip(db))
             }
-            let rows = SegmentRows(path: path, epoch: epoch)
-            let tip = try database.read { try rows.tip($0) }
+            (self.rows, epoch) = (rows, rows.epoch)
             fence = Fence(of: directory)
             termBefore = Mutex(inspection.term)
-            self.rows = rows
-            if let newest = inspection.newest, newest.tip == tip {
-                ids = Mutex(newest.ids)
-            } else {
-                ids = Mutex(try database.read { try rows.recentIDs($0) })
-            }
+            let known = inspection.newest.flatMap { $0.tip == tip ? $0.ids : nil }
+            ids = Mutex(try known ?? database.read { try rows.recentIDs($0) })
             condition = Mutex(Condition(tip: tip))
             snapshots = Mutex(SnapshotSchedule(bytesMax: retention.bytesMax, secondsMax: retention.secondsMax))
             writer = SegmentWriter(epoch: epoch, path: path, term: nil)
@@ -108,9 +99,11 @@ package final class SQLiteJournal: Journal {
         // The lock is held for so long, because an append and a probe must not both do it.
         try termBefore.withLock { termBefore in
             guard let known = termBefore else { return }
-            let (term, tip) = try Self.takeOver(database, rows, directory, after: known)
-            try fence.begin(FenceRecord(epoch: epoch, term: term, link: tip, stage: .open))
-            database.writeWithoutTransaction { _ in writer.begin(term: term) }
+            try database.writeWithoutTransaction { db in
+                let (term, tip) = try Self.nextTerm(db, rows, directory, after: known)
+                try fence.begin(FenceRecord(epoch: epoch, term: term, link: tip, stage: .open))
+                writer.begin(term: term)
+            }
             termBefore = nil
         }
     }
@@ -130,20 +123,17 @@ package final class SQLiteJournal: Journal {
 
     /// How many bytes the files of the journal have on the disk.
     package var bytesCount: Int? {
-        ["", "-wal"].reduce(0) { sum, suffix in
-            // A file that is not there has no bytes: SQLite makes the WAL with the first write.
-            let size = try? FileManager.default.attributesOfItem(atPath: path + suffix)[.size] as? Int
-            return sum + (size ?? 0)
-        }
+        // A file that is not there has no bytes: SQLite makes the WAL with the first write.
+        (directory.size(path) ?? 0) + (directory.size(path + "-wal") ?? 0)
     }
 
     package func append(_ commits: [Commit], after version: Version) -> AppendResult {
-        do throws(AppendFailure) {
+        do throws(SegmentWriter.Failure) {
             try write(commits)
             return .landed
         } catch {
-            report(.appendFailed(reason: error.cause.description, isOpen: error.isOpen))
-            return error.isOpen ? .unknown : .failed
+            report(.appendFailed(reason: error.cause.description, isOpen: error.mayHaveLanded))
+            return error.mayHaveLanded ? .unknown : .failed
         }
     }
 
@@ -152,37 +142,14 @@ package final class SQLiteJournal: Journal {
 
     var remainsCount: Int { condition.withLock { $0.remains.count } }
 
-    /// Records all of the commits or none, and returns when they are on the disk.
-    ///
-    /// - Throws: ``JournalError``.
-    package func record(_ commits: [Commit]) throws {
-        do throws(AppendFailure) {
-            try write(commits)
-        } catch {
-            throw error.cause
-        }
-    }
-
-    private struct AppendFailure: Error {
-        var cause: JournalError
-        /// Whether the commits may be in the journal, or come into it by a recovery of SQLite.
-        var isOpen: Bool
-    }
-
-    private func write(_ commits: [Commit]) throws(AppendFailure) {
+    private func write(_ commits: [Commit]) throws(SegmentWriter.Failure) {
         guard !commits.isEmpty else { return }
-        if let superseded = condition.withLock({ $0.superseded }) {
-            throw AppendFailure(cause: superseded, isOpen: false)
-        }
+        if let superseded = condition.withLock({ $0.superseded }) { throw .init(cause: superseded) }
         do {
-            if mustTakeOver { try takeOver() }
-            // At most one append lands that the fence does not know.
-            if let link = fence.unwritten { try fence.raise(to: link) }
+            try prepareToWrite()
             try database.writeWithoutTransaction { db in try append(commits, db) }
-        } catch let failure as SegmentWriter.Failure {
-            throw fail(commits, failure)
         } catch {
-            throw fail(commits, .init(cause: error, mayHaveLanded: false))
+            throw noteFailure(error, of: commits)
         }
         let hadFailed = condition.withLock { condition in
             defer { condition.failure = nil }
@@ -210,22 +177,32 @@ package final class SQLiteJournal: Journal {
             // If this works, the commits are proven not to be in the journal.
             guard (try? writer.takeBack(&remains, after: tip, writing: 0, db)) != nil else { throw error }
             condition.withLock { $0.isOpen = false }
-            throw SegmentWriter.Failure(cause: error.cause, mayHaveLanded: false)
+            throw SegmentWriter.Failure(cause: error.cause)
         }
         // Here, because the index takes the commits in order.
         indexIDs(of: commits)
     }
 
-    private func fail(_ commits: [Commit], _ failure: SegmentWriter.Failure) -> AppendFailure {
-        let cause = JournalError("write to", path, failure.cause)
+    private func prepareToWrite() throws {
+        if mustTakeOver { try takeOver() }
+        // At most one append lands that the fence does not know.
+        if let link = fence.unwritten { try fence.raise(to: link) }
+    }
+
+    @discardableResult
+    private func noteFailure(_ error: any Error, of commits: [Commit]? = nil) -> SegmentWriter.Failure {
+        let failure = SegmentWriter.Failure(error, path)
+        let isSuperseded = failure.cause.kind == .superseded
         condition.withLock { condition in
-            condition.failure = cause.description
-            if failure.mayHaveLanded { condition.isOpen = true }
-            condition.failedBytes = commits.reduce(0) { $0 + $1.action.count + $1.patch.count }
-            if cause.kind == .superseded { condition.superseded = cause }
+            condition.failure = failure.cause.description
+            if let commits {
+                condition.isOpen = condition.isOpen || failure.mayHaveLanded
+                condition.failedBytes = commits.reduce(0) { $0 + $1.action.count + $1.patch.count }
+            }
+            if isSuperseded { condition.superseded = failure.cause }
         }
-        if cause.kind == .superseded { fence.giveUp() }
-        return AppendFailure(cause: cause, isOpen: failure.mayHaveLanded)
+        if isSuperseded { fence.giveUp() }
+        return failure
     }
 
     /// Writes as much as the last append that failed, in the way of an append, so that ``failure`` is reset once the next
@@ -234,8 +211,7 @@ package final class SQLiteJournal: Journal {
         let isDue = condition.withLock { $0.failure != nil && $0.superseded == nil }
         guard isDue else { return }
         do {
-            if mustTakeOver { try takeOver() }
-            if let link = fence.unwritten { try fence.raise(to: link) }
+            try prepareToWrite()
             try database.writeWithoutTransaction { db in
                 var (tip, remains, bytes) = condition.withLock { ($0.tip, $0.remains, $0.failedBytes) }
                 defer { condition.withLock { $0.remains = remains } }
@@ -244,13 +220,7 @@ package final class SQLiteJournal: Journal {
             }
             report(.appendsAgain)
         } catch {
-            let failure = error as? SegmentWriter.Failure ?? .init(cause: error, mayHaveLanded: false)
-            let cause = JournalError("write to", path, failure.cause)
-            condition.withLock { condition in
-                condition.failure = cause.description
-                if cause.kind == .superseded { condition.superseded = cause }
-            }
-            if cause.kind == .superseded { fence.giveUp() }
+            noteFailure(error)
         }
     }
 

@@ -10,41 +10,41 @@ struct SegmentRows: Sendable {
     let path: String
     let epoch: Epoch
 
-    static func epoch(_ db: Database, _ path: String) throws -> Epoch {
+    init(path: String, epoch: Epoch) { (self.path, self.epoch) = (path, epoch) }
+
+    /// The rows of a journal of this format.
+    init(_ db: Database, _ path: String) throws {
         let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard format == JournalSchema.version else { throw JournalError(format: format, path) }
         guard let text = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'epoch'"),
             let epoch = Epoch(text)
         else { throw JournalError(damaged: path, "it has no epoch") }
-        return epoch
+        self.init(path: path, epoch: epoch)
     }
 
     func base(_ db: Database) throws -> ChainLink {
         let row = try Row.fetchOne(
             db,
             sql: """
-                SELECT (SELECT value FROM meta WHERE name = 'base_version') AS version,
+                SELECT (SELECT value FROM meta WHERE name = 'base_version') AS last,
                     (SELECT value FROM meta WHERE name = 'base_hash') AS hash
                 """)
-        guard let row, let version = Version(row, "version"), let hash = SegmentHash(row, "hash") else {
+        guard let link = row.flatMap(ChainLink.init) else {
             throw JournalError(damaged: path, "it does not say where its commits begin")
         }
-        return ChainLink(version: version, hash: hash)
+        return link
     }
 
     func verifyBase(_ db: Database) throws {
         let base = try base(db)
-        let first = try Row.fetchOne(db, sql: "SELECT min(first) AS first FROM segments").flatMap {
-            Version($0, "first")
-        }
-        if let first {
-            guard first == base.version + 1 else { throw JournalError(lacking: base.version + 1, path) }
-            try readSegments(db, after: base.version, through: first) { _, _ in true }
-        } else {
+        guard let first = try Version(db, "SELECT min(first) FROM segments") else {
             guard base == ChainLink(beginning: epoch, version: base.version) else {
                 throw JournalError(lacking: base.version, path)
             }
+            return
         }
+        guard first == base.version + 1 else { throw JournalError(lacking: base.version + 1, path) }
+        try readSegments(db, after: base.version, through: first) { _, _ in true }
     }
 
     /// Returns the end of the last segment that begins before a version, or the base.
@@ -52,10 +52,10 @@ struct SegmentRows: Sendable {
         let row = try db.cachedStatement(
             sql: "SELECT last, hash FROM segments WHERE first < ? ORDER BY first DESC LIMIT 1")
         guard let row = try Row.fetchOne(row, arguments: [Int64(clamping: first)]) else { return try base(db) }
-        guard let last = Version(row, "last"), let hash = SegmentHash(row, "hash") else {
+        guard let link = ChainLink(row) else {
             throw JournalError(damaged: path, "the segment before version \(first) has no hash")
         }
-        return ChainLink(version: last, hash: hash)
+        return link
     }
 
     func tip(_ db: Database) throws -> ChainLink { try link(db, before: .max) }
@@ -67,10 +67,7 @@ struct SegmentRows: Sendable {
             db, sql: "SELECT last, hash FROM segments WHERE first <= ? ORDER BY first DESC LIMIT 2",
             arguments: [Int64(clamping: version)])
         let tip = try tip(db)
-        return rows.lazy.compactMap { row in
-            guard let last = Version(row, "last"), let hash = SegmentHash(row, "hash") else { return nil }
-            return ChainLink(version: last, hash: hash)
-        }.first { $0.version <= version && $0 != tip }
+        return rows.lazy.compactMap(ChainLink.init).first { $0.version <= version && $0 != tip }
     }
 
     func segmentsBytes(_ db: Database, after version: Version) throws -> Int {
@@ -80,8 +77,7 @@ struct SegmentRows: Sendable {
     }
 
     func latestVersion(_ db: Database) throws -> Version {
-        let snapshot = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM snapshots")
-        return max(try tip(db).version, snapshot.flatMap { Version($0, "version") } ?? 0)
+        max(try tip(db).version, try Version(db, "SELECT max(version) FROM snapshots") ?? 0)
     }
 
     /// Reads in order until `take` returns false, and nothing where the first commit after `version` has been pruned.
@@ -90,11 +86,21 @@ struct SegmentRows: Sendable {
         _ take: (_ decoder: inout SegmentDecoder, _ first: Version) throws -> Bool
     ) throws {
         guard version < last else { return }
-        let cursor = try SegmentCursor(db, from: version + 1, through: last)
-        defer { cursor.reset() }
+        let rows = try PreparedStatement(
+            db,
+            """
+            SELECT first, last, hash, body FROM segments
+            WHERE first >= ifnull((SELECT max(first) FROM segments WHERE first <= ?1), ?1) AND first <= ?2
+            ORDER BY first
+            """)
+        rows.bind(1, Int64(clamping: version + 1))
+        rows.bind(2, Int64(clamping: last))
+        defer { rows.reset() }
         var link: ChainLink?
-        while let row = try cursor.next() {
-            guard let first = row.first, let end = row.last, end >= first else {
+        while try rows.step() {
+            guard let first = Version(recorded: rows.integer(0)), let end = Version(recorded: rows.integer(1)),
+                end >= first
+            else {
                 throw JournalError(
                     damaged: path, "the segment after version \(link?.version ?? version) has no versions")
             }
@@ -102,13 +108,14 @@ struct SegmentRows: Sendable {
             guard before.version + 1 == first else { throw JournalError(lacking: before.version + 1, path) }
             // This is the oldest segment: the commits before it are pruned.
             if link == nil, first > version + 1 { return }
-            let hash = SegmentHash(after: before.hash, first: first, last: end, body: row.body.bytes)
-            guard hash.withBytes({ row.hash.elementsEqual($0) }) else {
+            let body = rows.bytes(3)
+            let hash = SegmentHash(after: before.hash, first: first, last: end, body: body.bytes)
+            guard hash.withBytes({ rows.bytes(2).elementsEqual($0) }) else {
                 throw JournalError(damagedFrom: first, through: end, path)
             }
             link = ChainLink(version: end, hash: hash)
             guard end > version else { continue }
-            guard try decode(row.body, first, end, { try take(&$0, first) }) else { return }
+            guard try decode(body, first, end, { try take(&$0, first) }) else { return }
         }
         // A gap ends the rows where the commits up to `last` are in it.
         let end = link?.version ?? version
@@ -229,9 +236,24 @@ extension SegmentHash {
     }
 }
 
+extension ChainLink {
+    fileprivate init?(_ row: Row) {
+        guard let last = Version(row, "last"), let hash = SegmentHash(row, "hash") else { return nil }
+        self.init(version: last, hash: hash)
+    }
+}
+
 extension Version {
     init?(_ row: Row, _ column: String) {
         guard let number = Int64.fromDatabaseValue(row[column] as DatabaseValue) else { return nil }
+        self.init(recorded: number)
+    }
+
+    /// The number that a query of one column has in its first row, if it is a version.
+    init?(_ db: Database, _ sql: String, _ arguments: StatementArguments = []) throws {
+        guard let value = try DatabaseValue.fetchOne(db, sql: sql, arguments: arguments),
+            let number = Int64.fromDatabaseValue(value)
+        else { return nil }
         self.init(recorded: number)
     }
 

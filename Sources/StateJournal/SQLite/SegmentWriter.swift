@@ -12,10 +12,19 @@ final class SegmentWriter: @unchecked Sendable {
     }
 
     struct Failure: Error {
-        /// A `DatabaseError`, or a ``JournalError`` when another process has written, of which nothing is deleted.
-        var cause: any Error
+        /// Of the kind `superseded` when another process has written, of which nothing is deleted.
+        var cause: JournalError
         /// Whether the record that commits the transaction was written, or may have been.
-        var mayHaveLanded: Bool
+        var mayHaveLanded = false
+
+        /// A failure before anything is written, unless it is one already.
+        init(_ error: any Error, _ path: String) {
+            self = error as? Failure ?? Failure(cause: JournalError("write to", path, error))
+        }
+
+        init(cause: JournalError, mayHaveLanded: Bool = false) {
+            (self.cause, self.mayHaveLanded) = (cause, mayHaveLanded)
+        }
     }
 
     private let epoch: Epoch
@@ -35,7 +44,7 @@ final class SegmentWriter: @unchecked Sendable {
             begin = try PreparedStatement(db, "BEGIN IMMEDIATE")
             commit = try PreparedStatement(db, "COMMIT")
             rollback = try PreparedStatement(db, "ROLLBACK")
-            term = try PreparedStatement(db, "SELECT value, NULL FROM meta WHERE name = 'term'")
+            term = try PreparedStatement(db, "SELECT value FROM meta WHERE name = 'term'")
             tip = try PreparedStatement(db, "SELECT last, hash FROM segments ORDER BY first DESC LIMIT 1")
             insert = try PreparedStatement(db, "INSERT INTO segments VALUES (?, ?, ?, ?)")
             insertKeys = try PreparedStatement(db, "INSERT INTO keys VALUES (?, ?, ?, ?)")
@@ -104,16 +113,18 @@ final class SegmentWriter: @unchecked Sendable {
             statements = try self.statements ?? prepared(db)
             try statements.begin.run()
         } catch {
-            throw Failure(cause: error, mayHaveLanded: false)
+            throw Failure(error, path)
         }
         // After some errors SQLite has rolled back by itself. An error of the rollback would hide the cause.
-        defer { if sqlite3_get_autocommit(db.sqliteConnection) == 0 { _ = try? statements.rollback.run() } }
+        defer { if sqlite3_get_autocommit(db.sqliteConnection) == 0 { try? statements.rollback.run() } }
         do {
             try verifyTerm(statements)
             for segment in remains { try takeBack(segment, statements) }
             // Another process may have written behind the tip. There is no segment only before the first append: retention keeps
             // the newest one.
-            let isOurs = try statements.tip.row { $0 == Int64(tip.version) && tip.hash.withBytes($1.elementsEqual) }
+            let isOurs = try statements.tip.row {
+                $0.integer(0) == Int64(tip.version) && tip.hash.withBytes($0.bytes(1).elementsEqual)
+            }
             guard isOurs ?? (tip == ChainLink(beginning: epoch, version: tip.version)) else {
                 throw JournalError(
                     "cannot write to the journal \(path): another process has changed it after version \(tip.version); stop this one and start it again",
@@ -122,12 +133,12 @@ final class SegmentWriter: @unchecked Sendable {
             try write(statements)
         } catch {
             // The record that commits is the last one that a transaction writes.
-            throw Failure(cause: error, mayHaveLanded: false)
+            throw Failure(error, path)
         }
         do {
             try statements.commit.run()
         } catch {
-            throw Failure(cause: error, mayHaveLanded: Self.mayHaveLanded(error))
+            throw Failure(cause: JournalError("write to", path, error), mayHaveLanded: Self.mayHaveLanded(error))
         }
         remains.removeAll()
     }
@@ -145,7 +156,7 @@ final class SegmentWriter: @unchecked Sendable {
         guard let term else {
             throw JournalError("cannot write to the journal \(path): the disk was full at the start", kind: .noRoom)
         }
-        let found = try statements.term.row { number, _ in number }
+        let found = try statements.term.row { $0.integer(0) }
         guard found != Int64(bitPattern: term) else { return }
         throw JournalError(
             "cannot write to the journal \(path): another process has opened it for writing after this one (term \(found.map(String.init) ?? "none"), this one has \(term)); stop this one: what it has acknowledged is in the journal",
@@ -189,11 +200,11 @@ final class SegmentWriter: @unchecked Sendable {
     ) throws {
         statements.insert.bind(1, Int64(first))
         statements.insert.bind(2, Int64(last))
-        _ = try hash.withBytes { hash in
+        try hash.withBytes { hash in
             try encoder.body.bytes.withUnsafeBytes { body in
                 statements.insert.bind(3, hash)
                 statements.insert.bind(4, body)
-                return try statements.insert.run()
+                try statements.insert.run()
             }
         }
     }
@@ -217,11 +228,11 @@ final class SegmentWriter: @unchecked Sendable {
         guard let expiry = KeyTable.write(records, epoch, to: &keys) else { return }
         statements.insertKeys.bind(1, Int64(first))
         statements.insertKeys.bind(2, expiry.milliseconds)
-        _ = try keys.bytes.withUnsafeBytes { body in
+        try keys.bytes.withUnsafeBytes { body in
             try SegmentRows.hash(ofKeys: body, first, epoch).withBytes { hash in
                 statements.insertKeys.bind(3, hash)
                 statements.insertKeys.bind(4, body)
-                return try statements.insertKeys.run()
+                try statements.insertKeys.run()
             }
         }
     }
@@ -231,11 +242,11 @@ final class SegmentWriter: @unchecked Sendable {
     /// A segment with another hash was written by another process and stays.
     private func takeBack(_ remains: Remains, _ statements: Statements) throws {
         statements.delete.bind(1, Int64(remains.first))
-        let count = try remains.hash.withBytes { hash in
+        try remains.hash.withBytes { hash in
             statements.delete.bind(2, hash)
-            return try statements.delete.run()
+            try statements.delete.run()
         }
-        guard count > 0 else { return }
+        guard statements.delete.changesCount > 0 else { return }
         statements.deleteKeys.bind(1, Int64(remains.first))
         try statements.deleteKeys.run()
     }

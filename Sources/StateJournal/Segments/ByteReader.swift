@@ -59,12 +59,6 @@ struct ByteReader {
 
     mutating func skipString() throws(SegmentFault) { _ = try raw(try count()) }
 
-    mutating func skipText() throws(SegmentFault) {
-        _ = try number()
-        _ = try number()
-        try skipString()
-    }
-
     mutating func raw(_ count: Int) throws(SegmentFault) -> UnsafeRawBufferPointer {
         guard count <= bytes.count - offset else { throw .cut }
         defer { offset += count }

@@ -6,15 +6,6 @@ package import StateStore
 package enum KeyTable {
     static let form: UInt8 = 1
 
-    private struct Members: OptionSet {
-        let rawValue: UInt64
-        static let isChange = Members(rawValue: 1 << 0)
-        static let client = Members(rawValue: 1 << 1)
-        /// An ID that is not the cursor of the version.
-        static let id = Members(rawValue: 1 << 2)
-        static let all = Members(rawValue: (1 << 3) - 1)
-    }
-
     /// Replaces the content of a writer by keys.
     ///
     /// - Returns: the time at which the last of them expires, or nil without keys, for which nothing is written.
@@ -34,7 +25,7 @@ package enum KeyTable {
     }
 
     private static func write(_ key: KeyRecord, _ epoch: Epoch, to writer: inout ByteWriter) {
-        var members: Members = key.isChange ? .isChange : []
+        var members: SegmentBody.KeyMembers = key.isChange ? .isChange : []
         let hasOwnID = !JSONPointer.sameBytes(key.id, Cursor(epoch, key.version).description)
         if hasOwnID { members.insert(.id) }
         if key.client != nil { members.insert(.client) }
@@ -53,8 +44,9 @@ package enum KeyTable {
         guard try reader.byte() == form else { throw SegmentFault("a newer program reads them") }
         var keys: [KeyRecord] = []
         while !reader.isAtEnd {
-            let members = Members(rawValue: try reader.number())
-            guard members.isSubset(of: .all) else { throw .malformed }
+            let members = SegmentBody.KeyMembers(rawValue: try reader.number())
+            // Each key has its version here.
+            guard members.isSubset(of: [.isChange, .client, .id]) else { throw .malformed }
             let version = try reader.number()
             let key = try reader.string()
             let fingerprint = try reader.string()

@@ -45,7 +45,7 @@ package enum SegmentBody {
         let rawValue: UInt64
         static let isChange = KeyMembers(rawValue: 1 << 0)
         static let client = KeyMembers(rawValue: 1 << 1)
-        /// An ID that is not that of the commit.
+        /// An ID that is not that of the commit, or not the cursor of the version.
         static let id = KeyMembers(rawValue: 1 << 2)
         /// A version that is not that of the commit.
         static let version = KeyMembers(rawValue: 1 << 3)

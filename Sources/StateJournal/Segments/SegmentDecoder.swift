@@ -13,9 +13,6 @@ package struct SegmentDecoder {
     /// Whether any commit may have an ID that a client gave.
     package var hasClientIDs: Bool { !members.isDisjoint(with: [.clientID, .clientIDs]) }
 
-    /// Whether any commit may change the schedule.
-    package var mayHaveSchedule: Bool { members.contains(.named) }
-
     /// The size of the body.
     package var bytesCount: Int { bytes.count }
 
@@ -26,9 +23,8 @@ package struct SegmentDecoder {
     /// Where each record ends, from the beginning of the records; empty for one commit.
     private let ends: [Int]
     private let recordsOffset: Int
-    /// The models that have been read, by their index, and those of which only the patch has been read.
+    /// The models that have been read, by their index.
     private var models: [Int: Commit] = [:]
-    private var modelPatches: [Int: [UInt8]] = [:]
 
     /// Reads the head and the sizes.
     ///
@@ -78,32 +74,10 @@ package struct SegmentDecoder {
     /// Reads the commit at an index, which is below ``count``.
     package mutating func commit(at index: Int) throws(SegmentFault) -> Commit {
         var (reader, members) = try record(at: index)
-        guard members.contains(.model) else {
-            let commit = try commit(at: index, members, like: nil, &reader)
-            if self.members.contains(.model) { models[index] = commit }
-            return commit
-        }
-        guard index > 0 else { throw .malformed }
-        return try commit(at: index, members, like: model(at: try reader.count(upTo: index - 1)), &reader)
-    }
-
-    private mutating func model(at index: Int) throws(SegmentFault) -> Commit {
-        if let model = models[index] { return model }
-        try checkIsModel(index)
-        return try commit(at: index)
-    }
-
-    /// A model of a model would make the depth of the calls a matter of the bytes.
-    private func checkIsModel(_ index: Int) throws(SegmentFault) {
-        guard try !record(at: index).members.contains(.model) else { throw .malformed }
-    }
-
-    private func commit(
-        at index: Int, _ members: SegmentBody.Members, like model: Commit?, _ reader: inout ByteReader
-    ) throws(SegmentFault) -> Commit {
-        let version = version(at: index)
+        let model = members.contains(.model) ? try self.model(at: reader.count(upTo: index - 1)) : nil
         let time = time &+ (try reader.signed())
-        let text = try text(like: model, &reader)
+        let text = if let model { try Self.text(like: model, &reader) } else { try Self.modelText(&reader) }
+        let version = version(at: index)
         let (clientIDs, own) = try clientIDs(members, text.action, &reader)
         let id = own ?? Cursor(epoch, version).description
         let cause = members.contains(.cause) ? try reference(version, &reader) : nil
@@ -113,11 +87,28 @@ package struct SegmentDecoder {
         let key = members.contains(.key) ? try key(version, id, time, &reader) : nil
         let schedule = members.contains(.named) ? try named(&reader) : nil
         guard reader.isAtEnd else { throw .malformed }
-        return Commit(
+        let commit = Commit(
             version: version, time: Timestamp(milliseconds: time), id: id, cause: cause, root: root, by: by,
             trace: trace, types: text.types, action: text.action, patch: text.patch,
             changedPointers: text.changedPointers,
             clientIDs: clientIDs, idempotency: key, schedule: schedule)
+        if model == nil, self.members.contains(.model) { models[index] = commit }
+        return commit
+    }
+
+    private mutating func model(at index: Int) throws(SegmentFault) -> Commit {
+        if let model = models[index] { return model }
+        // A model of a model would make the depth of the calls a matter of the bytes.
+        guard try !record(at: index).members.contains(.model) else { throw .malformed }
+        return try commit(at: index)
+    }
+
+    /// The parts that a record may take from its model.
+    private struct Text {
+        var types: [String]
+        var action: [UInt8]
+        var patch: [UInt8]
+        var changedPointers: [JSONPointer]
     }
 
     /// Reads the named members, and passes over the members of a newer program.
@@ -136,25 +127,17 @@ package struct SegmentDecoder {
         return schedule
     }
 
-    /// The parts that a record may take from its model.
-    private struct Text {
-        var types: [String]
-        var action: [UInt8]
-        var patch: [UInt8]
-        var changedPointers: [JSONPointer]
+    private static func text(like model: Commit, _ reader: inout ByteReader) throws(SegmentFault) -> Text {
+        var text = Text(
+            types: model.types, action: try reader.text(like: model.action),
+            patch: try reader.text(like: model.patch), changedPointers: model.changedPointers)
+        if let count = try reader.optionalCount() {
+            text.changedPointers = try pointers(reader.places(count, in: text.patch))
+        }
+        return text
     }
 
-    private func text(like model: Commit?, _ reader: inout ByteReader) throws(SegmentFault) -> Text {
-        guard let model else { return try modelText(&reader) }
-        let action = try reader.text(like: model.action)
-        let patch = try reader.text(like: model.patch)
-        let count = try reader.optionalCount()
-        let pointers =
-            if let count { try pointers(reader.places(count, in: patch)) } else { model.changedPointers }
-        return Text(types: model.types, action: action, patch: patch, changedPointers: pointers)
-    }
-
-    private func modelText(_ reader: inout ByteReader) throws(SegmentFault) -> Text {
+    private static func modelText(_ reader: inout ByteReader) throws(SegmentFault) -> Text {
         var types: [String] = []
         for _ in 0..<(try reader.count()) { types.append(try reader.string()) }
         let count = try reader.count()
@@ -169,7 +152,7 @@ package struct SegmentDecoder {
         return Text(types: types, action: action, patch: patch, changedPointers: try pointers(paths))
     }
 
-    private func pointers(_ texts: [String]) throws(SegmentFault) -> [JSONPointer] {
+    private static func pointers(_ texts: [String]) throws(SegmentFault) -> [JSONPointer] {
         var pointers: [JSONPointer] = []
         pointers.reserveCapacity(texts.count)
         for text in texts {
@@ -213,33 +196,5 @@ package struct SegmentDecoder {
         return KeyRecord(
             key: IdempotencyKey(recorded: key), fingerprint: fingerprint, version: version, id: id,
             isChange: members.contains(.isChange), expiry: Timestamp(milliseconds: expiry), client: client)
-    }
-}
-
-extension SegmentDecoder {
-    /// Reads the patch of the commit at an index, which is below ``count``, and nothing else: a third of the cost of the
-    /// commit.
-    package mutating func patch(at index: Int) throws(SegmentFault) -> [UInt8] {
-        var (reader, members) = try record(at: index)
-        let model = members.contains(.model) ? try reader.count(upTo: index - 1) : nil
-        _ = try reader.signed()
-        if let model {
-            try reader.skipText()
-            return try reader.text(like: modelPatch(at: model))
-        }
-        for _ in 0..<(try reader.count()) { try reader.skipString() }
-        let path = try reader.count() > 0 ? try reader.raw(try reader.count()) : nil
-        try reader.skipText()
-        var form = ByteWriter(capacity: 128)
-        form.fillPatch(path: path ?? UnsafeRawBufferPointer(start: nil, count: 0))
-        let patch = try reader.text(like: form.bytes)
-        if self.members.contains(.model) { modelPatches[index] = patch }
-        return patch
-    }
-
-    private mutating func modelPatch(at index: Int) throws(SegmentFault) -> [UInt8] {
-        if let patch = modelPatches[index] { return patch }
-        try checkIsModel(index)
-        return try patch(at: index)
     }
 }

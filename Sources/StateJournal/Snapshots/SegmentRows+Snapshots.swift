@@ -107,21 +107,12 @@ extension SegmentRows {
     ) throws -> (PatchedState, Int, Int) {
         var (state, schedule, version, bytes) = (snapshot.value, snapshot.schedule, snapshot.version, 0)
         let start = version
-        try readSegments(db, after: start, through: end) { decoder, first in
-            for index in Int(version + 1 - first)..<Int(min(end + 1 - first, Version(decoder.count))) {
-                let patch: [UInt8]
-                if decoder.mayHaveSchedule {
-                    let commit = try decoder.commit(at: index)
-                    schedule.apply(commit.schedule)
-                    patch = commit.patch
-                } else {
-                    patch = try decoder.patch(at: index)
-                }
-                version = decoder.version(at: index)
-                bytes += patch.count
-                // An empty array has two bytes.
-                if patch.count > 2 { try state.apply(patch: JSONValue(parsing: patch, depthMax: 1000)) }
-            }
+        try read(db, after: start, through: end) { commit in
+            schedule.apply(commit.schedule)
+            version = commit.version
+            bytes += commit.patch.count
+            // An empty array has two bytes.
+            if commit.patch.count > 2 { try state.apply(patch: JSONValue(parsing: commit.patch, depthMax: 1000)) }
             return true
         }
         guard version == end else { throw JournalError(lacking: version + 1, path) }

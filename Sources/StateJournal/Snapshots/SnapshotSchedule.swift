@@ -25,8 +25,7 @@ struct SnapshotSchedule: Sendable {
     }
 
     mutating func begin(commits: Int, patchBytes: Int, bytes: Int, snapshotBytes: Int) {
-        (self.commits, self.patchBytes, self.bytes) = (commits, patchBytes, bytes)
-        self.snapshotBytes = snapshotBytes
+        (self.commits, self.patchBytes, self.bytes, self.snapshotBytes) = (commits, patchBytes, bytes, snapshotBytes)
     }
 
     mutating func count(_ commits: [Commit]) {
@@ -46,11 +45,7 @@ struct SnapshotSchedule: Sendable {
         let isMany = commits >= 10_000 && patchBytes >= snapshotBytes
         let isOld = times.map { $0.last.milliseconds &- $0.first.milliseconds >= secondsMax * 250 } ?? false
         guard !isSaving, isMany || isOld || bytes >= max(bytesMax / 4, snapshotBytes) else { return false }
-        isSaving = true
-        commits = 0
-        patchBytes = 0
-        bytes = 0
-        times = nil
+        (isSaving, commits, patchBytes, bytes, times) = (true, 0, 0, 0, nil)
         return true
     }
 
@@ -100,7 +95,7 @@ extension SQLiteJournal {
     }
 
     /// Returns whether a snapshot is due, and if so claims the right to save it.
-    package func claimSnapshot() -> Bool { snapshots.withLock { $0.claim() } }
+    func claimSnapshot() -> Bool { snapshots.withLock { $0.claim() } }
 
     /// Saves a snapshot after ``claimSnapshot()``, and prunes what exceeds the retention.
     ///
@@ -120,9 +115,7 @@ extension SQLiteJournal {
     }
 
     private func noteSize(_ db: Database, at version: Version) throws {
-        let last = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM sizes").flatMap {
-            Version($0, "version")
-        }
+        let last = try Version(db, "SELECT max(version) FROM sizes")
         let bytes = try rows.segmentsBytes(db, after: last ?? rows.oldest(db))
         try db.execute(sql: "INSERT OR REPLACE INTO sizes VALUES (?, ?)", arguments: [Int64(version), bytes])
     }

@@ -206,8 +206,7 @@ struct SegmentTests {
         try body.withUnsafeBytes { bytes in
             var decoder = try SegmentDecoder(bytes, first: 1, epoch: epoch)
             #expect(throws: SegmentFault.malformed) { try decoder.commit(at: count - 1) }
-            #expect(throws: SegmentFault.malformed) { try decoder.patch(at: count - 1) }
-            #expect(try decoder.commit(at: 1).patch == decoder.patch(at: 0))
+            #expect(try decoder.commit(at: 1).patch == decoder.commit(at: 0).patch)
         }
     }
 
