@@ -174,6 +174,8 @@ enum Etcd {
         struct Result: Decodable, Sendable {
             var response_range: RangeResponse?
         }
+        /// Every answer of etcd has it; another JSON object with status 200 is a proxy's.
+        var header: Header
         var succeeded: Bool?
         var responses: [Result]?
 

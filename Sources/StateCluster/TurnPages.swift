@@ -26,7 +26,9 @@ struct TurnPages {
         while true {
             let page: Etcd.RangeResponse
             do {
-                page = try client.range(keys.turnRange(from: next, through: last, limit: limit).at(revision))
+                let range = keys.turnRange(from: next, through: last, limit: limit).at(revision)
+                // A long page that fails becomes a shorter one at once.
+                page = try limit > 1 ? client.call("/v3/kv/range", range) : client.range(range)
             } catch {
                 guard limit > 1, error.isPassing else { throw error }
                 limit = max(1, limit / 8)

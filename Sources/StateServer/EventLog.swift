@@ -8,11 +8,12 @@ extension Logger {
     /// Logs an event with its facts by name; a fact that is nil is left out.
     package func log(
         _ level: Level, _ message: Message,
-        _ facts: KeyValuePairs<String, (any CustomStringConvertible & Sendable)?>
+        _ facts: KeyValuePairs<String, (any CustomStringConvertible & Sendable)?>,
+        file: String = #fileID, function: String = #function, line: UInt = #line
     ) {
         var metadata = Metadata()
         for case (let name, let fact?) in facts { metadata[name] = .stringConvertible(fact) }
-        log(level: level, message, metadata: metadata)
+        log(level: level, message, metadata: metadata, file: file, function: function, line: line)
     }
 
     func log(_ record: LogRecord) {

@@ -166,7 +166,9 @@ package final class InProcessTransport: AnswerSink {
             }
         }
         head.onTermination = { [weak self] reason in
-            if case .cancelled = reason { self?.hangUp(exchange) }
+            guard case .cancelled = reason else { return }
+            self?.hangUp(exchange)
+            chunk.finish()
         }
         for await (response, isStream) in heads {
             guard isStream else { return .whole(response) }

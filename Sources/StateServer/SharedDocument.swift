@@ -274,13 +274,16 @@ struct FileWatch {
 
     init(_ path: String) {
         file = SharedFile(path: path, name: "watched file")
-        taken = file.stamp
+        taken = look
         last = taken
     }
 
+    /// Inode, size and time of the content; nil where the file cannot be looked at.
+    private var look: [Int]? { file.stamp.flatMap { $0.count > 1 ? Array($0.prefix(4)) : nil } }
+
     /// Whether the file is another one than at the last change, and the same as at the look before: its writer is done.
     mutating func hasChanged() -> Bool {
-        let now = file.stamp
+        let now = look
         defer { last = now }
         guard let now, now == last, now != taken else { return false }
         taken = now

@@ -52,7 +52,9 @@ public struct StateLogHandler: LogHandler {
 
     private static func json(_ time: String, _ event: LogEvent, _ pairs: Pairs) -> [UInt8] {
         let members = [("time", time), ("level", event.level.rawValue), ("message", event.message.description)]
-        let all = members + pairs.map { ($0.key, $0.value.description) }
+        // The line's own members stay, also where a fact has the name of one.
+        let facts = pairs.filter { pair in !members.contains { $0.0 == pair.key } }
+        let all = members + facts.map { ($0.key, $0.value.description) }
         return JSONValue.of(all.map { ($0, .string($1)) }).text + [0x0A]
     }
 

@@ -29,7 +29,8 @@ final class SchemaProbe {
     static func schema(of type: any Decodable.Type) -> JSONValue { SchemaProbe().schema(of: type) }
 
     static func payloadSchema(of type: ActionType) -> JSONValue {
-        let schema = if let declaration = type.declaration { declaration.payload ?? [:] } else { schema(of: type.type) }
+        if let declaration = type.declaration { return declaration.payload ?? ["type": "object"] }
+        let schema = schema(of: type.type)
         return schema == [:] ? ["type": "object"] : schema
     }
 

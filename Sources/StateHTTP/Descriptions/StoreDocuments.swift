@@ -87,10 +87,10 @@ final class SharedDocuments: Sendable {
     private struct Key: Equatable {
         let store: String
         let restores: Bool
+        /// The parts of the state, which a grant can name by the subject: most keys differ here, and are compared in this order.
+        let parts: [JSONPointer]?
         let read: [ExactText]
         let dispatched: [ExactText]
-        /// The parts of the state, which a grant can name by the subject.
-        let parts: [JSONPointer]?
 
         init(_ store: VisibleStore) {
             let grant = store.access.grant

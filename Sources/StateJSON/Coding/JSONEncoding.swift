@@ -233,7 +233,13 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func encode(_ value: Float) throws { try session.number(value) }
     // It serves the ten types of whole numbers.
     @inline(__always)
-    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number) { session.writer.integer(value) }
+    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number) throws {
+        guard Number.bitWidth <= 64 else {
+            let context = EncodingError.Context(codingPath: [], debugDescription: "a whole number has at most 64 bits")
+            throw EncodingError.invalidValue(value, context)
+        }
+        session.writer.integer(value)
+    }
     func encode(_ value: some Encodable) throws { try session.encode(value) }
 }
 
@@ -279,7 +285,9 @@ private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol
     func encode(_ value: Double, forKey key: Key) throws { try begin(key).encode(value) }
     func encode(_ value: Float, forKey key: Key) throws { try begin(key).encode(value) }
     @inline(__always)
-    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number, forKey key: Key) { begin(key).encode(value) }
+    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number, forKey key: Key) throws {
+        try begin(key).encode(value)
+    }
     func encode(_ value: some Encodable, forKey key: Key) throws { try begin(key).encode(value) }
 
     func nestedContainer<Nested: CodingKey>(
@@ -311,7 +319,7 @@ private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
     func encode(_ value: Double) throws { try begin().encode(value) }
     func encode(_ value: Float) throws { try begin().encode(value) }
     @inline(__always)
-    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number) { begin().encode(value) }
+    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number) throws { try begin().encode(value) }
     func encode(_ value: some Encodable) throws { try begin().encode(value) }
 
     func nestedContainer<Nested: CodingKey>(keyedBy keyType: Nested.Type) -> KeyedEncodingContainer<Nested> {

@@ -49,25 +49,30 @@ extension RequestHandler {
                 exchange.isOver || exchange.hasHungUp || isDraining.load(ordering: .relaxed)
                     || endedAccess(of: exchange) != nil
             }
-            // Where the client has gone nobody gets it, but the transport waits for an answer.
-            guard !isOver() else { throw Problem.draining }
-            var (known, time) = progress.withLock(\.self)
-            let begun = schedule.now()
-            let advance = try known ?? begin(order, from: from, to: to, place)
-            let fork = try advance { schedule.now() - begun < Self.forkSlice && !isOver() }
-            time += schedule.now() - begun
-            guard let fork else {
-                guard time <= Forks.runTimeMax else { throw Problem.forkTakesLong(Forks.runTimeMax) }
-                progress.withLock { [time] in $0 = (advance, time) }
-                return nil
+            do {
+                // Where the client has gone nobody gets it, but the transport waits for an answer.
+                guard !isOver() else { throw Problem.draining }
+                var (known, time) = progress.withLock(\.self)
+                let begun = schedule.now()
+                let advance = try known ?? begin(order, from: from, to: to, place)
+                let fork = try advance { schedule.now() - begun < Self.forkSlice && !isOver() }
+                time += schedule.now() - begun
+                guard let fork else {
+                    guard time <= Forks.runTimeMax else { throw Problem.forkTakesLong(Forks.runTimeMax) }
+                    progress.withLock { [time] in $0 = (advance, time) }
+                    return nil
+                }
+                let description = forks.add(fork, from: from, to: to, at: place) { store, name in
+                    RequestHandler(
+                        authenticator: authenticator, contract: contract.ofFork(named: name), store: store,
+                        journal: store.journal, schedule: schedule, gauges: gauges, slowReads: slowReads,
+                        metrics: ServerMetrics(settings: metrics.settings), logger: logger)
+                }
+                return contract.response(toNew: description, style: order.style, latest: latest)
+            } catch {
+                place.end()
+                throw error
             }
-            let description = forks.add(fork, from: from, to: to, at: place) { store, name in
-                RequestHandler(
-                    authenticator: authenticator, contract: contract.ofFork(named: name), store: store,
-                    journal: store.journal, schedule: schedule, gauges: gauges, slowReads: slowReads,
-                    metrics: ServerMetrics(settings: metrics.settings), logger: logger)
-            }
-            return contract.response(toNew: description, style: order.style, latest: latest)
         }
     }
 

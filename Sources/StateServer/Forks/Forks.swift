@@ -30,6 +30,7 @@ final class Forks: Sendable {
         fileprivate let client: String
         private let shares: ForkShares
         private let bytes = Atomic(0)
+        private let hasEnded = Atomic(false)
 
         fileprivate init(_ client: String, _ shares: ForkShares) { (self.client, self.shares) = (client, shares) }
 
@@ -39,7 +40,13 @@ final class Forks: Sendable {
             return true
         }
 
-        deinit { shares.end(client, bytes.load(ordering: .relaxed)) }
+        /// Frees the place before an answer says that there is no fork.
+        func end() {
+            guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
+            shares.end(client, bytes.load(ordering: .relaxed))
+        }
+
+        deinit { end() }
     }
 
     private struct State {

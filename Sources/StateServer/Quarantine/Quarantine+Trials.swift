@@ -71,7 +71,7 @@ extension Quarantine {
         let trial = trial(of: record.identity)
         var (verdict, latest) = (Verdict.unknown, [QuarantineFile.Entry]())
         let isWritten = changes.make { entries in
-            if let known, known.triedSince.duration(to: .now) > .seconds(trialSeconds) {
+            if let known, known.entry.tried != trial, known.triedSince.duration(to: .now) > .seconds(trialSeconds) {
                 entries.setAside(record.identity, triedIn: known.entry.tried)
             }
             verdict = entries.begin(trial, of: record)
@@ -97,10 +97,12 @@ extension Quarantine {
     func endTrial(of dispatch: DispatchRequest, isReduced: Bool) {
         guard mayTry, let identity = MarkPage.Record(dispatch)?.identity else { return }
         let end = trials.withLock { $0.current?.identity == identity ? $0.current.take()?.end : nil }
-        if isReduced, end != nil || entry(of: identity)?.entry.state == .quarantined {
+        let (entry, trial) = (entry(of: identity)?.entry, trial(of: identity))
+        // One that took long has lost its place, but the list has it still.
+        let isOwn = end != nil || entry?.tried == trial
+        if isReduced, isOwn || entry?.state == .quarantined {
             changes.release(identity)
-        } else if end != nil {
-            let trial = trial(of: identity)
+        } else if isOwn {
             changes.change { $0.end(trial, of: identity) }
         }
         end?.leave()

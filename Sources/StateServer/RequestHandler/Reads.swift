@@ -19,7 +19,7 @@ extension RequestHandler {
                     let watch = watch(exchange, .read(request), .version(version))
                     if let reply = try reply(to: hub.watch(watch, until: version), watch, wait) { return reply }
                 }
-                if latest.version < version { return .now(try notYet(request, version)) }
+                if latest.version < version { return .now(try notYet(request)) }
             }
             if request.explains {
                 return reading(exchange, of: request.selection) { [self] in
@@ -58,8 +58,8 @@ extension RequestHandler {
 
     private func isStale(before version: Version) -> Bool { latest.version < version && staleness != nil }
 
-    private func notYet(_ request: ReadRequest, _ version: Version) throws -> Response {
-        try refuseBehind(version, latest)
+    private func notYet(_ request: ReadRequest) throws -> Response {
+        if journal?.isShared == true { throw Problem.behind(latest) }
         return contract.response(to: Contract.aheadOfLatest(latest), latest: latest, requestID: request.requestID)
     }
 
@@ -84,7 +84,7 @@ extension RequestHandler {
 
     /// The answer to a request that has waited, with the latest value; nil where it takes long and may not.
     func response(to request: ReadRequest, mayTakeLong: Bool) throws -> Response? {
-        if let version = request.atLeast, latest.version < version { return try notYet(request, version) }
+        if let version = request.atLeast, latest.version < version { return try notYet(request) }
         if let reading = try hub.readQuickly(request.selection), mayTakeLong || !mustWriteSlowly(request, reading) {
             return contract.response(to: request, reading)
         }

@@ -92,8 +92,12 @@ extension JSONTree {
             let (olds, news) = (before.elements, after.elements)
             let shorter = min(olds.count, news.count)
             var (start, tail) = (0, 0)
-            while start < shorter, news[start].equals(olds[start]) { start += 1 }
-            while tail < shorter - start, news[news.count - 1 - tail].equals(olds[olds.count - 1 - tail]) { tail += 1 }
+            if olds.count != news.count {
+                while start < shorter, news[start].equals(olds[start]) { start += 1 }
+                while tail < shorter - start, news[news.count - 1 - tail].equals(olds[olds.count - 1 - tail]) {
+                    tail += 1
+                }
+            }
             var elements = before
             count = abs(olds.count - news.count)
             for index in start..<shorter - tail where count <= countMax {
@@ -123,14 +127,23 @@ extension JSONTree {
                     members[Self.key(key)].map { Self.tree($0).equals(value) } ?? false
                 }
         case (.array(let elements), .array(let values)):
-            return elements.count == values.count
-                && zip(elements.elements, values).allSatisfy { element, value in element.equals(value) }
+            guard elements.count == values.count else { return false }
+            var index = 0
+            do throws(Unequal) {
+                try elements.visit { (element) throws(Unequal) in
+                    guard element.equals(values[index]) else { throw Unequal() }
+                    index += 1
+                }
+            } catch { return false }
+            return true
         case (.text(let text), .string): return text == other.text
         case (.text(let text), _):
             return text.first != UInt8(ascii: "\"") && (text == other.text || value == other)
         default: return false
         }
     }
+
+    private struct Unequal: Error {}
 }
 
 /// An action with values that may be long, and that the state may have already.

@@ -84,7 +84,8 @@ package final class JSONTree: Sendable {
 
     private convenience init(_ value: JSONValue, _ writer: inout JSONWriter) {
         writer.bytes.removeAll(keepingCapacity: true)
-        let isShort = Self.write(value, to: &writer)
+        var room = Self.textBytesMax
+        let isShort = Self.mayFit(value, &room) && Self.write(value, to: &writer)
         switch value {
         case .object(let object) where !isShort:
             var members = object.members.map { (Self.key($0.key), JSONTree($0.value, &writer)) }
@@ -231,19 +232,36 @@ package final class JSONTree: Sendable {
         try take(writer.bytes)
     }
 
-    /// False, with a part written, for a value with more than ``textBytesMax`` bytes, at about the cost of so many.
+    /// False for a value that has more bytes than the room; the cost is at most that of the room.
+    private static func mayFit(_ value: JSONValue, _ room: inout Int) -> Bool {
+        switch value {
+        case .object(let object):
+            for (key, value) in object.members {
+                // Two quotes, a colon, and a comma or a brace.
+                room -= key.utf8.count + 4
+                guard mayFit(value, &room) else { return false }
+            }
+        case .array(let elements):
+            for element in elements {
+                room -= 1
+                guard mayFit(element, &room) else { return false }
+            }
+        case .string(let text), .decimal(let text): room -= text.utf8.count
+        default: room -= 1
+        }
+        return room >= 0
+    }
+
+    /// False, with a part written, for a value with more than ``textBytesMax`` bytes.
     private static func write(_ value: JSONValue, to writer: inout JSONWriter) -> Bool {
         var isFirst = true
         switch value {
-        // A member takes five bytes.
-        case .object(let object) where object.members.count > textBytesMax / 4: return false
         case .object(let object):
             var members = object.members.map { (key: key($0.key), value: $0.value) }
             if members.count > 1 { members.sort { $0.key < $1.key } }
             writer.byte(UInt8(ascii: "{"))
             for member in members {
                 let name = member.key.token
-                guard name.utf8.count < textBytesMax else { return false }
                 let isShort = writer.member(name, &isFirst) { write(member.value, to: &$0) }
                 guard isShort, writer.bytes.count < textBytesMax else { return false }
             }
@@ -255,9 +273,6 @@ package final class JSONTree: Sendable {
                 guard write(element, to: &writer), writer.bytes.count < textBytesMax else { return false }
             }
             writer.byte(UInt8(ascii: "]"))
-        case .string(let text) where text.utf8.count > textBytesMax,
-            .decimal(let text) where text.utf8.count > textBytesMax:
-            return false
         default: value.write(to: &writer)
         }
         return true

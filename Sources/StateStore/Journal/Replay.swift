@@ -80,6 +80,10 @@ package struct Replay: HistoryFollower {
         }
         var next = state
         for (index, (action, entry, id)) in actions.enumerated() {
+            guard !entry.isCommand else {
+                throw HistoryFault(
+                    recorded, type: entry.type, "today this type is a command, and commands are not committed")
+            }
             let context = ReducerContext(
                 subject: recorded.by, name: ActionName(of: recorded, own: id, index: index), work: work,
                 schedule: schedule, scheduling: scheduling)
@@ -107,9 +111,6 @@ package struct Replay: HistoryFollower {
         }
         guard let entry = domain.entry(ofType: type) else {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
-        }
-        guard !entry.isCommand else {
-            throw HistoryFault(recorded, type: type, "today this type is a command, and commands are not committed")
         }
         do throws(PayloadFaults) {
             let action = try entry.decode(members.first { $0.key == "payload" }?.value)

@@ -70,7 +70,8 @@ package struct EntityChanges: Sendable {
         version = commit.version
         guard commit.isChange else { return }
         for operation in try PatchOperation.all(in: commit.patch) {
-            for index in parts.indices where counts(operation.pointer, in: parts[index]) {
+            let pointer = operation.pointer
+            for index in parts.indices where counts(pointer, in: parts[index]) {
                 try apply(operation.inside(parts[index].pointer), to: index, &touched)
             }
         }
@@ -139,11 +140,14 @@ package struct EntityChanges: Sendable {
         let depth = pointer.tokens.count
         keys += values.keys.filter { $0.tokens.count == depth + 1 && $0.overlaps(pointer) }
             .map { JSONKey($0.tokens[depth]) }.sorted { $0.text < $1.text }
-        if case .object(let members)? = operation.value { keys += members.members.map { JSONKey($0.key) } }
+        // An array has no entities, also where a key reads like one of its indices.
+        let members: JSONObject? = if case .object(let members)? = operation.value { members } else { nil }
+        if let members { keys += members.members.map { JSONKey($0.key) } }
         var seen: Set<JSONKey> = []
         for key in keys where seen.insert(key).inserted && !others.contains(key.text) {
-            let inner = operation.inside(JSONPointer([key.text]))
-            try change(pointer.appending(key.text), inner, part, .member(key), &touched)
+            let entity = pointer.appending(key.text)
+            touched.note(part, .member(key), try values[entity] ?? parsed(entity), at: entity)
+            values[entity] = .some(members?[key.text])
         }
     }
 

@@ -59,7 +59,8 @@ package struct KeyedDifference: Sendable {
     package mutating func add(patch: [UInt8]) throws {
         guard patch.count > 2 else { return }
         for operation in try PatchOperation.all(in: patch) {
-            for index in collections.indices where collections[index].entities.overlaps(operation.pointer) {
+            let pointer = operation.pointer
+            for index in collections.indices where collections[index].entities.overlaps(pointer) {
                 note(operation, in: index)
             }
         }
