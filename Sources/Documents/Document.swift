@@ -1,13 +1,10 @@
 package import StateJSON
 package import StateStore
 
-/// A domain that needs no program of its own: its state is one JSON document, and its actions change places in it.
 package struct Document: Domain {
     package typealias State = JSONState
 
-    /// The fault of a document, with its place in the document, or nil.
-    ///
-    /// The parts that are the same in the document before may break rules that are newer than they are.
+    /// Parts that are the same in the document before may break rules that are newer than they are.
     package typealias Check = @Sendable (_ json: [UInt8], _ before: @escaping () -> [UInt8]) -> JSONFault?
 
     private let initial: JSONTree
@@ -15,11 +12,7 @@ package struct Document: Domain {
     private let schema: JSONValue?
     private let reload: JSONDomain.Reload
 
-    /// - Parameters:
-    ///   - initial: the document that a new history begins with.
-    ///   - schema: the JSON Schema of the document, for its description; nil for any JSON.
-    ///   - check: runs after each action, on the whole document: its cost is that of the document.
-    ///   - reload: reads the schema again.
+    /// `check` runs after each action, on the whole document: its cost is that of the document.
     package init(
         initial: JSONValue = .object(JSONObject()), schema: JSONValue? = nil, check: Check? = nil,
         reload: @escaping JSONDomain.Reload = { _ in .unchanged }
@@ -27,9 +20,8 @@ package struct Document: Domain {
         (self.initial, self.schema, self.check, self.reload) = (JSONTree(initial), schema, check, reload)
     }
 
-    /// Sets the value at a place, with the objects on the way there; `-` is the place behind the last element of an array.
-    ///
-    /// With a time to live, the place is removed so many seconds later, unless it is set again or removed before.
+    /// Makes the objects on the way; `-` is behind the last element, and a time to live removes the place later, unless
+    /// it is set again or removed before.
     struct Set: ValidatedAction, AtPath, Valued {
         static let type = "document/set"
         var path: String
@@ -40,11 +32,11 @@ package struct Document: Domain {
         func validate() throws(Rejection) { try Place(path).check(ttl) }
     }
 
-    /// Merges a value into the one at a place (RFC 7396): a member that is null is removed.
+    /// RFC 7396: a member that is null is removed.
     struct Merge: ValidatedAction, Valued {
         static let type = "document/merge"
         var path: String?
-        /// The value, or an empty object in place of one with more members than a request merges: a tree of these is large.
+        /// Empty in place of one with more members than a request merges: a tree of these is large.
         var value: JSONTree
         let membersCount: Int
 
@@ -63,7 +55,7 @@ package struct Document: Domain {
         func validate() throws(Rejection) { _ = try Place(path ?? "") }
     }
 
-    /// Carries out the operations of a JSON Patch (RFC 6902), all or none.
+    /// RFC 6902, all or none.
     struct Patch: ValidatedAction, PlacedAction, SharingAction {
         static let type = "document/patch"
         var patch: [Operation]
@@ -138,7 +130,7 @@ package struct Document: Domain {
         }
     }
 
-    /// Adds a member to an object, or inserts an element into an array, as the operation `add` of RFC 6902.
+    /// As the operation `add` of RFC 6902.
     struct Add: ValidatedAction, AtPath, Valued {
         static let type = "document/add"
         var path: String
@@ -156,7 +148,7 @@ package struct Document: Domain {
         func validate() throws(Rejection) { _ = try Place(path) }
     }
 
-    /// Adds to the number at a place; where nothing is, that number is 0.
+    /// Where nothing is, the number is 0.
     struct Increment: ValidatedAction, AtPath {
         static let type = "document/increment"
         var path: String
@@ -278,7 +270,6 @@ extension Valued {
     }
 }
 
-/// The result is empty where the place is misspelled.
 private func namedPlace(_ text: String, _ name: String...) -> [(name: JSONPointer, place: JSONPointer)] {
     JSONPointer(text: text).map { [(JSONPointer(name), $0)] } ?? []
 }

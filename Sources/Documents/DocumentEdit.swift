@@ -1,10 +1,8 @@
 internal import StateJSON
 internal import StateStore
 
-/// The changes of one action to a document, which cost no more than an action may.
-///
-/// Each place that an operation names, and each member of a merge, is counted; so are the bytes that an operation moves,
-/// copies or compares.
+/// An action costs no more than it may: each place that an operation names, each member of a merge, and the bytes that
+/// are moved, copied or compared are counted.
 struct DocumentEdit {
     private(set) var tree: JSONTree
     private(set) var expiring: Place?
@@ -17,7 +15,6 @@ struct DocumentEdit {
 
     init(_ tree: JSONTree, _ context: ReducerContext) { (self.tree, self.context) = (tree, context) }
 
-    /// Carries out an operation of RFC 6902 but `test`, `move` and `copy`.
     mutating func apply(_ operation: String, at place: Place, _ value: JSONTree?) throws(Rejection) {
         try count(at: place)
         if let value { try Self.checkDepth(of: value, at: place) }
@@ -115,7 +112,6 @@ struct DocumentEdit {
         }
     }
 
-    /// Counts the work of an operation before it is done.
     private func count(at place: Place, places: Int = DocumentEdit.operationPlaces, bytes: Int = 0) throws(Rejection) {
         guard let work, !work.spend(places: places, bytes: bytes) else { return }
         throw Rejection(
@@ -126,7 +122,6 @@ struct DocumentEdit {
 }
 
 extension DocumentEdit {
-    /// Lets a place expire after so many seconds, or not for nil.
     mutating func expire(_ place: Place, after ttl: Double?) throws(Rejection) {
         guard let ttl, let due = DueTime(seconds: ttl) else { return }
         guard !isInArray(place) else {
@@ -167,9 +162,8 @@ extension DocumentEdit {
 }
 
 extension JSONValue {
-    /// The sum of two numbers; nil if one is not a number, or the sum does not fit.
-    ///
-    /// Whole numbers, also `1.0`, are added exactly within 64 bits, and others as doubles.
+    /// Nil if one is no number, or the sum does not fit; whole numbers, also `1.0`, are added exactly within 64 bits,
+    /// and others as doubles.
     fileprivate func sum(with other: JSONValue) -> JSONValue? {
         if let left = whole, let right = other.whole {
             let sum = left + right
@@ -202,7 +196,7 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// The number of the members of an object and of the objects in it, at least 1.
+    /// At least 1, for objects inside, too.
     var membersCount: Int {
         guard case .object(let object) = self else { return 1 }
         return object.members.reduce(1) { $0 + $1.value.membersCount }

@@ -10,23 +10,19 @@ internal import Synchronization
 // Sendable is unchecked: `perform` alone uses what is not `let`, and `isBusy` traps where two threads call it at once.
 // libcurl's manual allows one call on `multi` from any thread, curl_multi_wakeup, and the other methods make no other.
 package final class HTTPConnection: @unchecked Sendable {
-    /// A request.
     package struct Request: Sendable {
-        /// The method in capitals.
         package var method: String
-        /// An absolute address with http or https.
+        /// Absolute, with http or https.
         package var address: String
         /// Whole fields, such as `Accept: application/json`.
         package var fields: [String]
-        /// The body; nil for none.
         package var body: [UInt8]?
-        /// How long the whole request may take; nil for as long as it does.
+        /// Nil for as long as it takes.
         package var timeout: Duration?
-        /// How long a connection may take to be made; nil for ``timeout``.
+        /// Nil for ``timeout``.
         package var connectTimeout: Duration?
-        /// The most bytes of the response's body.
         package var bodyBytesMax: Int
-        /// The only status whose body is of use, or nil for every one: any other response ends with its head.
+        /// Nil for every status: any other response ends with its head.
         package var statusWithBody: Int?
 
         package init(
@@ -38,32 +34,27 @@ package final class HTTPConnection: @unchecked Sendable {
         }
     }
 
-    /// A response.
     package struct Response: Sendable {
         package var status: Int
-        /// The header fields, in their order; names as sent.
         package var fields: [(name: String, value: String)] = []
-        /// The seconds that its field `Retry-After` asks for; 0 without one, `Int.max` for more than 64 bits hold.
+        /// 0 without the field, `Int.max` for more than 64 bits hold.
         package var retryAfter = 0
-        /// The body; empty where the caller takes its parts.
+        /// Empty where the caller takes its parts.
         package var body: [UInt8]
     }
 
     package enum Failure: Error {
-        /// ``cancel()`` has been called.
         case cancelled
         case timedOut
-        /// The body is longer than the limit, or the caller wants no more of it.
+        /// Longer than the limit, or the caller wants no more.
         case tooLong
-        /// No connection was made, so the server has none of the request; the reason quotes no part of the response.
+        /// The server has none of the request; the reason quotes no part of the response.
         case unreachable(reason: String)
-        /// The connection failed, or the response is not complete HTTP; the reason quotes no part of the response.
         case disconnected(reason: String)
     }
 
-    /// Files of certificates and keys in PEM, each nil for the default.
+    /// In PEM; nil for the default.
     package struct TLS: Hashable, Sendable {
-        /// The certificates of the authorities that may have signed a server's.
         package var authorities: String?
         package var certificate: String?
         package var key: String?
@@ -75,7 +66,6 @@ package final class HTTPConnection: @unchecked Sendable {
         }
     }
 
-    /// Why libcurl cannot be opened, as a sentence.
     package struct Missing: Error, CustomStringConvertible {
         package let description: String
     }
@@ -88,9 +78,7 @@ package final class HTTPConnection: @unchecked Sendable {
     private let isInterrupted = Atomic(false)
     private let isBusy = Atomic(false)
 
-    /// Makes a client without a connection, and opens libcurl for the life of the process.
-    ///
-    /// - Throws: ``Missing`` when the machine has no libcurl, or one that lacks a function.
+    /// Opens libcurl for the life of the process; throws where the machine has none, or one that lacks a function.
     package init(tls: TLS = TLS()) throws(Missing) {
         curl = try Transfer.open()
         transfer = try Transfer(curl)
@@ -105,22 +93,19 @@ package final class HTTPConnection: @unchecked Sendable {
         _ = curl.multi_cleanup(multi)
     }
 
-    /// Ends the request that runs, and refuses every later one.
     package func cancel() {
         isCancelled.store(true, ordering: .releasing)
         // The call fails only where libcurl could not make a socket pair; `perform` then checks within a second.
         _ = curl.multi_wakeup(multi)
     }
 
-    /// Ends the request that runs, which throws ``Failure/cancelled``; where none runs it does nothing.
+    /// The request throws ``Failure/cancelled``; where none runs, nothing happens.
     package func interrupt() {
         isInterrupted.store(true, ordering: .releasing)
         _ = curl.multi_wakeup(multi)
     }
 
-    /// Sends a request and returns the response, whatever its status.
-    ///
-    /// - Parameter take: takes each part of the body as it comes, and returns whether it wants more; nil collects the body.
+    /// Any status is a response; `take` gets each part of the body and returns whether it wants more, nil collects it.
     package func perform(
         _ request: Request, taking take: ((UnsafeRawBufferPointer) -> Bool)? = nil
     ) throws(Failure) -> Response {

@@ -1,9 +1,7 @@
 internal import CCurl
 internal import Synchronization
 
-/// A client of HTTP servers on libcurl that has many requests under way at once, all of them on one thread.
-///
-/// Connections stay open and are used again. Threads: one calls ``run()``; any may call the other methods.
+/// Has all requests on one thread, which calls ``run()``; any may call the other methods.
 package final class HTTPPool: Sendable {
     package typealias Outcome = Result<HTTPConnection.Response, HTTPConnection.Failure>
 
@@ -20,8 +18,7 @@ package final class HTTPPool: Sendable {
     private let waiting = Mutex<[Job]>([])
     private let isStopped = Atomic(false)
 
-    /// - Parameter requestsMax: how many requests are under way at once; later ones wait for one to end.
-    /// - Throws: ``HTTPConnection/Missing``.
+    /// Later requests wait for one to end.
     package convenience init(requestsMax: Int) throws(HTTPConnection.Missing) {
         try self.init(requestsMax: requestsMax, Transfer.open())
     }
@@ -37,11 +34,8 @@ package final class HTTPPool: Sendable {
 
     deinit { _ = curl.multi_cleanup(multi) }
 
-    /// Sends a request.
-    ///
-    /// - Parameters:
-    ///   - isWanted: asked some ten times a second; once it returns false the request ends as one whose time is up.
-    ///   - done: takes the outcome, once, on the thread of ``run()``, which waits meanwhile.
+    /// `isWanted` is asked some ten times a second, and false ends the request as one whose time is up; `done` is
+    /// called once, on the thread of ``run()``, which waits meanwhile.
     package func send(
         _ request: HTTPConnection.Request, while isWanted: @escaping @Sendable () -> Bool,
         then done: @escaping @Sendable (Outcome) -> Void
@@ -50,13 +44,12 @@ package final class HTTPPool: Sendable {
         _ = curl.multi_wakeup(multi)
     }
 
-    /// Ends ``run()``; each request that is not answered is cancelled.
+    /// Each request that is not answered is cancelled.
     package func stop() {
         isStopped.store(true, ordering: .releasing)
         _ = curl.multi_wakeup(multi)
     }
 
-    /// Carries out the requests until ``stop()``.
     package func run() {
         var active: [UnsafeMutableRawPointer: (transfer: Transfer, job: Job)] = [:]
         var (idle, due): ([Transfer], [Job]) = ([], [])

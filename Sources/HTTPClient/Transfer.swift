@@ -1,7 +1,5 @@
 internal import CCurl
 
-/// Requests on a handle of libcurl, one after the other, with what has come of their responses.
-///
 /// One thread at a time uses it.
 final class Transfer {
     private let curl: Curl
@@ -10,7 +8,7 @@ final class Transfer {
     private var lines: UnsafeMutablePointer<curl_slist>?
     private var fields: [(name: String, value: String)] = []
     private var isHeadComplete = false
-    /// The bytes of all lines of heads and trailers, which libcurl does not bound.
+    /// libcurl does not bound them.
     private var linesBytes = 0
     private static let linesBytesMax = 256 << 10
     private var body: [UInt8] = []
@@ -37,7 +35,6 @@ final class Transfer {
 
     deinit { close() }
 
-    /// Frees the handle, which no `multi` may have any more.
     func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -46,7 +43,7 @@ final class Transfer {
         lines = nil
     }
 
-    /// The status of the response; 0 before it comes.
+    /// 0 before it comes.
     var status: Int { curl_status(curl, easy) }
 
     func prepare(
@@ -110,12 +107,11 @@ final class Transfer {
                 }, context))
     }
 
-    /// A time as libcurl takes it: at most some 24 days, and not 0, which is no limit.
+    /// At most some 24 days, and not 0, which is no limit.
     private static func milliseconds(_ time: Duration) -> Int {
         max(1, Int(min(time, .milliseconds(Int32.max)) / .milliseconds(1)))
     }
 
-    /// Makes the handle ready for another request; its connection stays open.
     func reset() {
         curl.easy_reset(easy)
         curl.slist_free_all(lines)
@@ -141,7 +137,7 @@ final class Transfer {
         }
     }
 
-    /// The seconds that the field `Retry-After` asks for, or 0; where 64 bits do not hold them, the most that they do.
+    /// 0 without the field; the most that 64 bits hold for a larger number.
     private var retryAfter: Int {
         let seconds = curl_retry_after(curl, easy)
         // libcurl takes such a number for no number.
@@ -159,7 +155,7 @@ final class Transfer {
         return true
     }
 
-    /// Returns false if there are too many lines; a status line begins another head, behind that of an interim response.
+    /// False if there are too many lines; a status line begins another head, behind that of an interim response.
     private func take(line bytes: UnsafeRawBufferPointer) -> Bool {
         linesBytes += bytes.count
         guard linesBytes <= Self.linesBytesMax else { return false }

@@ -11,8 +11,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
     /// The end of the entity tag of a value in this coding: each coding has other bytes, so another strong tag.
     package var tagSuffix: String { ".\(rawValue)" }
 
-    /// The tag of a value without what a coding has added: this server (`.gzip`), or a proxy that compresses, such as Apache and
-    /// Caddy (`-gzip`, `-br`) and Jetty (`--gzip`).
+    /// The tag without what a coding adds: here `.gzip`, in Apache and Caddy `-gzip` or `-br`, in Jetty `--gzip`.
     package static func plainTag(_ tag: String) -> String {
         for coding in ["gzip", "zstd", "br", "deflate"] where tag.hasSuffix(coding) {
             for mark in ["--", "-", "."] where tag.dropLast(coding.count).hasSuffix(mark) {
@@ -22,9 +21,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
         return tag
     }
 
-    /// The coding that a client prefers by its `Accept-Encoding` (RFC 9110, section 12.5.3); nil for none of these.
-    ///
-    /// Of codings with the same weight it is the one that compresses better.
+    /// The best coding by `Accept-Encoding` (RFC 9110, section 12.5.3), of equal ones the smaller; nil for none.
     package static func preferred(_ field: String) -> ContentCoding? {
         let weights = Dictionary(WeightedNames.read(field).map { ($0.name, $0.weight) }) { $1 }
         func weight(_ name: String) -> Double { weights[name] ?? weights["*"] ?? 0 }
@@ -34,9 +31,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
         return best.flatMap { weight($0.rawValue) > 0 && weight($0.rawValue) >= identity ? $0 : nil }
     }
 
-    /// The bytes in this coding, or nil without memory for the library.
-    ///
-    /// The cost is O(n): about 10 ns a byte with gzip and 3 ns with Zstandard, for JSON.
+    /// The bytes in this coding, or nil without memory; about 10 ns a byte with gzip and 3 ns with Zstandard, for JSON.
     package func compressed(_ bytes: [UInt8]) -> [UInt8]? {
         switch self {
         case .zstd: Self.zstd(bytes)

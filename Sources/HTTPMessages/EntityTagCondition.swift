@@ -1,6 +1,5 @@
 /// The value of `If-Match` or `If-None-Match` (RFC 9110, section 13.1).
 package enum EntityTagCondition: Sendable, Equatable {
-    /// `*`: any current representation.
     case any
     case tags([EntityTag])
 
@@ -9,7 +8,6 @@ package enum EntityTagCondition: Sendable, Equatable {
         package var isWeak: Bool
     }
 
-    /// Parses a field value; the result is nil when it is neither `*` nor a list of quoted tags.
     package init?(_ value: String) {
         let value = value[...].utf8.trimmingSpaces
         if value.elementsEqual("*".utf8) {

@@ -1,14 +1,10 @@
 package import HTTPTypes
 
-/// The fields of a request whose values differ from request to request: what is remembered of its head does not depend on
-/// them.
-///
-/// It is an object, because most requests have none: nil is copied at no cost.
+/// The fields on which nothing that is remembered of a head depends; an object, because nil is copied at no cost.
 package final class OwnFields: Sendable, Equatable {
     private let values: [(field: RequestField, value: String)]
     package let trace: TraceContext?
 
-    /// The fields that are always a request's own.
     package static let fields: Set<RequestField> = [
         .idempotencyKey, .ifMatch, .ifNoneMatch, .lastEventID, .requestID, .traceParent,
     ]
@@ -19,7 +15,6 @@ package final class OwnFields: Sendable, Equatable {
         trace = Self.value(of: .traceParent, in: values, separator: ",").flatMap { TraceContext($0) }
     }
 
-    /// The value of a field, or its values with commas between them, or nil.
     package subscript(field: RequestField) -> String? { Self.value(of: field, in: values, separator: ", ") }
 
     private static func value(
@@ -41,20 +36,13 @@ package final class OwnFields: Sendable, Equatable {
     }
 }
 
-/// The place of a request in a distributed trace (W3C Trace Context): the value of the field `traceparent`.
-///
-/// It is an object, because few requests have one: nil for an object is copied at no cost, but not nil for a string.
+/// The place of a request in a trace (W3C Trace Context: `traceparent`); an object, because nil is copied at no cost.
 package final class TraceContext: Sendable {
-    /// The value as the client has sent it: version, trace ID, parent ID and flags.
     package let text: String
 
-    /// The ID of the trace: 32 lower-case hexadecimal digits.
     package var traceID: String { String(decoding: text.utf8.dropFirst(3).prefix(32), as: UTF8.self) }
 
-    /// Reads a value of version 00, or returns nil.
-    ///
-    /// An ID of zeros does not count, and an upper-case digit is not a digit (sections 3.2.2.3 and 3.2.2.4 of the
-    /// specification).
+    /// Reads version 00, or returns nil, as for an ID of zeros and for upper case (sections 3.2.2.3 and 3.2.2.4).
     package init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 55, bytes.starts(with: "00-".utf8), bytes[35] == UInt8(ascii: "-"),
@@ -72,7 +60,6 @@ package final class TraceContext: Sendable {
 }
 
 extension HTTPField.Name {
-    /// The place of a request in a distributed trace (W3C Trace Context).
     package static let traceParent: HTTPField.Name = {
         guard let name = HTTPField.Name("traceparent") else { preconditionFailure("traceparent is a field name") }
         return name

@@ -1,8 +1,5 @@
-/// The preferences of a client, from its `Prefer` fields (RFC 7240).
-///
-/// As the RFC demands, the parser ignores unknown preferences, and known ones with an invalid value.
+/// The preferences of a client; RFC 7240 demands that unknown and invalid ones are ignored.
 package struct Preferences: Sendable, Equatable {
-    /// The client's wish for the answer to a request that changes the state.
     package enum Return: String, Sendable {
         case minimal, representation
     }
@@ -10,7 +7,6 @@ package struct Preferences: Sendable, Equatable {
     package enum Wait: Sendable, Equatable {
         /// `wait` without a value: the server's default time.
         case usual
-        /// `wait` with a number of seconds, 0 or more.
         case seconds(Int)
     }
 

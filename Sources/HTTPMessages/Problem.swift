@@ -4,15 +4,11 @@ package import HTTPTypes
 package struct Problem: Error, Sendable {
     /// A JSON Pointer to an invalid part of the body, and the fault there with the expected value.
     package typealias Part = (pointer: String, detail: String)
-    /// The status code and phrase; the phrase is the title.
     package var status: HTTPResponse.Status
-    /// A stable name by which programs distinguish problems, such as `unknown-action`.
     package var code: String
-    /// The event, its object, and the expected value, in a sentence.
     package var detail: String
     package var parts: [Part]
     package var members: [Member]
-    /// Further header fields, such as `Allow` or `Retry-After`.
     package var fields: HTTPFields
 
     package struct Member: Sendable {

@@ -1,21 +1,15 @@
 package import HTTPTypes
 import Synchronization
 
-/// An HTTP request as a value: complete, and not yet interpreted.
 package struct Request: Sendable {
-    /// The part of requests with equal heads that a transport shares between them.
     package final class Head: Sendable {
         package let method: HTTPRequest.Method
         package let target: String
-        /// The header fields that are not the request's own, in the order of the head.
-        ///
-        /// They are a list: HTTPTypes appends to its own by a general replacement of a range.
+        /// The fields that are not the request's own, in a list: HTTPTypes appends by a general replacement of a range.
         package let list: [HTTPField]
-        /// Which of the fields that the server reads are among them.
         package let known: RequestFields
         /// Whether it came over a Unix socket, which pages in a browser cannot reach under any name.
         package let isLocal: Bool
-        /// The object that a handler has derived from the head, kept for later requests with the same head.
         private let slot = Mutex<(any AnyObject & Sendable)?>(nil)
 
         package init(method: HTTPRequest.Method, target: String, fields: [HTTPField], isLocal: Bool = false) {
@@ -37,9 +31,7 @@ package struct Request: Sendable {
         package func remember(_ value: some AnyObject & Sendable) { slot.withLock { $0 = value } }
     }
 
-    /// The request line, and the fields that other requests have as well.
     package let head: Head
-    /// The other fields; nil without one.
     package let own: OwnFields?
     package var body: [UInt8]
     /// The client's address without its port, or its user on a Unix socket: the key of limits per client.

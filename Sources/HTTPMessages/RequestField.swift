@@ -1,8 +1,6 @@
 internal import HTTPTypes
 
-/// A field that the server reads in requests.
-///
-/// Most requests have few of them, so a head knows which ones it has: to look for one that it does not have costs nothing.
+/// A field that the server reads; a head knows which ones it has, so that to look for another one costs nothing.
 package enum RequestField: UInt8, CaseIterable, Sendable {
     case accept, acceptEncoding, authorization, connection, contentEncoding, contentType, expect, host
     case idempotencyKey, ifMatch, ifNoneMatch, lastEventID, origin, prefer, requestID, storekeeperForwarded, traceParent
@@ -31,7 +29,6 @@ package enum RequestField: UInt8, CaseIterable, Sendable {
 
     private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
 
-    /// The field of a name in lower case; nil for one that the server does not read.
     package init?(canonicalName: String) {
         guard let field = Self.byName[canonicalName] else { return nil }
         self = field
@@ -58,7 +55,6 @@ package struct RequestFields: Sendable {
 }
 
 extension Request.Head {
-    /// The value of a field, or its values with commas between them, or nil.
     package subscript(field: RequestField) -> String? { known.contains(field) ? value(of: field) : nil }
 
     /// It is not inlined: the memory of its loop would be cleared where it does not run, too.
@@ -73,7 +69,6 @@ extension Request.Head {
         return found
     }
 
-    /// The values of a field, in the order of the head.
     package subscript(values field: RequestField) -> [String] {
         guard known.contains(field) else { return [] }
         return list.lazy.filter { $0.name.canonicalName == field.name }.map(\.value)
@@ -88,6 +83,5 @@ extension Request {
         return head[field].map { "\(value), \($0)" } ?? value
     }
 
-    /// The values of a field that is not the request's own, in the order of the head.
     package subscript(values field: RequestField) -> [String] { head[values: field] }
 }

@@ -1,11 +1,8 @@
 /// A parsed request target: the path's segments and the query's parameters, each percent-decoded exactly once.
 package struct RequestTarget: Sendable, Equatable {
-    /// A query parameter.
-    ///
-    /// `?pretty` has no value; `?pretty=` has an empty one.
+    /// A query parameter: `?pretty` has no value, and `?pretty=` has an empty one.
     package struct Parameter: Sendable, Equatable {
         package var name: String
-        /// The decoded value, or nil without an `=`.
         package var value: String?
     }
 
@@ -13,15 +10,11 @@ package struct RequestTarget: Sendable, Equatable {
         package var detail: String
     }
 
-    /// The path's segments: `/v1/state/a%2Fb` has `v1`, `state` and `a/b`.
-    ///
-    /// The path `/` has no segments.
+    /// The path's segments: `/v1/state/a%2Fb` has `v1`, `state` and `a/b`, and `/` has none.
     package var segments: [String]
     package var parameters: [Parameter]
 
-    /// Parses a raw target.
-    ///
-    /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
+    /// Parses a raw target, which must be a path with good percent escapes of UTF-8.
     package init(_ target: String) throws(Fault) {
         segments = []
         // Most paths have fewer: the array is then made once.
@@ -45,7 +38,6 @@ package struct RequestTarget: Sendable, Equatable {
         }
         let pathEnd = Self.index(of: UInt8(ascii: "?"), in: bytes[...])
         var rest = bytes[1..<pathEnd]
-        // The path `/` has no segments.
         while pathEnd > 1 {
             let end = Self.index(of: UInt8(ascii: "/"), in: rest)
             segments.append(try Self.decoded(rest[..<end], plusIsSpace: false))
@@ -79,7 +71,6 @@ package struct RequestTarget: Sendable, Equatable {
 
     /// Bytes are compared: to Swift, a slash with a combining accent behind it is another character.
     private static func absoluteForm(_ target: String) -> (authority: Substring.UTF8View, rest: Substring.UTF8View)? {
-        // Nearly every target is a path.
         guard target.utf8.first != UInt8(ascii: "/") else { return nil }
         for scheme in ["http://", "https://"] where target.utf8.starts(with: scheme.utf8) {
             let rest = target.utf8.dropFirst(scheme.utf8.count)
@@ -89,8 +80,7 @@ package struct RequestTarget: Sendable, Equatable {
         return nil
     }
 
-    /// Returns a target without the scheme and authority that a client sends to a proxy (RFC 9112, section 3.2.2); an
-    /// empty path is `/`.
+    /// The target without scheme and authority (RFC 9112, section 3.2.2); an empty path is `/`.
     package static func originForm(_ target: String) -> String {
         guard let (_, rest) = absoluteForm(target) else { return target }
         return rest.first == UInt8(ascii: "/") ? String(Substring(rest)) : "/\(Substring(rest))"

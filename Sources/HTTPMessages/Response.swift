@@ -4,9 +4,7 @@ package struct Response: Sendable {
     package var status: HTTPResponse.Status
     /// The bytes of the body, which the transport does not send with 204 and 304 and in answer to HEAD.
     package var body: [UInt8]
-    /// Whether the transport sends `Connection: close` and closes the connection.
     package var endsConnection = false
-    /// The codes of the problems that the body tells, each with its number.
     package var problems: [String: Int] = [:]
     private var head: Head
 
@@ -27,9 +25,7 @@ package struct Response: Sendable {
         head = .filled(template, values)
     }
 
-    /// The header fields.
-    ///
-    /// The transport adds `Content-Length`, `Date` and `Connection`.
+    /// The header fields, to which the transport adds `Content-Length`, `Date` and `Connection`.
     package var fields: HTTPFields {
         get {
             switch head {
@@ -40,8 +36,7 @@ package struct Response: Sendable {
         set { head = .own(newValue) }
     }
 
-    /// Calls a function with name and value of each header field, as texts of C; an empty field and a missing one mean the
-    /// same.
+    /// Calls a function with each field as texts of C; an empty field and a missing one mean the same.
     package func visitFields(_ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Void) {
         switch head {
         case .own(let fields):
@@ -64,16 +59,13 @@ package struct Response: Sendable {
 
 /// The header fields of responses that differ in the values of one or two fields only: the others are texts of C once.
 package final class ResponseTemplate: Sendable {
-    /// The values of the varying fields, in the order of their names.
     package struct Values: Sendable {
         fileprivate let first: ShortText
         fileprivate let second: ShortText?
 
-        /// Joins the values; the second is nil for a template with one varying field.
         package init(_ first: ShortText, _ second: ShortText? = nil) { (self.first, self.second) = (first, second) }
     }
 
-    /// A field: with its value, or of the name whose value differs.
     package enum Part: Sendable {
         case fixed(HTTPField)
         case varying(HTTPField.Name)
@@ -85,9 +77,7 @@ package final class ResponseTemplate: Sendable {
     /// unsafe: nobody changes them.
     fileprivate nonisolated(unsafe) let texts: [(name: UnsafePointer<CChar>, value: UnsafePointer<CChar>?)]
 
-    /// Makes a template of fields in their order.
-    ///
-    /// - Precondition: one or two of them vary.
+    /// The fields keep their order; one or two of them vary.
     package init(_ parts: [Part]) {
         self.parts = parts
         texts = parts.map { part in
@@ -133,9 +123,7 @@ package struct ShortText: Sendable {
     private var storage: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
     package let count: Int
 
-    /// Makes a text of what a function writes.
-    ///
-    /// - Parameter write: writes ASCII to the beginning of a buffer of ``countMax`` bytes, and returns how many bytes.
+    /// Takes a function that writes ASCII to a buffer of ``countMax`` bytes, and returns how many.
     package init(_ write: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
         count = withUnsafeMutableBytes(of: &storage) { write($0.assumingMemoryBound(to: UInt8.self)) }
         precondition((0...Self.countMax).contains(count), "a short text has at most 39 bytes")
@@ -145,7 +133,6 @@ package struct ShortText: Sendable {
         withUnsafeBytes(of: storage) { body(UnsafeBufferPointer(rebasing: $0.bindMemory(to: UInt8.self)[..<count])) }
     }
 
-    /// Calls a function with the bytes as a text of C.
     package func withCString<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
         // A value has an address.
         withUnsafeBytes(of: storage) { body($0.assumingMemoryBound(to: CChar.self).baseAddress.unsafelyUnwrapped) }

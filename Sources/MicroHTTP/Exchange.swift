@@ -19,9 +19,7 @@ package final class Exchange: Sendable {
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
     @exclusivity(unchecked) nonisolated(unsafe) private var share: String
 
-    /// The fields that are the request's own; nil without one.
-    ///
-    /// The handler sets it before another thread knows the exchange.
+    /// Nil without a field of its own; the handler sets it before another thread knows the exchange.
     package var own: OwnFields? {
         get { ownFields }
         set { ownFields = newValue }
@@ -29,12 +27,9 @@ package final class Exchange: Sendable {
     /// It is unsafe by declaration only, as the share is; another module would check each access to a stored property.
     @exclusivity(unchecked) nonisolated(unsafe) private var ownFields: OwnFields?
 
-    /// The trace that the request belongs to, which its answer names, or nil.
     package var trace: TraceContext? { own?.trace }
 
-    /// The object by which the handler has admitted the request, or nil.
-    ///
-    /// As ``own``.
+    /// The object by which the handler has admitted the request, set as ``own``.
     package var credential: (any AnyObject & Sendable)? {
         get { ownCredential }
         set { ownCredential = newValue }
@@ -65,7 +60,6 @@ package final class Exchange: Sendable {
     /// The memory of the request's body, which counts as long as somebody works on the request, also when the client has gone.
     private let body: MemoryBudget.Reservation?
 
-    /// Makes an exchange that gives its answer to `sink`.
     package convenience init(id: UInt64, client: String, sink: any AnswerSink) {
         self.init(id: id, client: client, sink: sink, body: nil)
     }
@@ -77,24 +71,17 @@ package final class Exchange: Sendable {
         self.body = body
     }
 
-    /// Makes the request count to another share than that of its address.
-    ///
     /// A handler calls this while it receives the request, before another thread knows the exchange.
     package func count(toShareOf client: String) { share = client }
 
-    /// Gives the exchange fields that its answer gets behind its own, whichever answer it is.
-    ///
-    /// A handler calls this while it receives the request, before another thread knows the exchange.
+    /// A handler calls this as ``count(toShareOf:)``; the fields come behind those of any answer.
     package func add(_ fields: AddedFields) { added = fields }
 
-    /// Gives a response the added fields.
     package func complete(_ response: inout Response) {
         if let added { response.fields.append(contentsOf: added.fields) }
     }
 
-    /// Sends the answer, unless this exchange has already been answered or has ended.
-    ///
-    /// The call returns before the answer is on the wire.
+    /// Sends nothing where the exchange is over, and returns before the answer is on the wire.
     package func answer(_ response: consuming Response) {
         guard fire() else { return }
         complete(&response)
@@ -103,10 +90,7 @@ package final class Exchange: Sendable {
         sink.put(.single(self))
     }
 
-    /// Has the server hand the request to its handlers again, after ``Reply/deferred``.
-    ///
-    /// A handler calls it once for each such reply, on any thread, and also before it has replied. It does nothing for an
-    /// exchange that is over.
+    /// Follows ``Reply/deferred``: a handler calls it once for each, on any thread, also before it has replied.
     package func resume() {
         guard !isOver else { return }
         sink.put(.again(self))
@@ -117,10 +101,7 @@ package final class Exchange: Sendable {
 
     func takeWireResponse() -> WireResponse? { stage.load(ordering: .acquiring) == .given ? given.take() : nil }
 
-    /// Answers all of these exchanges with one response, which is encoded once and shared.
-    ///
-    /// Exchanges that have already been answered or have ended get nothing. O(n) in the number of exchanges, with at
-    /// most one wake-up of each loop that serves some of them.
+    /// Encodes the response once; O(n) in the exchanges, with at most one wake-up of each loop.
     package static func answer(_ exchanges: [Exchange], with response: Response) {
         let exchanges = exchanges.filter { $0.fire() }
         guard exchanges.contains(where: { $0.added != nil }) else {
@@ -133,18 +114,11 @@ package final class Exchange: Sendable {
         }
     }
 
-    /// Gives all of these streams the same bytes, which are shared.
-    ///
-    /// A stream takes one chunk at a time: the caller sends the next one after ``Handlers/writable`` has named the
-    /// stream. Streams that have ended get nothing. O(n) in the number of streams, with at most one wake-up of each
-    /// loop that serves some of them.
-    ///
-    /// - Parameter isLast: whether the streams end after this chunk.
+    /// Chunks follow ``Handlers/writable``; O(n) in the streams, with at most one wake-up of each loop.
     package static func send(_ chunk: [UInt8], to streams: [Exchange], isLast: Bool = false) {
         send(StreamChunk(chunk, isLast: isLast), to: streams)
     }
 
-    /// Sends a chunk of several streams that has been framed before.
     package static func send(_ chunk: StreamChunk, to streams: [Exchange]) {
         deliver(streams.filter { chunk.isLast ? $0.fire() : !$0.isOver }) { .chunk($0, chunk) }
     }
@@ -160,24 +134,17 @@ package final class Exchange: Sendable {
         }
     }
 
-    /// Cuts a stream off: the server closes the connection without the end of the body, so that the client can tell that the
-    /// body is not complete.
-    ///
-    /// HTTP/1.0 has no end of a body, so its clients cannot tell. A stream that has ended is left as it is.
+    /// Closes the connection without the end of the body, so that clients of HTTP/1.1 can tell that it is not complete.
     package func cutOff() {
         guard fire() else { return }
         sink.put(.cut(self))
     }
 
-    /// Whether the exchange has been answered or has ended, so that it would ignore an answer.
     package var isOver: Bool { stage.load(ordering: .acquiring) != .armed }
 
-    /// Whether the client has closed its side of the connection while a handler works long on the request.
     package var hasHungUp: Bool { isHungUp.load(ordering: .relaxed) }
 
-    /// Whether the client has closed its side of the connection, asked of the system where the loop does not watch it.
-    ///
-    /// In most cases the client has gone; it may also have only finished sending, as ``Expiry/hangUp`` has it.
+    /// Asks the system where the loop does not watch; the client may have only finished sending (``Expiry/hangUp``).
     package var isClosedByClient: Bool {
         // POLLRDHUP, which <poll.h> has for _GNU_SOURCE only.
         let readHangUp: Int16 = 0x2000
@@ -190,7 +157,7 @@ package final class Exchange: Sendable {
 
     func noteHangUp() { isHungUp.store(true, ordering: .relaxed) }
 
-    /// Claims the right to answer; returns true to the first caller only.
+    /// Returns true to the first caller only.
     package func fire() -> Bool {
         // To resume a connection that is not suspended is undefined behaviour (Libmicrohttpd page, 4). This step lets
         // one caller only get as far as a resumption.
@@ -200,18 +167,14 @@ package final class Exchange: Sendable {
 
 /// Fields that the answers of some exchanges get beside their own; exchanges that share the object share answers.
 package final class AddedFields: Sendable {
-    /// The fields.
     package let fields: HTTPFields
 
-    /// Makes a set of fields.
     package init(_ fields: HTTPFields) { self.fields = fields }
 }
 
 extension Exchange: Hashable {
-    /// Exchanges are equal when they are the same object.
     package static func == (left: Exchange, right: Exchange) -> Bool { left === right }
 
-    /// Hashes the identity.
     package func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
     }
@@ -219,24 +182,16 @@ extension Exchange: Hashable {
 
 /// A carrier of answers to clients: the mailbox of a loop, or the in-process transport.
 package protocol AnswerSink: AnyObject, Sendable {
-    /// Takes a transmission; the caller has claimed each exchange in it, unless it is a chunk that is not the last.
-    ///
-    /// Any thread may call it.
+    /// Any thread may call it; the caller has claimed each exchange, unless the chunk is not the last.
     func put(_ transmission: Transmission)
 }
 
-/// An answer or a chunk, with the exchanges whose clients get it.
-///
 /// The rare parts are behind a reference, because each is copied on its way to the loop.
 package enum Transmission: Sendable {
-    /// The answer of an exchange, which has it.
     case single(Exchange)
-    /// The answer of these exchanges, which share it.
     indirect case answer([Exchange], Response)
     /// The handlers are ready for the request of this exchange.
     case again(Exchange)
-    /// The end of the connection of this stream.
     case cut(Exchange)
-    /// The next chunk of these streams.
     indirect case chunk([Exchange], StreamChunk)
 }

@@ -20,21 +20,15 @@ package final class HTTPServer: Sendable {
     private let gauges: ServerGauges
     private let state = Mutex(State())
 
-    /// Makes a server; it opens no socket before ``start()``.
-    ///
-    /// - Parameter gauges: the gauges that the server updates, made for as many loops as the configuration has.
+    /// Opens no socket before ``start()``.
     package init(configuration: ServerConfiguration, handlers: Handlers, gauges: ServerGauges? = nil) {
         self.configuration = configuration
         self.handlers = handlers
         self.gauges = gauges ?? ServerGauges(loops: configuration.loops, memoryBytesMax: configuration.memoryBytesMax)
     }
 
-    /// Starts to listen and to serve, and returns the bound addresses in the order of the configuration.
-    ///
-    /// The call changes two settings of the whole process: it ignores SIGPIPE, so that a client that leaves does not
-    /// end the process, and it raises the soft limit of open files where the connections need more.
-    ///
-    /// - Throws: ``ServerError``; then no thread and no socket is left.
+    /// Ignores SIGPIPE in the whole process, so that a client that leaves does not end it, and raises the soft limit of
+    /// open files where the connections need more; after an error no thread and no socket is left.
     package func start() throws(ServerError) -> [BoundAddress] {
         guard state.withLock({ !exchange(&$0.wasStarted, with: true) }) else { throw .alreadyStarted }
         // Libmicrohttpd page, 27: libmicrohttpd blocks SIGPIPE only in threads that it makes itself.
@@ -67,8 +61,6 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Makes the sockets of a loop: those of the first one, or further ones on the same addresses.
-    ///
     /// With port 0, the system chooses the port of the first socket, and the other sockets share it.
     private func listen(as first: [ListeningSocket]) throws(ServerError) -> [ListeningSocket] {
         var listeners: [ListeningSocket] = []
@@ -88,14 +80,10 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Finds out whether a server could listen on an address at this moment.
-    ///
-    /// - Throws: ``ServerError`` with the reason why it could not.
     package static func checkAddress(host: String, port: UInt16, loops: Int = 1) throws(ServerError) {
         close(try ListeningSocket(.address(host: host, port: port), isShared: loops > 1).descriptor)
     }
 
-    /// Closes the listening sockets; the server keeps serving the connections that it has.
     package func stopAccepting() {
         let (loops, files) = state.withLock { state in
             (state.loops, exchange(&state.files, with: []))
@@ -104,13 +92,10 @@ package final class HTTPServer: Sendable {
         for loop in loops { loop.mailbox.put(.stopAccepting) }
     }
 
-    /// Stops the server: it refuses new connections, ends all waits, lets work in hand finish for a bounded time, and
-    /// ends its threads.
+    /// Ends waiting exchanges at once, with ``Expiry/stopping``, and those that are being worked on after `grace`; a
+    /// quarter of a second later the server closes connections whose clients have not read their answers.
     ///
-    /// ``Handlers/expire`` ends waiting exchanges at once, with ``Expiry/stopping``. Exchanges that are being worked on
-    /// have `grace` to be answered and are then ended in the same way. A quarter of a second later the server closes
-    /// connections whose clients have not read their answers. Each answer closes its connection. The call returns when
-    /// the threads have ended, or at once if the server never started. With several calls, the earliest end applies.
+    /// The call returns when the threads have ended; of several calls, the earliest end applies.
     package func stop(grace: Duration = .seconds(10)) async {
         stopAccepting()
         let loops = state.withLock(\.loops)
@@ -125,7 +110,6 @@ package final class HTTPServer: Sendable {
         for loop in state.withLock({ exchange(&$0.loops, with: []) }) { loop.thread.join() }
     }
 
-    /// The sum of the statistics of all loops.
     package var statistics: Statistics {
         gauges.statistics
     }

@@ -2,14 +2,12 @@ import CMicroHTTPD
 
 /// The version of libmicrohttpd that the program runs with, which may be another than the one it was built with.
 package struct LibraryVersion: Sendable {
-    /// The version as libmicrohttpd says it, such as `0.9.75`.
     package let text: String
     private let numbers: [Int]
 
     /// The first and the last version with which the tests of this package run.
     package static let tested = (first: LibraryVersion("0.9.75"), last: LibraryVersion("1.0.1"))
 
-    /// The version in the process.
     package static var current: LibraryVersion { LibraryVersion(String(cString: MHD_get_version())) }
 
     init(_ text: String) {
@@ -17,14 +15,12 @@ package struct LibraryVersion: Sendable {
         numbers = text.split(separator: ".").prefix(3).map { Int($0.prefix { $0.isNumber }) ?? 0 }
     }
 
-    /// Whether the version lies between two that the tests run with.
     package var isTested: Bool {
         !numbers.lexicographicallyPrecedes(Self.tested.first.numbers)
             && !Self.tested.last.numbers.lexicographicallyPrecedes(numbers)
     }
 
-    /// Whether libmicrohttpd knows `MHD_USE_NO_THREAD_SAFETY`; without it, later versions begin a connection that is added
-    /// only in the next run.
+    /// Without `MHD_USE_NO_THREAD_SAFETY`, later versions begin a connection that is added only in the next run.
     var hasSingleThreadedMode: Bool { !numbers.lexicographicallyPrecedes([1, 0, 0]) }
 
     /// Whether libmicrohttpd reads requests strictly by RFC 9112, and with them the framing of chunked bodies.

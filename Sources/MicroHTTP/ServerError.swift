@@ -1,29 +1,17 @@
 import Glibc
 
-/// Why a server could not start.
-///
 /// Each description is a sentence for the operator.
 package enum ServerError: Error, Equatable, CustomStringConvertible {
-    /// The host is neither an address of this machine nor a name that resolves to one.
     case hostUnknown(host: String, reason: String)
-    /// Another process already listens on that address.
     case addressInUse(host: String, port: UInt16)
-    /// The port needs a privilege that this process does not have.
     case permissionDenied(host: String, port: UInt16)
-    /// The system refused that address for another reason.
     case cannotListen(host: String, port: UInt16, reason: String)
-    /// Another process already listens on the Unix socket at that path.
     case socketInUse(path: String)
-    /// There can be no Unix socket at that path.
     case socketUnusable(path: String, reason: String)
-    /// The process may not open as many files as the connections need.
     case descriptorLimit(needed: Int, allowed: Int)
-    /// A system call that the server needs has failed, or libmicrohttpd did not start.
     case unavailable(reason: String)
-    /// ``HTTPServer/start()`` was called before; a server starts once.
     case alreadyStarted
 
-    /// Whether the address to listen on cannot be had.
     package var isOfAddress: Bool {
         switch self {
         case .hostUnknown, .addressInUse, .permissionDenied, .cannotListen, .socketInUse, .socketUnusable: true
@@ -31,7 +19,6 @@ package enum ServerError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// A sentence with what happened, to what, and what was expected.
     package var description: String {
         switch self {
         case .hostUnknown(let host, let reason):

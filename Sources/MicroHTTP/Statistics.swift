@@ -1,37 +1,26 @@
 import HTTPTypes
 import Synchronization
 
-/// The figures of a server.
 package struct Statistics: Sendable, Equatable {
     /// Open connections, parked ones included.
     package var connections = 0
     /// Exchanges that wait, streams included.
     package var waiting = 0
-    /// Exchanges that a handler works on.
     package var working = 0
-    /// Complete requests since the start.
     package var requests = 0
-    /// Requests that the transport has refused since the start.
     package var refused = 0
 }
 
-/// The statistics of a server's loops; any thread may read them.
-///
-/// The caller makes the gauges before the server, so that a handler can report them.
+/// Any thread may read them; the caller makes them before the server, so that a handler can report them.
 package final class ServerGauges: Sendable {
     let loops: [LoopGauges]
-    /// The memory that the clients of all loops occupy.
     package let memory: MemoryBudget
 
-    /// Makes gauges for this number of loops, at least one.
-    ///
-    /// - Parameter memoryBytesMax: ``ServerConfiguration/memoryBytesMax``.
     package init(loops: Int, memoryBytesMax: Int = ServerConfiguration().memoryBytesMax) {
         memory = MemoryBudget(bytesMax: memoryBytesMax)
         self.loops = (0..<max(1, loops)).map { _ in LoopGauges() }
     }
 
-    /// The sum of the statistics of all loops.
     package var statistics: Statistics {
         Statistics(
             connections: sum(\.connections), waiting: sum(\.waiting), working: sum(\.working),
@@ -40,11 +29,10 @@ package final class ServerGauges: Sendable {
 
     private func sum(_ count: KeyPath<LoopGauges, Count>) -> Int { loops.reduce(0) { $0 + $1[keyPath: count].value } }
 
-    /// The answers of all loops.
     package var answers: Answers { loops.reduce(into: Answers()) { $0.add($1.answers.total) } }
 }
 
-/// A number that one loop thread counts, which takes no lock, no memory and no atomic addition; any thread reads it.
+/// Takes no lock, no memory and no atomic addition; one loop thread counts, and any thread reads.
 final class Count: Sendable {
     private let number = Atomic(0)
 
@@ -54,7 +42,6 @@ final class Count: Sendable {
     func add(_ more: Int) { number.store(value &+ more, ordering: .relaxed) }
 }
 
-/// The statistics of one loop.
 final class LoopGauges: Sendable {
     let connections = Count()
     let waiting = Count()
@@ -64,13 +51,11 @@ final class LoopGauges: Sendable {
     let answers = AnswerCounts()
 }
 
-/// How a loop has answered requests: how many by method and status, and within what time.
 final class AnswerCounts: Sendable {
     private let answers = (0..<Answers.methods.count * Answers.statuses.count).map { _ in Count() }
     private let times = (0...Answers.boundsNanoseconds.count).map { _ in (count: Count(), nanoseconds: Count()) }
 
-    /// Counts an answer; its time, too, where the server answers such a request as soon as it can, unlike one that
-    /// waits.
+    /// The time counts unless the request waits.
     func count(_ request: CountedRequest, _ status: Int, isTimed: Bool = true) {
         let kind = min(max(status / 100, 1), Answers.statuses.count) - 1
         answers[Int(request.method) * Answers.statuses.count + kind].add(1)
@@ -90,11 +75,8 @@ final class AnswerCounts: Sendable {
     }
 }
 
-/// The answers of all loops since the start.
 package struct Answers: Sendable, Equatable {
-    /// The methods that are counted, and one name for all others.
     package static let methods = ["GET", "HEAD", "POST", "OPTIONS", "other"]
-    /// The classes of status codes.
     package static let statuses = ["1xx", "2xx", "3xx", "4xx", "5xx"]
     /// The upper bounds of the buckets of ``times``, before the last one.
     package static let boundsNanoseconds = [
@@ -102,20 +84,16 @@ package struct Answers: Sendable, Equatable {
         1_000_000_000, 3_000_000_000,
     ]
 
-    /// How many answers there were, for each method one number for each class of status.
     package var counts = [Int](repeating: 0, count: methods.count * statuses.count)
-    /// The answers that were not to wait, by the bound below which they stayed; the last count is of the longer ones.
+    /// Counts those that were not to wait by their upper bound; the last count is of the longer ones.
     package var times = [Times](repeating: Times(), count: boundsNanoseconds.count + 1)
-    /// How long these took together.
     package var nanoseconds: Int { times.reduce(0) { $0 + $1.nanoseconds } }
 
-    /// Some answers: how many, and how long they took together.
     package struct Times: Sendable, Equatable {
         package var count = 0
         package var nanoseconds = 0
     }
 
-    /// Makes a count of no answer.
     package init() {}
 
     static func index(of method: HTTPRequest.Method) -> UInt8 {
@@ -130,7 +108,6 @@ package struct Answers: Sendable, Equatable {
 
     mutating func add(_ other: Answers) { combine(other, &+) }
 
-    /// The difference to the counts of an earlier time.
     package func risen(since other: Answers) -> Answers {
         var risen = self
         risen.combine(other, &-)
@@ -146,7 +123,6 @@ package struct Answers: Sendable, Equatable {
     }
 }
 
-/// A request that is to be counted when it is answered.
 struct CountedRequest {
     let method: UInt8
     let since: LoopInstant

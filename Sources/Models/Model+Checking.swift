@@ -2,17 +2,14 @@ package import StateJSON
 internal import StateStore
 
 extension Model {
-    /// The `action.meta` of checks without a server.
     package static let sampleMeta: JSONValue = ["id": "test", "time": "2030-01-31T12:00:00.000Z"]
 
-    /// The checks of what clients send.
     package struct Checks: Sendable {
         fileprivate(set) var payloads: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
         fileprivate(set) var parameters: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
         fileprivate(set) var slices: [(part: JSONPointer, faults: Serving.Faults)] = []
     }
 
-    /// Makes the checks of all schemas of the file.
     package func checks(_ check: Serving.Check) throws(Fault) -> Checks {
         var checks = Checks()
         for slice in description.slices {
@@ -34,19 +31,14 @@ extension Model {
         return checks
     }
 
-    /// The outcome of a reducer with an example.
     package struct Trial: Sendable {
         package var type: String
-        /// The change, the rejection or the reason why the example does not suit; or the fault.
         package var outcome: Result<String, Fault>
-        /// Whether the reducer has run to its end.
         package var isWhole = true
     }
 
-    /// Runs each reducer once on the initial state, with an example made of its schema.
-    ///
-    /// Without a schema the example is an empty object. What fails with that is no fault of the file, unless the reducer
-    /// looks at no payload or uses a name that nothing has, or no reducer of the file can be run.
+    /// Runs on the initial state; without a schema the example is an empty object: a failure with that is no fault of
+    /// the file, unless the reducer looks at no payload or uses a name that nothing has, or no reducer can be run.
     package func tried() -> [Trial] {
         var tried: [Trial] = []
         var unsuited: [Fault] = []
@@ -83,7 +75,7 @@ extension Model {
         return unsuited.count == tried.count ? unsuited.map { Trial(type: "", outcome: .failure($0)) } : tried
     }
 
-    /// Runs a check a second time where its time was up: the engine may have collected its garbage in the first.
+    /// The engine may have collected its garbage in the first run.
     func again<Result>(_ check: () throws(Fault) -> Result) throws(Fault) -> Result {
         do throws(Fault) {
             return try check()
@@ -92,7 +84,6 @@ extension Model {
         }
     }
 
-    /// A view of the initial state, as JSON, with an example of its parameters made of their schema.
     package func initialView(_ view: Description.View) throws(Fault) -> String {
         try load(description.initial.text)
         let parameters = (view.parameters.map(Self.sample) ?? [:]).text

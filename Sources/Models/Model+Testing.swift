@@ -1,7 +1,6 @@
 internal import StateJSON
 
 extension Model {
-    /// A line of a file of tests: what is done in a state, and what has to come of it.
     package struct Test: Sendable {
         fileprivate var name: String?
         fileprivate var state: JSONValue?
@@ -25,9 +24,6 @@ extension Model {
         ]
         private static let actionMembers = ["type", "payload", "meta"]
 
-        /// Reads a line.
-        ///
-        /// - Throws: ``Fault`` with what is wrong in it.
         package init(_ line: [UInt8]) throws(Fault) {
             let value: JSONValue
             do throws(JSONFault) {
@@ -97,10 +93,7 @@ extension Model {
         }
     }
 
-    /// Runs a test.
-    ///
-    /// - Parameter checks: those of ``checks(_:)``; a payload that does not fit is rejected as `invalid-action`.
-    /// - Returns: the difference from the expectation, or nil.
+    /// Nil without a difference; a payload that does not fit is rejected as `invalid-action`.
     package func failure(of test: Test, checks: Checks) -> String? {
         let found: String?
         do throws(Fault) {

@@ -3,43 +3,33 @@ package import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// A state and its reducers in JavaScript: a file in an engine, which has a copy of the state.
-///
 /// One thread after the other uses it; the engine is slow to change between threads.
 package final class Model: Sendable {
-    /// The fault in the file, or of a reducer.
     package struct Fault: Error, Sendable, CustomStringConvertible {
         package var message: String
-        /// The place, with line and column from 1 on, if the engine tells it.
+        /// With line and column from 1 on, if the engine tells them.
         package var file: String?
         package var line: Int?
         package var column: Int?
-        /// The line of the file.
         package var source: String?
-        /// The JSON Pointer into the state, or nil if the fault is not in it.
         package var pointer: String?
-        /// The cause; only behind a fault of the model is the engine used again.
+        /// Only behind a fault of the model is the engine used again.
         package var cause = Cause.model
 
         package enum Cause: Sendable {
-            /// The file, or what it has thrown.
             case model
-            /// The reducer or the view has used up its time.
             case timeout
-            /// The answer would be larger than it may be.
             case size
-            /// The engine has failed, or its copy of the state is another one.
+            /// Also where the engine's copy of the state is another one.
             case engine
         }
 
-        /// The fault without the line of the file.
         package var sentence: String {
             let place = [file, line.map { "\($0)" }, column.map { "\($0)" }].compactMap(\.self).joined(separator: ":")
             let pointer = pointer.map { " (at \($0) of the state)" } ?? ""
             return (place.isEmpty ? "" : place + ": ") + message + pointer
         }
 
-        /// The fault, and below it the line of the file with a caret at the column.
         package var description: String {
             guard let source else { return sentence }
             guard let column, (1...source.count + 1).contains(column) else { return "\(sentence)\n    \(source)" }
@@ -48,16 +38,12 @@ package final class Model: Sendable {
         }
     }
 
-    /// The declarations of a file.
     package struct Description: Codable, Sendable {
-        /// A part of the state with its reducers.
         package struct Slice: Codable, Sendable {
             package var name: String
-            /// Its JSON Pointer in the state.
             package var mount: String
-            /// The JSON Schema of its state; nil for any JSON.
             package var schema: JSONValue?
-            /// Whether its state begins as that of an entity adapter.
+            /// The state begins as that of an entity adapter.
             package var isTable: Bool
 
             private enum CodingKeys: String, CodingKey { case name, mount, schema, isTable = "table" }
@@ -65,13 +51,11 @@ package final class Model: Sendable {
 
         package struct Action: Codable, Sendable {
             package var type: String
-            /// The JSON Schema of its payload; nil for any object.
             package var schema: JSONValue?
-            /// The slice that declares it, if any.
             package var slice: String?
-            /// Whether it is for no client: see ``StateStore/Action/isInternal``.
+            /// See ``StateStore/Action/isInternal``.
             package var isInternal: Bool
-            /// Whether its reducer may look at the action: it is no function of the state alone.
+            /// Such a reducer is no function of the state alone.
             package var takesAction: Bool
 
             private enum CodingKeys: String, CodingKey {
@@ -79,38 +63,28 @@ package final class Model: Sendable {
             }
         }
 
-        /// A value that the file computes.
         package struct View: Codable, Sendable {
             package var name: String
-            /// The members of the state that it gets; nil for the whole state.
+            /// Nil for the whole state.
             package var reads: [String]?
-            /// The JSON Schema of its parameters, if it takes some.
             package var parameters: JSONValue?
-            /// Whether it takes the client's subject.
             package var takesSubject: Bool
 
             private enum CodingKeys: String, CodingKey { case name, reads, parameters, takesSubject = "subject" }
         }
 
-        /// The version that the file gives to itself, if any.
         package var version: JSONValue?
-        /// Whether the file can make a state of this version of an older one.
         package var migrates: Bool
         package var slices: [Slice]
         package var actions: [Action]
         package var views: [View]
         package var initial: JSONValue
 
-        /// The size of the initial state as JSON.
         package var initialBytesCount: Int { initial.text.count }
     }
 
-    /// The result of an action.
     package enum Outcome: Sendable {
-        /// The state is changed by this patch (RFC 6902), and these things are to happen later.
         case patch(JSONValue, later: [JSONValue])
-        /// The reducer refuses the action in this state.
-        ///
         /// `pointer` is the part of the payload at fault, if any.
         case rejected(code: String, detail: String, pointer: String?)
     }
@@ -126,17 +100,9 @@ package final class Model: Sendable {
         var isSpent = false
     }
 
-    /// How many bytes a reducer or a view may make at once, unless it is said otherwise.
     package static let answerBytesMax = 1 << 26
 
-    /// Loads a file.
-    ///
-    /// - Parameters:
-    ///   - source: UTF-8; a byte order mark is skipped.
-    ///   - name: names the file in faults.
-    ///   - time: how long a reducer may take of a processor.
-    ///   - answerBytesMax: how many bytes of JSON a reducer or a view may make at once.
-    /// - Throws: ``Fault``, also where the machine has no engine.
+    /// Skips a byte order mark of `source`; `time` is of a processor, and a machine without an engine throws.
     package init(
         _ source: [UInt8], name: String, time: Duration = .milliseconds(50), answerBytesMax: Int = answerBytesMax
     ) throws(Fault) {
@@ -161,10 +127,10 @@ package final class Model: Sendable {
 
     deinit { engine.withLock { model_free($0.model) } }
 
-    /// The types for TypeScript of what a file can import, for editors.
+    /// For editors: what a file can import.
     package static var types: String { String(cString: model_types()) }
 
-    /// Sets the state, in another engine where this one has had a fault; O(n) in its size.
+    /// In another engine where this one has had a fault; O(n) in its size.
     package func load(_ state: [UInt8]) throws(Fault) {
         engine.withLock { engine in
             guard engine.isSpent, let made = make() else { return }
@@ -174,36 +140,28 @@ package final class Model: Sendable {
         _ = try answer { model in Self.lending(state) { model_load(model, $0) } }
     }
 
-    /// Changes the state by a patch (RFC 6902) that was made elsewhere; the cost is that of what it changes.
+    /// RFC 6902; the cost is that of what the patch changes.
     package func apply(_ patch: [UInt8]) throws(Fault) {
         _ = try answer { model in Self.lending(patch) { model_apply(model, $0) } }
     }
 
-    /// The state that the file makes of a state of another version of itself.
     package func migrate(_ state: [UInt8], from version: Double) throws(Fault) -> JSONValue {
         try answer { model in Self.lending(state) { model_migrate(model, $0, version) } }["state"] ?? .null
     }
 
-    /// The bytes of the engine's memory; the engine walks it for that.
     package var bytesCount: Int { engine.withLock { model_bytes($0.model) } }
 
-    /// The resident bytes of this process, which are cheap to count; no engine has more.
+    /// Resident, and cheap to count; no engine has more.
     package static var processBytesCount: Int { model_process_bytes() }
 
-    /// Frees what the engine holds and does not need any more; O(n) in the size of the state.
     package func collect() { engine.withLock { model_collect($0.model) } }
 
-    /// Takes what the file has written to the console since it was last taken.
     package func takeConsole() -> [String] { engine.withLock { exchange(&$0.console, with: []) } }
 
-    /// The state; O(n) in its size.
+    /// O(n) in its size.
     package func state() throws(Fault) -> JSONValue { try answer { model_state($0) }["state"] ?? .null }
 
-    /// Runs the reducers of one action; where they refuse it, or throw, the state stays as it is.
-    ///
-    /// - Parameters:
-    ///   - payload: UTF-8 JSON.
-    ///   - meta: UTF-8 JSON: what a reducer sees as `action.meta`.
+    /// The state stays as it is where the reducers refuse the action, or throw; a reducer sees `meta` as `action.meta`.
     package func reduce(_ type: String, _ payload: [UInt8], meta: [UInt8]) throws(Fault) -> Outcome {
         var action = JSONWriter(capacity: type.utf8.count + payload.count + meta.count + 40)
         action.raw("{\"type\":")
@@ -226,9 +184,6 @@ package final class Model: Sendable {
         return .patch(outcome["patch"] ?? .array([]), later: later)
     }
 
-    /// The value of a view.
-    ///
-    /// - Parameter parameters: UTF-8 JSON: the object that the view gets.
     package func view(
         _ name: String, parameters: [UInt8] = Array("{}".utf8), subject: String? = nil
     ) throws(Fault) -> JSONValue {

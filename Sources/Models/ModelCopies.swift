@@ -2,11 +2,8 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// The engines that have a model loaded, each with a copy of some state of it.
-///
-/// A reducer or a view runs on a copy of exactly the state that its caller names: that of an engine that has it, or else one
-/// that follows to it by the difference. So the turns of a store find the copy that they have left, and readers of other states
-/// beside them have copies of their own. The state in the store leads; what an engine has is never read back.
+/// A reducer or a view runs on a copy of exactly the state that its caller names, or one that follows to it by the
+/// difference; the state in the store leads, and what an engine has is never read back.
 final class ModelCopies: Sendable {
     private struct Copy {
         var engine: Model
@@ -16,7 +13,7 @@ final class ModelCopies: Sendable {
     }
 
     private struct Pool {
-        /// The copies that are not in use, the one that was used last at the end.
+        /// The last used copy is at the end.
         var free: [Copy]
         var usedCount = 0
     }
@@ -32,7 +29,7 @@ final class ModelCopies: Sendable {
     private let make: @Sendable () throws(Model.Fault) -> Model
     private let pool: Mutex<Pool>
     private let bytesMax: Int
-    /// The memory of a copy that has more than it may have, even without its garbage; 0 where none has.
+    /// Has more than it may even without its garbage; 0 where none has.
     private let tooManyBytes = Atomic(0)
     private let isPreparing = Atomic(false)
 
@@ -55,7 +52,7 @@ final class ModelCopies: Sendable {
         }
     }
 
-    /// Brings a copy to a state in the background, so that the next action need not wait for it; one at a time.
+    /// The next action need not wait for it; one at a time.
     func prepare(_ tree: JSONTree) {
         guard !isPreparing.exchange(true, ordering: .relaxed) else { return }
         Task.detached { [self] in
@@ -69,8 +66,6 @@ final class ModelCopies: Sendable {
         guard let copy = take({ $0.indices.last }) else { return try work(make()) }
         return try use(copy) { (copy) throws(Model.Fault) in try work(copy.engine) }
     }
-
-    // MARK: Copies
 
     private func use<Result>(
         _ copy: Copy, _ work: (inout Copy) throws(Model.Fault) -> Result
@@ -147,8 +142,6 @@ final class ModelCopies: Sendable {
 
     private func drop() { pool.withLock { $0.usedCount -= 1 } }
 
-    // MARK: Memory
-
     var failure: DomainFailure? {
         let bytes = tooManyBytes.load(ordering: .relaxed)
         guard bytes > 0 else { return nil }
@@ -164,7 +157,7 @@ final class ModelCopies: Sendable {
         count(&copy)
     }
 
-    /// Counts the memory of a copy, and takes another engine where this one holds on to what it does not need.
+    /// Takes another engine where this one holds on to what it does not need.
     private func count(_ copy: inout Copy) {
         copy.counted = .now
         if copy.engine.bytesCount > bytesMax / 2 { copy.engine.collect() }

@@ -2,7 +2,6 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// A model that a store reduces with: its domain, and the engines that run its functions.
 package final class ServedModel: Sendable {
     private let serving: Model.Serving
     private let description: Model.Description
@@ -10,16 +9,12 @@ package final class ServedModel: Sendable {
     private let source: Mutex<[UInt8]>
     private let checks: Model.Checks
 
-    /// The member of the state that has the version of a file with `export const version`.
+    /// Of a file with `export const version`.
     private static let versionPart = JSONPointer(["_version"])
     /// How deep a reducer may make the state; a server reads no journal that is deeper than 1,000.
     private static let levelsMax = 400
 
-    /// Loads a file.
-    ///
-    /// - Throws: ``Model/Fault`` where the file has one, or the machine has no engine.
-    ///
-    /// - Parameter source: the file as it was read; nil reads it.
+    /// Throws also where the machine has no engine; a nil `source` reads the file.
     package init(_ serving: Model.Serving, source: [UInt8]? = nil) throws(Model.Fault) {
         let source = if let source { source } else { try serving.read() }
         self.source = Mutex(source)
@@ -45,7 +40,7 @@ package final class ServedModel: Sendable {
         }
     }
 
-    /// Loads the file again, and reduces with it from the next action on where it declares the same.
+    /// The next action is reduced by it where it declares the same.
     private func reload(for state: JSONTree) throws -> DomainReload {
         let source = try serving.read()
         let present = self.source.withLock(\.self)
@@ -75,9 +70,7 @@ package final class ServedModel: Sendable {
 
     // MARK: The domain
 
-    /// The domain that the file declares.
-    ///
-    /// - Throws: ``Model/Fault`` for a schema with a fault, and for a version that has no place in the state.
+    /// Throws for a schema with a fault, and for a version that has no place in the state.
     package func domain() throws(Model.Fault) -> JSONDomain {
         var mounts: [ExactText: JSONPointer] = [:]
         var parts = description.slices.map { slice in
@@ -164,7 +157,7 @@ package final class ServedModel: Sendable {
         return resumed
     }
 
-    /// Reports the members of initial states that recorded states do not have: a reducer that reads one gets `undefined`.
+    /// A reducer that reads such a member gets `undefined`.
     private func reportLacks(of state: JSONTree, _ description: Model.Description) {
         var lacking: [(place: JSONPointer, initial: JSONValue)] = []
         for slice in description.slices {
@@ -187,7 +180,6 @@ package final class ServedModel: Sendable {
         serving.report(.lacks(members: lacking.map(\.place), code: code))
     }
 
-    /// The access to a member in JavaScript.
     private static func member(_ name: String) -> String {
         let isWord = !name.isEmpty && name.utf8.allSatisfy { $0 == 0x5F || (0x61...0x7A).contains($0 | 0x20) }
         return isWord ? ".\(name)" : "[\(String(decoding: JSONValue.string(name).text, as: UTF8.self))]"
@@ -240,7 +232,6 @@ package final class ServedModel: Sendable {
         return changed
     }
 
-    /// Schedules what a reducer wants to happen later, or takes it back.
     private func schedule(_ request: JSONValue, _ context: ReducerContext) throws(Rejection) {
         guard case .object(let members) = request else { return }
         if case .string(let name)? = members["unschedule"] { return context.unschedule(name) }
@@ -262,7 +253,7 @@ package final class ServedModel: Sendable {
         context.schedule(action.text, due, as: name)
     }
 
-    /// Refuses a state that does not fit the schema of a slice; the cost is that of the slices that have one and have changed.
+    /// The cost is that of the slices that have a schema and have changed.
     private func check(_ changed: JSONTree, madeOf tree: JSONTree) throws(Rejection) {
         guard changed !== tree else { return }
         for (part, faults) in checks.slices {
@@ -276,7 +267,7 @@ package final class ServedModel: Sendable {
         }
     }
 
-    /// Why a state is not one for this file: a server with a newer one has made it, in a history that both share.
+    /// A server with a newer file has made the state, in a history that both share.
     private func newerVersion(of tree: JSONTree) -> DomainFailure? {
         guard case .integer(let version) = description.version ?? 1,
             case .integer(let found)? = tree.tree(at: Self.versionPart.tokens[...])?.value, found > version
@@ -339,7 +330,7 @@ package final class ServedModel: Sendable {
 }
 
 extension Model.Description {
-    /// Whether another file has the same names and schemas, so that only the functions differ.
+    /// Only the functions differ then.
     fileprivate func declares(theSameAs other: Self) throws -> Bool { try declared == other.declared }
 
     private var declared: JSONValue {

@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// The member behind which a page begins, as the opaque text `next` names it.
 struct Anchor: Sendable {
     var values: [SortKey?]
     var name: String

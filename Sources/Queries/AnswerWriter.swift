@@ -1,7 +1,7 @@
 internal import StateJSON
 internal import StateStore
 
-/// An answer to a query as far as it is written: it ends where it would have more than ``MemberQuery/answerBytesMax``.
+/// Ends where the answer would have more than ``MemberQuery/answerBytesMax``.
 struct AnswerWriter {
     private let query: MemberQuery
     private var writer = JSONWriter()

@@ -2,25 +2,19 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// Regular expressions of RFC 9485 (I-Regexp), as RE2 spells them.
-///
-/// RE2 takes more than the standard allows. What it takes in addition is refused here, so that every server of the standard
-/// gives the same answers.
+/// RFC 9485 as RE2 spells it; more is refused, so that every server of the standard gives the same answers.
 struct IRegexp: Hashable, Sendable {
     private let text: ExactText
 
     enum Compiled: Sendable {
         case pattern(Pattern)
-        /// The text is not of the standard, by which it then matches nothing.
         case unreadable
         case tooLarge
     }
 
-    /// The most instructions of RE2 in the patterns of a filter: some milliseconds to compile, and about 16 bytes each.
-    ///
-    /// A class such as `\p{L}` has a thousand, and `\p{L}{20}` has it twenty times.
+    /// Some milliseconds to compile, and about 16 bytes each; a class such as `\p{L}` has a thousand, and `\p{L}{20}`
+    /// has it twenty times.
     static let sizeMax = 20_000
-    /// The memory in which a pattern of this size and its matches have room.
     private static let memoryMax = 512 << 10
 
     init?(_ text: String, isWhole: Bool) {
@@ -28,7 +22,7 @@ struct IRegexp: Hashable, Sendable {
         self.text = ExactText(isWhole ? "\\A(?:\(translated))\\z" : translated)
     }
 
-    /// Compiles the expression, which takes up to some hundred milliseconds for a long one.
+    /// Takes up to some hundred milliseconds for a long one.
     func compiled() -> Compiled {
         do throws(Pattern.Fault) {
             let pattern = try Pattern(text.text, memoryMax: Self.memoryMax)
@@ -38,7 +32,6 @@ struct IRegexp: Hashable, Sendable {
         }
     }
 
-    /// The grammar of the standard, without the nesting of parentheses, at which RE2 looks.
     private static let grammar: Pattern = {
         let escape = #"\\(?:[()*+\-.?\[\\\]^{|}nrt]|[pP]\{[^(.}]{1,2}\})"#
         let member = #"(?:[^\[\]\\-]|\#(escape))"#
@@ -69,9 +62,7 @@ struct IRegexp: Hashable, Sendable {
     }
 }
 
-/// The compiled patterns of all queries, by their text; RE2 takes up to 340 kB for each.
-///
-/// Any thread may call any method.
+/// RE2 takes up to 340 kB for each; any thread may call any method.
 final class CompiledPatterns: Sendable {
     static let shared = CompiledPatterns()
     static let countMax = 128
@@ -94,7 +85,7 @@ final class CompiledPatterns: Sendable {
 
 struct LiteralPattern: Sendable {
     let expression: IRegexp
-    /// The place in the text, in characters from 0.
+    /// In characters from 0.
     let offset: Int
 
     static let expectation =

@@ -1,8 +1,7 @@
 internal import StateJSON
 
-/// A number in the order of JSON, however it is spelled: exact as a whole number of 64 bits, else as a double.
+/// Exact as a whole number of 64 bits, else a double.
 enum JSONNumber: Hashable {
-    /// A whole number between -2^64 and 2^64.
     case whole(Int128)
     case double(Double)
 
@@ -22,7 +21,6 @@ enum JSONNumber: Hashable {
         }
     }
 
-    /// A number with the same place in the order.
     var json: JSONValue {
         switch self {
         case .whole(let whole):
@@ -51,7 +49,7 @@ extension JSONNumber: Comparable {
         }
     }
 
-    /// Whether a whole number is less than a double, which no whole number equals.
+    /// No whole number equals the double.
     private static func isLess(_ whole: Int128, _ double: Double) -> Bool {
         guard double.magnitude < 0x1p64 else { return double > 0 }
         return whole <= Int128(double.rounded(.down))

@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// The parts of a logical expression of RFC 9535, such as `@.done == false && @.tags[?@ == 'new']`.
 enum JSONPath {
     /// A step of a path: from each value to some of its children, or of all its descendants' children.
     struct Segment: Sendable {
@@ -16,7 +15,6 @@ enum JSONPath {
         case filter(Condition)
     }
 
-    /// A path from the current value.
     struct Relative: Sendable {
         var segments: [Segment]
 

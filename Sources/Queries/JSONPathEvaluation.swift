@@ -1,13 +1,10 @@
 internal import StateJSON
 internal import StateStore
 
-/// An evaluation of paths and conditions, which counts the values that it looks at.
-///
-/// It recurses by the nesting of the path only, which the parser bounds, and never by the depth of a value. Its thread is
+/// Recurses by the nesting of the path only, which the parser bounds, and never by the depth of a value; its thread is
 /// the one that makes it.
 struct JSONPathEvaluation {
     private(set) var stepsLeft: Int
-    /// How many bytes the caller holds for the evaluation.
     var heldBytes = 0
     private let patterns: [Pattern]
     private let isQuick, compiles: Bool
@@ -25,7 +22,6 @@ struct JSONPathEvaluation {
 
     /// The most values in a list: some tens of megabytes.
     private static let valuesMax = 1_000_000
-    /// The most processor time of an evaluation.
     static let timeMax = Duration.seconds(2)
     private static let stepsPerQuestion = 1000
 
@@ -105,7 +101,6 @@ struct JSONPathEvaluation {
         }
     }
 
-    /// The value that a name or an index selects.
     private static func child(_ selector: JSONPath.Selector, of value: JSONValue) -> JSONValue? {
         switch (selector, value) {
         case (.name(let name), .object(let object)): return object[name]
@@ -117,7 +112,7 @@ struct JSONPathEvaluation {
         }
     }
 
-    /// The indices of a slice (RFC 9535, 2.3.4.2.2).
+    /// RFC 9535, 2.3.4.2.2.
     private static func indices(_ start: Int?, _ end: Int?, _ step: Int, of count: Int) -> StrideTo<Int> {
         guard step != 0 else { return stride(from: 0, to: 0, by: 1) }
         func normal(_ index: Int) -> Int { index >= 0 ? index : count + index }

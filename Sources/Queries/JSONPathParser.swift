@@ -1,6 +1,6 @@
 internal import StateJSON
 
-/// The grammar of a logical expression of RFC 9535, read from left to right.
+/// RFC 9535, read from left to right.
 struct JSONPathParser {
     private let bytes: [UInt8]
     private var index = 0

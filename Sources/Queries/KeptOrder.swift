@@ -2,7 +2,6 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// The members of an object that a query lets through, in the query's order.
 final class KeptOrder: KeptMembers {
     private let members: Mutex<OrderedMembers>
 
@@ -131,7 +130,6 @@ private struct OrderedMembers: Sendable {
         return isThere ? index + 1 : index
     }
 
-    /// Whether the answer may differ where a member has been at one place behind the anchor and is at another one now.
     private func concernsAnswer(_ before: Int?, _ after: Int?) -> Bool {
         // A member that comes or goes moves all behind it, and decides whether there are more.
         guard let before, let after else {

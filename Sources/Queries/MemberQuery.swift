@@ -1,7 +1,6 @@
 internal import StateJSON
 package import StateStore
 
-/// A query on the members of an object or an array: which of them, in which order, how many, and what of each.
 package struct MemberQuery: Sendable {
     struct Order: Sendable {
         var pointer: JSONPointer
@@ -14,37 +13,26 @@ package struct MemberQuery: Sendable {
     private let fields: [JSONPointer]
     let wantsCount: Bool
     let after: Anchor?
-    /// Whether the answer says what it took; such a query is not watched.
+    /// Such a query is not watched.
     private let explains: Bool
     private let patterns: [LiteralPattern]
-    /// The names in a member that the filter and the order look at; nil for the whole member.
+    /// Nil for the whole member.
     private let names: [[UInt8]]?
-    /// The hash of the filter and the order, which tells an ``Anchor`` of this query from one of another.
+    /// Tells an ``Anchor`` of this query from one of another.
     let hash: String
     package let identity: String
     package let bytesCount: Int
 
-    /// The most values that one evaluation looks at: some seconds of a processor.
+    /// Some seconds of a processor.
     package static let stepsMax = 20_000_000
-    /// The most processor time of one evaluation.
     package static let timeMax = JSONPathEvaluation.timeMax
-    /// The bytes of members behind which an answer ends.
     package static let answerBytesMax = 1 << 20
-    /// The most pointers in `sort` and in `fields`: each costs time, and in `sort` memory, for every member.
+    /// Each costs time, and in `sort` memory, for every member.
     private static let pointersMax = 16
     private static let tokensMax = 32
 
-    /// Reads the parts of a query.
-    ///
-    /// - Parameters:
-    ///   - filter: a logical expression of RFC 9535, in which `@` is the member; nil for all members.
-    ///   - sort: pointers with commas between, each with `-` before it for descending order; nil for the members' own order.
-    ///   - window: the members of the answer, by their places in the order.
-    ///   - fields: pointers with commas between; nil for whole members.
-    ///   - wantsCount: whether the answer says how many members the filter lets through.
-    ///   - after: the `next` of an answer to the same filter and sort, behind whose members the window begins.
-    ///   - explains: whether the answer says what it took.
-    /// - Throws: ``Fault``.
+    /// `filter` is a logical expression of RFC 9535 on the member `@`; `sort` has pointers with commas between, each
+    /// with `-` before it for descending order; the window counts behind `after`, the `next` of an earlier answer.
     package init(
         filter: String?, sort: String?, window: Range<Int>, fields: String?, wantsCount: Bool, after: String? = nil,
         explains: Bool = false
@@ -85,10 +73,9 @@ package struct MemberQuery: Sendable {
         self.after = anchor
     }
 
-    /// A part of a query that cannot be read.
     package struct Fault: Error, Sendable, Equatable {
         package var parameter: String
-        /// The place in its text, in characters from 0.
+        /// In characters from 0.
         package var offset: Int
         package var detail: String
     }
@@ -144,15 +131,8 @@ extension MemberQuery: MembersQuery {
             stepsMax: stepsMax, isQuick: isQuick)
     }
 
-    /// The answer for the members of a value, as compact UTF-8 JSON, or nil without a value.
-    ///
-    /// It is an object with `members`, each with its `key`, the token of its pointer, and its `value`. O(n) in the bytes of the
-    /// value, and O(m log m) for m members that are sorted, of which at most twice as many are kept as come up to the window's end.
-    ///
-    /// - Parameters:
-    ///   - memberOrder: the order of the value's own members by their names, if there is one.
-    ///   - stepsMax: the most values that the evaluation looks at.
-    /// - Throws: ``QueryStop``, ``Fault`` and ``NoMembers``.
+    /// `members`, each with its `key`, the token of its pointer, and its `value`; O(n) in the bytes of the value, and
+    /// O(m log m) for m members that are sorted, of which at most twice the window's end are kept.
     package func answer(
         to texts: MemberTexts, _ memberOrder: MemberOrder? = nil, stepsMax: Int = Self.stepsMax
     ) throws -> [UInt8]? {
@@ -277,7 +257,6 @@ extension MemberQuery: MembersQuery {
         }
     }
 
-    /// The result is how many bytes the members that are kept hold.
     private func keepFirst(of found: inout [Found]) -> Int {
         found.sort { isBefore($0.keys, $1.keys) ?? ($0.number < $1.number) }
         found.removeSubrange(min(found.count, window.upperBound)...)
@@ -288,7 +267,6 @@ extension MemberQuery: MembersQuery {
     private struct Found {
         let text: [UInt8]
         let textNumber: Int
-        /// The index of the value in the document of the text.
         let place: Int
         /// The place among the members, which decides between equals.
         let number: Int
@@ -300,7 +278,6 @@ extension MemberQuery: MembersQuery {
     var isSorted: Bool { !order.isEmpty }
     var sortCount: Int { order.count }
 
-    /// Nil if the filter does not let the member through.
     func sortKeys(
         of document: JSONDocument, at place: Int, _ evaluation: inout JSONPathEvaluation
     ) throws(QueryStop) -> [SortKey?]? {
@@ -350,11 +327,9 @@ extension MemberQuery: MembersQuery {
     }
 }
 
-/// A query on a value that is neither an object nor an array.
 package struct NoMembers: Error {}
 
-/// A value in the order of a query: null, false, true, numbers, texts by their Unicode scalars, then arrays and objects, which
-/// are equal.
+/// Null, false, true, numbers, texts by their Unicode scalars, then arrays and objects, which are equal.
 enum SortKey: Comparable {
     case constant(Int)
     case number(JSONNumber)
@@ -371,7 +346,6 @@ enum SortKey: Comparable {
         }
     }
 
-    /// A value with the same place in the order.
     var json: JSONValue {
         switch self {
         case .constant(0): .null

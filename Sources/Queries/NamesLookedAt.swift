@@ -1,9 +1,8 @@
 internal import StateJSON
 internal import StateStore
 
-/// The names of the members that a condition looks at in a value, so that the others need not be read.
 extension JSONPath.Condition {
-    /// The names; nil for a condition that looks at the whole value.
+    /// Nil for a condition that looks at the whole value.
     var names: [String]? {
         switch self {
         case .any(let conditions), .all(let conditions): union(conditions.map(\.names))
@@ -45,7 +44,7 @@ extension JSONPathEvaluation {
     /// How many comparisons of names take about the time of a step.
     private static let namesPerStep = 8
 
-    /// A value with these members only, if it is an object; O(n) in its members and in the bytes of these.
+    /// O(n) in its members and in the bytes of the chosen ones.
     mutating func value(
         of document: JSONDocument, at place: Int, names: [[UInt8]]?
     ) throws(QueryStop) -> JSONValue {

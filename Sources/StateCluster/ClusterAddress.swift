@@ -1,21 +1,16 @@
 package import HTTPClient
 internal import StateStore
 
-/// Where the journal of a cluster is: `etcd://host:2379,host:2379/name`.
 package struct ClusterAddress: Sendable, CustomStringConvertible {
-    /// The endpoints, each as `http://host:port`.
     package var endpoints: [String]
     /// The first part of each key.
     package var name: String
     package var description: String
-    /// The user of etcd, or nil if it has no users.
     package var user: User?
-    /// The files with which `etcds` connects.
-    ///
-    /// A certificate of this server protects the connection only: etcd's gateway knows no users by certificate.
+    /// For `etcds`; a certificate of this server protects the connection only: etcd's gateway knows no users by
+    /// certificate.
     package var tls = HTTPConnection.TLS()
 
-    /// A user of etcd.
     package struct User: Sendable {
         package var name: String
         /// Each login calls it, so that the password can be changed.
@@ -27,12 +22,9 @@ package struct ClusterAddress: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether a text is such an address, or means to be one.
     package static func isMeant(by text: String) -> Bool { text.hasPrefix("etcd://") || text.hasPrefix("etcds://") }
 
-    /// Reads an address; nil for a text of another form.
-    ///
-    /// `etcds` is for TLS. A name has letters, digits, `-`, `_`, `.` and `/`.
+    /// Nil for a text of another form; `etcds` is for TLS, and a name has letters, digits, `-`, `_`, `.` and `/`.
     package init?(_ text: String) {
         let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let scheme = ["etcd": "http", "etcds": "https"][String(parts[0])] else { return nil }
@@ -67,10 +59,9 @@ struct ClusterKeys: Sendable {
     var turns: String { "\(name)/turns/" }
     var snapshots: String { "\(name)/snapshots/" }
 
-    /// The key of a turn, or of the beginning of the history; the order of the keys is that of the versions.
+    /// The order of the keys is that of the versions.
     func turn(_ first: Version) -> String { turns + Self.digits(first) }
 
-    /// The turns whose keys have the versions.
     func turnRange(from first: Version = 0, through last: Version = .max, limit: Int? = nil) -> Etcd.Range {
         Etcd.Range(turn(first), upTo: last == .max ? Self.end(of: turns) : turn(last + 1), limit: limit)
     }
@@ -86,12 +77,12 @@ struct ClusterKeys: Sendable {
 
     var chunks: String { "\(name)/chunks/" }
 
-    /// A part of a snapshot; for nil the prefix of all its parts.
+    /// The prefix of all parts for nil.
     func chunk(_ version: Version, _ index: Int?) -> String {
         "\(chunks)\(Self.digits(version))/" + (index.map { "\($0)" } ?? "")
     }
 
-    /// The first key behind all that begin with a prefix that ends with a slash.
+    /// The prefix ends with a slash.
     static func end(of prefix: String) -> String { prefix.dropLast() + "0" }
 
     private static func digits(_ version: Version) -> String {

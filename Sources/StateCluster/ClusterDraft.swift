@@ -3,17 +3,14 @@ internal import StateJSON
 internal import StateJournal
 package import StateStore
 
-/// A new history in etcd under a name that has none: turns and snapshots first, `meta` last.
-///
-/// The key `draft` says which draft puts the turns, and each transaction demands that it still does: one that begins later
-/// takes the key over, and deletes what it finds.
+/// Puts turns and snapshots first, `meta` last; the key `draft` says which draft writes, and each transaction demands
+/// it: one that begins later takes the key over, and deletes what it finds.
 package final class ClusterDraft: HistoryDraft {
     package let epoch: Epoch
     package var domain: HistoryDomain?
     private let client: EtcdClient
     private let keys: ClusterKeys
     private let snapshots: ClusterSnapshots
-    /// The value of the key `draft` while this draft may write.
     private let id = Data(Epoch.random().text.utf8)
     private var encoder: SegmentEncoder
     private var tip: ChainLink
@@ -25,10 +22,7 @@ package final class ClusterDraft: HistoryDraft {
 
     private static let deletionMax = 1_000
 
-    /// Claims a name, and deletes what an interrupted draft has left there.
-    ///
-    /// - Parameter epoch: the name of the new history; servers of two histories must not have the same one.
-    /// - Throws: ``ClusterFault`` where there is a history of that name, or etcd does not answer.
+    /// Deletes what an interrupted draft has left; servers of two histories must not have the same epoch.
     package init(_ address: ClusterAddress, epoch: Epoch = .random()) throws {
         self.epoch = epoch
         client = try EtcdClient(address, label: "draft", timeout: .seconds(10), patience: .seconds(10))
@@ -79,9 +73,7 @@ package final class ClusterDraft: HistoryDraft {
         try carryOut([.put(keys.turn(version), tip.hash.bytes)])
     }
 
-    /// Adds the next commit; puts 1,024 commits, or four megabytes, at a time.
-    ///
-    /// - Throws: ``ClusterFault``, also for a commit that is larger than etcd takes.
+    /// Puts 1,024 commits, or four megabytes, at a time; throws for a commit that is larger than etcd takes.
     package func append(_ commit: Commit) throws {
         let bytes = commit.action.count + commit.patch.count
         guard bytes <= ClusterJournal.commitBytesMax else {
@@ -103,9 +95,8 @@ package final class ClusterDraft: HistoryDraft {
         try carryOut([snapshots.operation(manifest)])
     }
 
-    /// Puts `meta`: from then on there is a history.
-    ///
-    /// - Throws: ``ClusterFault``; there is no history then, unless etcd has carried out what it has not answered.
+    /// From then on there is a history; after an error there is none, unless etcd has carried out what it has not
+    /// answered.
     package func finish() throws {
         try flush()
         let meta = ClusterMeta(beginning: epoch)

@@ -1,26 +1,20 @@
-/// An event in a cluster's journal that an operator may want to know.
 package enum ClusterEvent: Sendable {
-    /// Commits could not be appended; where `isOpen`, whether they are in the journal is not known.
+    /// Where `isOpen`, whether the commits are in the journal is not known.
     case appendFailed(reason: String, isOpen: Bool)
-    /// The journal takes commits again.
     case appendsAgain
-    /// A snapshot could not be saved. No commit is lost; the next start takes longer.
+    /// No commit is lost; the next start takes longer.
     case snapshotNotSaved(reason: String)
-    /// The start waits for etcd.
     case waiting(reason: String)
-    /// The turns of other nodes do not come; the reason is nil when they come again.
+    /// The reason is nil when the turns of other nodes come again.
     case notFollowing(reason: String?)
-    /// Another server writes by choice than before.
     case writer(ClusterWriter)
-    /// An etcd has used much of its quota, or, where the reason is nil, has room again.
+    /// The reason is nil when an etcd has room again.
     case quotaUsed(reason: String?)
-    /// The history in etcd is older than the one of this server, and has another epoch now, or why it has not.
+    /// The history in etcd is older than this server's; a failure says why it has no new epoch.
     case epochRenewed(failure: String?)
-    /// At a start the history is older than what this server has seen of it, and has got a new epoch.
     case olderThanSeen
 }
 
-/// Why a history in etcd cannot be used, or what has become of a request to etcd, as a sentence.
 package enum ClusterFault: Error, Sendable, CustomStringConvertible {
     /// No endpoint has carried the request out, and none will.
     case unreachable(String)
@@ -28,9 +22,7 @@ package enum ClusterFault: Error, Sendable, CustomStringConvertible {
     case unanswered(String)
     /// etcd has refused it, and carried nothing out; the number is that of a gRPC status.
     case refused(Int, String)
-    /// The answer is not one of etcd.
     case malformed(String)
-    /// The history is not there, or not as it has to be.
     case history(String)
 
     init(_ description: String) { self = .history(description) }
@@ -45,7 +37,7 @@ package enum ClusterFault: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether it may pass without anybody's doing.
+    /// Passes without anybody's doing.
     package var isPassing: Bool {
         switch self {
         case .unreachable, .unanswered: true

@@ -1,36 +1,25 @@
 internal import FoundationEssentials
 package import StateStore
 
-/// The facts about a history in etcd that an operator asks for first; `journal info` writes them as JSON.
 package struct ClusterFacts: Sendable, Encodable {
-    /// The turns, each of which is a key.
     package struct Turns: Sendable, Encodable {
         package var count = 0
-        /// The bytes of their values.
         package var bytes = 0
     }
 
     package var format: Int
     package var epoch: String
-    /// The name of the domain whose history it is, if recorded.
     package var domain: String?
     package var versions: HistoryVersions
     package var commits: Int
-    /// The snapshots, oldest first.
+    /// Oldest first.
     package var snapshots: [SnapshotSize]
-    /// How many idempotency keys have not expired.
     package var keys = 0
     package var turns = Turns()
-    /// The revision of etcd at which all of this was read.
     package var revision: UInt64
     package var etcds: EtcdCount
 
-    /// Reads the history at an address, also while servers write to it; O(n) in the bytes of the turns.
-    ///
-    /// It verifies nothing but the commits after the newest snapshot, and changes nothing.
-    ///
-    /// - Parameter time: the current time, at which keys may have expired.
-    /// - Throws: ``ClusterFault`` where there is no history, or etcd does not answer.
+    /// O(n) in the bytes of the turns, also while servers write; verifies only the commits after the newest snapshot.
     package init(_ address: ClusterAddress, at time: Timestamp) throws {
         let history = try ClusterHistory(address)
         let (oldest, manifests) = (history.oldest(), try history.saved.manifests())
@@ -58,12 +47,11 @@ package struct ClusterFacts: Sendable, Encodable {
     }
 }
 
-/// How many of the etcds of an address answer.
 package struct EtcdCount: Sendable, Encodable, CustomStringConvertible {
     package var answering = 0
     package var all: Int
 
-    /// Asks each of them, for two seconds at most.
+    /// For two seconds at most.
     package init(_ address: ClusterAddress) {
         all = address.endpoints.count
         for endpoint in address.endpoints {

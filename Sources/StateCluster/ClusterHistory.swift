@@ -3,10 +3,8 @@ internal import StateJSON
 internal import StateJournal
 package import StateStore
 
-/// A history in etcd, read without serving it, as it is at one revision of etcd.
-///
-/// Servers may go on to write. What they delete, they compact when they save the second snapshot from now: then the next read
-/// throws. Only one thread may use it.
+/// Reads one revision of etcd: what servers delete, they compact when they save the second snapshot from now, and then
+/// the next read throws; only one thread may use it.
 package final class ClusterHistory: RecordedHistory {
     package let epoch: Epoch
     package let latest: Version
@@ -18,9 +16,6 @@ package final class ClusterHistory: RecordedHistory {
     let saved: ClusterSnapshots
     let pages: TurnPages
 
-    /// Opens the history at an address, and changes nothing there.
-    ///
-    /// - Throws: ``ClusterFault`` without a history, or without an answer of etcd.
     package init(_ address: ClusterAddress) throws {
         keys = ClusterKeys(name: address.name)
         guard let found = try Self.meta(address) else {
@@ -39,7 +34,6 @@ package final class ClusterHistory: RecordedHistory {
         latest = try RecordedTurn(newest.key, newest.value, after: nil, epoch).link.version
     }
 
-    /// Whether there is a history at an address.
     package static func isThere(_ address: ClusterAddress) throws -> Bool { try meta(address) != nil }
 
     private static func meta(_ address: ClusterAddress) throws -> ClusterMeta.Found? {
@@ -47,23 +41,17 @@ package final class ClusterHistory: RecordedHistory {
         return try ClusterMeta.read(client, ClusterKeys(name: address.name))
     }
 
-    /// The domain of the history at an address, if the history names it.
-    ///
-    /// It asks etcd for two seconds at most.
+    /// Asks etcd for two seconds at most; nil where the history names none.
     package static func domain(_ address: ClusterAddress) throws -> HistoryDomain? {
         try ClusterMeta.domain(EtcdClient(address, label: "domain"), ClusterKeys(name: address.name))
     }
 
     package func oldest() -> Version { base }
 
-    /// Calls `body`: each read is at one revision and verifies the chain.
+    /// Each read is at one revision and verifies the chain.
     package func holding<Value>(_ body: () throws -> Value) throws -> Value { try body() }
 
-    /// Verifies the chain of all turns, each snapshot's hash, and that it belongs to the chain, at either depth.
-    ///
-    /// O(n) in the size of the history.
-    ///
-    /// - Throws: ``ClusterFault`` that names the version.
+    /// At either depth: the chain of all turns, and each snapshot's hash and place in it; O(n) in the size.
     package func verify(_ depth: HistoryDepth, at time: Timestamp) throws {
         let manifests = try saved.manifests()
         let ends = Dictionary(manifests.map { ($0.key, $0) }) { first, _ in first }

@@ -89,9 +89,7 @@ extension ClusterJournal {
         }
     }
 
-    /// A document beside the turns, which this journal follows from now on; it waits for an etcd that does not answer.
-    ///
-    /// - Throws: ``ClusterFault`` where etcd refuses to give it.
+    /// Waits for an etcd that does not answer, and throws where etcd refuses.
     package func document(_ name: String) throws -> ClusterDocument {
         let document = ClusterDocument(documentClient, keys, name)
         condition.withLock { $0.documents.append(document) }
@@ -99,7 +97,7 @@ extension ClusterJournal {
         return document
     }
 
-    /// Has a function called when a document has changed, on the thread that follows etcd.
+    /// The thread that follows etcd calls it.
     package func watchDocuments(_ changed: @escaping @Sendable () -> Void) {
         condition.withLock { $0.documentsWatcher = changed }
     }

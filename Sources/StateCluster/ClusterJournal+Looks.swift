@@ -4,18 +4,17 @@ internal import StateStore
 internal import Synchronization
 
 extension ClusterJournal {
-    /// Which server writes by choice.
     package var writer: ClusterWriter { lease.writer }
 
-    /// For how long this server may have missed what is acknowledged elsewhere; nil while it follows a majority of the etcds.
+    /// Nil while the server follows a majority of the etcds; what is acknowledged elsewhere may be missing for so long.
     package var staleness: Duration? { condition.withLock { $0.isStale } ? lease.age : nil }
 
-    /// Has a function called when ``staleness`` begins or ends, on any thread.
+    /// Any thread may call it, when ``staleness`` begins or ends.
     package func watchStaleness(_ changed: @escaping @Sendable () -> Void) {
         condition.withLock { $0.staleWatcher = changed }
     }
 
-    /// Lets this server have the part of the writer only while a function says so, which any thread calls.
+    /// Any thread calls the function.
     package func write(while isFit: @escaping @Sendable () -> Bool) { condition.withLock { $0.isFit = isFit } }
 
     func take(_ finding: WriterLease.Finding) {

@@ -11,9 +11,7 @@ extension ClusterJournal {
 
     private var pages: TurnPages { TurnPages(reader, keys) }
 
-    /// The newest version that is acknowledged anywhere; what leads to it has come to this journal's followers.
-    ///
-    /// - Throws: ``ClusterFault`` where etcd does not answer.
+    /// Acknowledged anywhere; what leads to it has come to this journal's followers.
     package func newestVersion() throws -> Version {
         let tip = known.withLock { $0.tip.version }
         if try hasTurns(after: tip, by: reader) { catchUp(by: reader) }

@@ -5,22 +5,16 @@ internal import StateJournal
 package import StateStore
 internal import Synchronization
 
-/// A journal in etcd, which any number of processes share.
-///
-/// Each turn is one key or a few, put by a transaction that demands that they are not there and that the turn before is: of
-/// two writers behind one version, one is refused. etcd has synced what it acknowledges on a majority of its machines.
-///
-/// Any thread may call any method.
+/// Each turn is put by a transaction that demands that its keys are not there and that the turn before is: of two
+/// writers behind one version, one is refused; any thread may call any method.
 package final class ClusterJournal: Journal {
-    /// Appends, and reads what an append needs.
     let client: EtcdClient
-    /// Reads the past and saves snapshots, so that no append waits for a large answer or for an etcd that hangs.
+    /// No append waits for its large answers or for an etcd that hangs.
     let reader: EtcdClient
     let documentClient: EtcdClient
     private let retention: JournalRetention
     let keys: ClusterKeys
     let cache: SnapshotCache?
-    /// The epoch of the history.
     package let epoch: Epoch
     let report: @Sendable (ClusterEvent) -> Void
     let metaRevision: UInt64
@@ -30,23 +24,20 @@ package final class ClusterJournal: Journal {
     let follower: TurnFollower
     let lease: WriterLease
     private let quota: QuotaWatch
-    /// By which the servers of the history know each other; nil in one that an older program has begun.
+    /// The servers of the history know each other by it; nil in one that an older program has begun.
     package let secret: String?
     let background = DispatchQueue(label: "storekeeper.cluster.snapshots", qos: .utility)
-    /// Lets one thread at a time read the past for the IDs in it.
     let indexing = DispatchQueue(label: "storekeeper.cluster.ids", qos: .utility)
 
     struct Condition: Sendable {
         var failure: String?
         var isOpen = false
         var broken: String?
-        /// Whether this server has tried to give the history in etcd another epoch, because it is older.
         var hasRenewedEpoch = false
         var follower: (@Sendable () -> Void)?
         var isSaving = false
         var writer = ClusterWriter.nobody
         var newest: Version = 0
-        /// Whether the looks at etcd have failed for longer than ``ClusterJournal/ageMax``.
         var isStale = false
         var staleWatcher: (@Sendable () -> Void)?
         var isFit: @Sendable () -> Bool = { true }
@@ -58,12 +49,10 @@ package final class ClusterJournal: Journal {
         var fullReason: String? { quota.flatMap { $0.isFull ? $0.sentence : nil } }
     }
 
-    /// The most bytes of a commit: etcd takes requests of 1.5 MiB by default.
+    /// etcd takes requests of 1.5 MiB by default.
     package static var commitBytesMax: Int { ClusterTurns.bytesMax }
 
-    /// How long an append is tried before its outcome counts as unknown.
     private static let appendTime = Duration.seconds(5)
-    /// How long one endpoint has in the first attempt.
     private static let firstTime = Duration.milliseconds(250)
     /// How old the newest proof may be that this server follows a majority of the etcds.
     static let ageMax = Duration.seconds(2)
@@ -94,15 +83,14 @@ package final class ClusterJournal: Journal {
         }
     }
 
-    /// Whose history it is; nil for one of an earlier program.
+    /// Nil for one of an earlier program.
     package func domain() throws -> HistoryDomain? { try ClusterMeta.domain(client, keys) }
 
-    /// Says whose history it is.
     package func setDomain(_ domain: HistoryDomain) throws {
         _ = try client.commit([.put(keys.domain, try JSON.encode(domain))])
     }
 
-    /// Does what a start needs of etcd, as often as it takes until etcd answers, with a report each ten seconds.
+    /// Tries until etcd answers, with a report each ten seconds.
     package func whenReached<Value>(_ work: () throws -> Value) throws -> Value { try Self.whenReached(report, work) }
 
     private static func whenReached<Value>(
@@ -181,7 +169,6 @@ package final class ClusterJournal: Journal {
         return .landed
     }
 
-    /// Finds out whether a version is the newest, for what was refused by its state.
     private func confirm(_ version: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken }) { return fail(reason, isOpen: false) }
         do {
@@ -195,10 +182,8 @@ package final class ClusterJournal: Journal {
         }
     }
 
-    /// Appends the segments of one transaction.
-    ///
-    /// An answer that does not come leaves open whether they are there. The same transaction settles it: it finds
-    /// either our segment, or another's, or none, and then it puts ours.
+    /// An answer that does not come leaves open whether the segments are there; the same transaction settles it: it
+    /// finds ours, or another's, or none, and then it puts ours.
     private func append(_ segments: [ClusterTurns.Segment], behind key: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken ?? $0.fullReason }) { return fail(reason, isOpen: false) }
         let transaction = ClusterTurns.transaction(segments, behind: key, keys, meta: metaRevision)
@@ -264,7 +249,7 @@ package final class ClusterJournal: Journal {
 
     package var bytesCount: Int? { nil }
 
-    /// Reads what is behind the tip: after that, whatever a failed append has left is known.
+    /// Reads what is behind the tip, so that the outcome of a failed append is known.
     package func probe() {
         guard condition.withLock({ $0.failure != nil && $0.broken == nil }) else { return }
         do throws(ClusterFault) {

@@ -7,7 +7,7 @@ internal import StateStore
 struct ClusterMeta: Codable {
     var format = 1
     var epoch: String
-    /// By which the servers of the history know each other.
+    /// The servers of the history know each other by it.
     var secret: String?
 
     init(beginning epoch: Epoch) {

@@ -4,32 +4,24 @@ internal import StateJournal
 package import StateStore
 
 extension ClusterJournal {
-    /// The contents of a journal for a store that starts.
     package struct Recovery: Sendable {
-        /// The newest state, as UTF-8 JSON.
         package var state: [UInt8]
         package var version: Version
-        /// The oldest version after which the journal has all commits.
         package var oldest: Version
-        /// The keys that have not expired, oldest first.
+        /// Oldest first.
         package var keys: [KeyRecord]
-        /// How many patches were applied to the snapshot.
         package var patchesCount: Int
-        /// A sentence for the operator for each snapshot that is damaged.
         package var warnings: [String]
     }
 }
 
-/// Begins a history in etcd, reads one, and saves its snapshots.
 struct ClusterOpening {
     struct Opened {
         var known: KnownTurns
         var recovery: ClusterJournal.Recovery
         var metaRevision: UInt64
         var secret: String?
-        /// The revision of etcd up to which everything is read.
         var revision: UInt64
-        /// Whether the history has a new epoch, because it is older than what this server has seen of it.
         var isRenewed = false
     }
 
@@ -87,7 +79,7 @@ struct ClusterOpening {
             metaRevision: found.modified, secret: found.meta.secret, revision: revision, isRenewed: isRenewed)
     }
 
-    /// Whether the newest turn seen is gone, as after a restore: one deleted for its age has newer ones behind it.
+    /// As after a restore: a turn that is deleted for its age has newer ones behind it.
     private func isOlderThanSeen(_ found: ClusterMeta.Found) throws -> Bool {
         guard let directory, let seen = SeenTurn(in: directory, of: found.epoch, secret: found.meta.secret) else {
             return false
@@ -107,7 +99,7 @@ struct ClusterOpening {
             "the history \(keys.name) in etcd has no good snapshot" + warnings.map { "; \($0)" }.joined())
     }
 
-    /// Begins a history; of several nodes that try, one does, and none over what another history has left.
+    /// Of several nodes that try, one does, and none over what another history has left.
     private func begin(_ state: [UInt8]) throws {
         let epoch = Epoch.random()
         let link = ChainLink(beginning: epoch, version: 0)
@@ -134,7 +126,7 @@ struct ClusterOpening {
 
     // MARK: Snapshots
 
-    /// Saves a snapshot, unless the beginning of the history has changed since a revision of etcd.
+    /// Saves nothing where the beginning of the history has changed since a revision of etcd.
     func save(
         _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
         meta revision: UInt64

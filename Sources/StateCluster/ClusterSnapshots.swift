@@ -7,7 +7,6 @@ struct SnapshotManifest: Codable {
     var version: UInt64
     /// The version in the key of the turn that ends with it.
     var key: UInt64
-    /// The hash of that turn, 16 bytes.
     var chain: Data
     var stateBytes: Int
     var keysBytes: Int
@@ -27,14 +26,11 @@ struct SnapshotManifest: Codable {
 /// Each snapshot that is kept has all turns behind it, and two are kept, so that a start can do with the second-newest.
 struct KeptHistory {
     let snapshot: Version
-    /// The version in the key of the oldest turn.
     let turn: Version
     let secondNewest: Version
 
-    /// Nil where there are no two snapshots, so that all is kept.
-    ///
-    /// The snapshots come oldest first, each with the version in the key of the turn that ends with it; `first` is the
-    /// version in the key of the oldest turn that has to be kept, whatever the snapshots are.
+    /// Nil without two snapshots, so that all is kept; they come oldest first, and `first` is the version in the key of
+    /// the oldest turn that has to be kept in any case.
     init?(_ snapshots: [(version: Version, key: Version)], snapshotsMax: Int, from first: Version) {
         guard snapshots.count > 1 else { return nil }
         let second = snapshots[snapshots.count - 2]
@@ -44,11 +40,11 @@ struct KeptHistory {
     }
 }
 
-/// The snapshots of a history in etcd: each in parts of at most 1 MiB, with a manifest that is put last.
+/// Each has parts of at most 1 MiB, with a manifest that is put last.
 struct ClusterSnapshots {
     let client: EtcdClient
     let keys: ClusterKeys
-    /// The revision of etcd that they are read at; nil for the newest.
+    /// Nil for the newest.
     var revision: UInt64?
     var cache: SnapshotCache?
 
@@ -89,7 +85,7 @@ struct ClusterSnapshots {
         }
     }
 
-    /// Loads a snapshot, or returns nil for a damaged one.
+    /// Nil for a damaged one.
     func loadUndamaged(
         _ manifest: SnapshotManifest, _ epoch: Epoch, damaged: (ClusterFault) -> Void = { _ in }
     ) throws(ClusterFault) -> ([UInt8], [KeyRecord])? {

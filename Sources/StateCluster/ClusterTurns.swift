@@ -2,7 +2,6 @@ internal import FoundationEssentials
 internal import StateJournal
 internal import StateStore
 
-/// Commits as the transactions that append them: each puts one or more segments, a key for each.
 struct ClusterTurns {
     struct Segment {
         var first: Version
@@ -11,9 +10,9 @@ struct ClusterTurns {
         var commits: ArraySlice<Commit>
     }
 
-    /// The most bytes of one transaction's segments; etcd takes requests of 1.5 MiB by default.
+    /// etcd takes requests of 1.5 MiB by default.
     static let bytesMax = 1 << 20
-    /// The most segments of one transaction; etcd takes 128 operations by default.
+    /// etcd takes 128 operations by default.
     static let segmentsMax = 100
 
     /// Each group is of one transaction; the cost is O(n) in the bytes of the commits.
@@ -43,9 +42,8 @@ struct ClusterTurns {
         return groups
     }
 
-    /// Appends segments where none of them is there, the turn before is, and the history is the same.
-    ///
-    /// Where it is refused, its answer has what the first key has, and whether the turn before is there.
+    /// Demands that none of the segments is there, the turn before is, and the history is the same; a refusal has what
+    /// the first key has, and whether the turn before is there.
     static func transaction(
         _ segments: [Segment], behind key: Version, _ keys: ClusterKeys, meta revision: UInt64
     ) -> Etcd.Transaction {

@@ -4,19 +4,16 @@ internal import HTTPClient
 internal import StateJSON
 internal import Synchronization
 
-/// A client of a cluster of etcds by its JSON gateway: one request at a time, to one endpoint until that one fails.
-///
-/// Each request is such that carrying it out twice does no harm, so a failed one is sent to the next endpoint.
+/// One request at a time by the JSON gateway, to one endpoint until that one fails; carrying a request out twice does
+/// no harm, so a failed one is sent to the next endpoint.
 final class EtcdClient: Sendable {
     private let endpoints: [String]
     private let connection: HTTPConnection
     private let login: EtcdLogin
-    /// Lets one request at a time use the connection, and owns the number of the endpoint.
     private let queue: DispatchQueue
     /// The endpoint that has answered last.
     private nonisolated(unsafe) var current: Int  // unsafe: only code on `queue` uses it.
 
-    /// How long one endpoint has for an answer.
     private let timeout: Duration
     /// For how long ``ask(_:_:)`` tries again while etcd elects a leader.
     private let patience: Duration
@@ -31,7 +28,6 @@ final class EtcdClient: Sendable {
         current = Int.random(in: endpoints.indices)
     }
 
-    /// Ends the request that runs, and refuses every later one.
     func cancel() { connection.cancel() }
 
     func call<Answer: Decodable & Sendable>(
@@ -99,7 +95,7 @@ final class EtcdClient: Sendable {
 
     func range(_ range: Etcd.Range) throws(ClusterFault) -> Etcd.RangeResponse { try ask("/v3/kv/range", range) }
 
-    /// Carries out operations; false where a condition does not hold.
+    /// False where a condition does not hold.
     func commit(
         _ operations: [Etcd.Operation], where conditions: [Etcd.Compare] = []
     ) throws(ClusterFault) -> Bool {
@@ -151,7 +147,7 @@ extension ClusterFault {
         self.init(fault: fault.message ?? "gRPC status \(code)", code: code, endpoint)
     }
 
-    /// Reads a gRPC status: only some of them say that nothing was carried out.
+    /// Only some statuses say that nothing was carried out.
     init(fault message: String, code: Int, _ endpoint: String) {
         switch code {
         // Failed precondition: from etcd 3.6 on that is what a learner says, and one that begins; another one may take it.
@@ -164,8 +160,6 @@ extension ClusterFault {
     }
 }
 
-/// Puts the token of a user of etcd into requests, and gets another one when it has expired.
-///
 /// Source: etcd's page "gRPC gateway", "Authentication".
 final class EtcdLogin: Sendable {
     private let user: ClusterAddress.User?
@@ -175,7 +169,7 @@ final class EtcdLogin: Sendable {
 
     init(_ user: ClusterAddress.User?) { self.user = user }
 
-    /// The fields of a request to an endpoint; the first one of a user asks for a token.
+    /// The first request of a user asks for a token.
     func fields(at endpoint: String, by connection: HTTPConnection) throws(ClusterFault) -> [String] {
         let type = "Content-Type: application/json"
         guard let user else { return [type] }

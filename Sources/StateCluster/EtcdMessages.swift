@@ -1,12 +1,11 @@
 internal import FoundationEssentials
 internal import StateJSON
 
-/// The messages of etcd's JSON gateway that this target uses, as Google's rules for JSON have them: bytes in Base64, 64-bit
-/// numbers as texts, members with the default value left out.
+/// Google's rules for JSON: bytes in Base64, 64-bit numbers as texts, default values left out.
 ///
 /// Source: etcd's `rpc.proto` and its pages "gRPC gateway" and "API reference".
 enum Etcd {
-    /// Decodes what etcd, or another version of this program, has written: it may have members that are not known here.
+    /// Another version of this program may have written members that are not known here.
     static func decode<Value: Decodable>(
         _ type: Value.Type, from bytes: some Sequence<UInt8>
     ) throws(JSONFault) -> Value {
@@ -25,7 +24,6 @@ enum Etcd {
         var value: Data?
         var mod_revision: String
 
-        /// Its value, which is left out where it is empty.
         var bytes: [UInt8] { Array(value ?? Data()) }
     }
 
@@ -39,13 +37,13 @@ enum Etcd {
 
         init(_ key: String) { self.key = Data(key.utf8) }
 
-        /// The keys from one up to another, without that one.
+        /// The end is not one of them.
         init(_ key: String, upTo end: String, limit: Int? = nil) {
             self.init(key)
             (range_end, self.limit) = (Data(end.utf8), limit)
         }
 
-        /// The keys that begin with a prefix, which ends with a slash.
+        /// The prefix ends with a slash.
         init(below prefix: String, limit: Int? = nil) {
             self.init(prefix, upTo: ClusterKeys.end(of: prefix), limit: limit)
         }
@@ -179,7 +177,6 @@ enum Etcd {
         var succeeded: Bool?
         var responses: [Result]?
 
-        /// The first pair of each range that was read, in their order.
         var found: [Pair?] { (responses ?? []).map { $0.response_range?.kvs?.first } }
     }
 
@@ -206,10 +203,8 @@ enum Etcd {
             var compact_revision: String?
             var events: [Event]?
 
-            /// The revision to go on from when the watch ends behind this message; nil for a message without events.
-            ///
-            /// The header has the newest revision of etcd, and while the watch catches up, events of older ones are
-            /// yet to come.
+            /// Nil for a message without events: while the watch catches up, the header's revision is ahead of events
+            /// that are yet to come.
             var nextRevision: UInt64? {
                 guard let last = events?.last, let revision = UInt64(last.kv.mod_revision) else { return nil }
                 let (next, isTooLarge) = revision.addingReportingOverflow(1)
@@ -222,7 +217,6 @@ enum Etcd {
 
     struct Fault: Decodable, Sendable {
         var message: String?
-        /// The number of a gRPC status.
         var code: Int?
     }
 

@@ -1,10 +1,8 @@
 internal import StateJSON
 internal import StateStore
 
-/// The versions of the commits with clients' IDs, of all commits behind a version.
-///
-/// There is no index of IDs in etcd: each server makes its own of the turns that it takes, and of those before where a
-/// client asks for an ID that is not among them. It has hashes, so the reader of a version compares the commit's ID.
+/// There is no index of IDs in etcd: each server makes its own of the turns that it takes, and of earlier ones where a
+/// client asks; it has hashes, so the reader of a version compares the commit's ID.
 struct KnownIDs: Sendable {
     private struct Generation {
         /// All IDs of commits behind this version are known, up to the next generation's.

@@ -2,14 +2,13 @@ internal import DequeModule
 internal import StateJournal
 internal import StateStore
 
-/// The newest turns of a history that a node knows: the tip of their chain, and the newest commits.
 struct KnownTurns: Sendable {
     let epoch: Epoch
     private(set) var tip: ChainLink
     private(set) var tipKey: Version
     private var commits: Deque<Commit> = []
     private var commitsBytes = 0
-    /// The idempotency keys that have not expired, and some that have, oldest first.
+    /// Some may have expired; oldest first.
     private(set) var keys: Deque<KeyRecord>
     private(set) var sinceSnapshot = (commits: 0, bytes: 0)
 

@@ -2,10 +2,8 @@ internal import Dispatch
 internal import HTTPClient
 internal import Synchronization
 
-/// Looks every ten seconds how much of its quota the database of each etcd has used.
-///
-/// An etcd whose file is as large as its quota takes nothing but deletions until an operator has compacted and defragmented
-/// it and disarmed its alarm. The quota bounds the file, which deletions and compactions do not make smaller.
+/// An etcd whose file is as large as its quota takes nothing but deletions, which do not make the file smaller, until
+/// an operator has compacted and defragmented it and disarmed its alarm.
 ///
 /// Source: etcd's page "Maintenance", "Space quota".
 final class QuotaWatch: Sendable {
@@ -13,7 +11,6 @@ final class QuotaWatch: Sendable {
         var endpoint: String
         var bytes: Int
         var bytesMax: Int
-        /// Whether etcd has found that a database is full, and takes nothing until an operator says otherwise.
         var isAlarmed = false
 
         var share: Double { Double(bytes) / Double(bytesMax) }
@@ -27,7 +24,7 @@ final class QuotaWatch: Sendable {
         }
     }
 
-    /// The part of the quota from which an operator hears of it, and the one from which nothing is appended.
+    /// An operator hears of the first part of the quota; from the second on nothing is appended.
     static let (warned, refused) = (0.7, 0.9)
 
     private let endpoints: [String]
@@ -62,7 +59,7 @@ final class QuotaWatch: Sendable {
         client.cancel()
     }
 
-    /// Whether etcd has the alarm; false where it does not say so.
+    /// False where etcd does not say so.
     private var hasAlarm: Bool {
         let answer: Etcd.AlarmResponse? = try? client.call("/v3/maintenance/alarm", Etcd.Alarm(action: "GET"))
         return answer?.alarms?.contains { $0.alarm == "NOSPACE" } ?? false

@@ -1,17 +1,14 @@
 internal import StateJournal
 internal import StateStore
 
-/// The value of a turn's key: the hash of the turn, 16 bytes, and the body of its segment.
-///
-/// The key at which a history begins has a hash only, and no commits.
+/// A hash of 16 bytes and the body of the segment; the key at which a history begins has a hash only.
 struct RecordedTurn {
     let first: Version
     let link: ChainLink
     let commits: [Commit]
 
-    /// Reads a turn, and verifies that it follows a tip, or with nil only its form; the cost is that of its bytes.
-    ///
-    /// With `onlyWithIDs` it has no commits where no client has given an ID to any.
+    /// Verifies with a tip of nil only the form, and with `onlyWithIDs` has no commits where no client has given an ID;
+    /// the cost is that of the bytes.
     init(
         _ first: Version, _ value: [UInt8], after tip: ChainLink?, _ epoch: Epoch, onlyWithIDs: Bool = false
     ) throws(ClusterFault) {
@@ -53,10 +50,8 @@ struct RecordedTurn {
     }
 }
 
-/// The chain of the turns that are read one after the other: each is verified to follow the one before.
-///
-/// The first one is where a history begins, or a turn whose predecessor is deleted: of that one only the form is verified,
-/// and by the turn behind it that its hash is the recorded one.
+/// Each turn is verified to follow the one before; of the first one, whose predecessor may be deleted, only the form is
+/// verified, and by the turn behind it that its hash is the recorded one.
 struct TurnChain {
     private let epoch: Epoch
     private(set) var tip: ChainLink?

@@ -3,15 +3,13 @@ internal import StateJSON
 internal import StateJournal
 internal import StateStore
 
-/// The newest turn that a server knows, in its own directory: a later start then finds out that etcd was restored from an older
-/// backup while no server ran.
-///
-/// The file may be deleted at any time; then, and for what is written in the two seconds before a kill, nothing is noticed.
+/// By its file, which may be deleted at any time, a later start finds out that etcd was restored from an older backup
+/// while no server ran, but for the two seconds before a kill.
 struct SeenTurn: Codable, Equatable {
     private var epoch: String
     private(set) var key: Version
     private var hash: [UInt8]
-    /// The hash of the history's secret, which a copy with the same epoch has not; nil in a file of an earlier program.
+    /// Hash of the history's secret, which a copy with the same epoch has not; nil in a file of an earlier program.
     private var origin: String?
 
     private static let name = "seen-turn.json"
@@ -29,7 +27,6 @@ struct SeenTurn: Codable, Equatable {
         self = seen
     }
 
-    /// Notes the turn in a directory; where that fails, a later start notices less.
     func note(in directory: String) {
         try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         try? Data(JSON.encode(self)).write(to: URL(fileURLWithPath: "\(directory)/\(Self.name)"), options: .atomic)

@@ -1,14 +1,12 @@
 internal import FoundationEssentials
 
-/// A copy of the newest snapshot that a server has read or saved, in its own directory: a start need not fetch it again.
-///
-/// It may be deleted at any time, and what cannot be read or written, or is damaged, is as if it were not there.
+/// A start need not fetch the snapshot; a copy that is damaged or cannot be read is as if it were not there.
 struct SnapshotCache {
     let directory: String
 
     private static let prefix = "snapshot-"
 
-    /// The bytes of a snapshot; the caller compares their hash with the manifest's.
+    /// The caller compares their hash with the manifest's.
     func bytes(of manifest: SnapshotManifest) -> [UInt8]? {
         (try? Data(contentsOf: URL(fileURLWithPath: path(of: manifest)))).map { Array($0) }
     }

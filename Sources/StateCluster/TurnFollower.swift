@@ -5,17 +5,16 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// Follows the turns of a history as etcd tells of them, on a thread of its own, from one endpoint to the next.
+/// Runs on a thread of its own, from one endpoint to the next.
 final class TurnFollower: Sendable {
     enum Event: Sendable {
         case turn(Version, [UInt8])
-        /// There may be turns that the watch has not sent.
         case missed
-        /// A turn is deleted, because a snapshot replaces it or behind the servers' backs.
+        /// A snapshot replaces it, or it is deleted behind the servers' backs.
         case deleted(Version)
         case document(key: [UInt8], ClusterDocument.Content)
         case replaced(String)
-        /// No endpoint tells of turns; nil when one does again.
+        /// Nil when an endpoint tells of turns again.
         case failing(String?)
     }
 
@@ -59,7 +58,6 @@ final class TurnFollower: Sendable {
         }
     }
 
-    /// Follows by another endpoint from now on, because this one does not tell what there is.
     func renew() { connection.interrupt() }
 
     func stop() {

@@ -1,13 +1,11 @@
 internal import StateStore
 
-/// Reads turns from etcd in pages of a few megabytes, whatever size each turn has.
-///
-/// A range request bounds the number of its turns, not their bytes, and one turn has up to a megabyte. So a page is as long as
-/// the largest turn of the page before lets it be, and shorter where that was wrong and no etcd answered in time.
+/// A range request bounds the number of its turns, each up to a megabyte, not their bytes, so a page is as long as the
+/// largest turn of the page before lets it be, and shorter where no etcd answered in time.
 struct TurnPages {
     private let client: EtcdClient
     private let keys: ClusterKeys
-    /// The revision of etcd that is read; nil for the newest.
+    /// Nil for the newest.
     private let revision: UInt64?
 
     private static let bytesMax = 4 << 20
@@ -46,18 +44,17 @@ struct TurnPages {
         }
     }
 
-    /// The first turn of a range, or nil.
     func first(of range: Etcd.Range) throws(ClusterFault) -> (key: Version, value: [UInt8])? {
         guard let pair = try client.range(range.at(revision)).kvs?.first else { return nil }
         return try turn(pair)
     }
 
-    /// The version in the key of the turn that has a commit, or the commit's own where no turn is so old.
+    /// The commit's own version where no turn is so old.
     func key(of version: Version) throws(ClusterFault) -> Version {
         try first(of: keys.turnRange(through: version, limit: 1).newestFirst.keysOnly)?.key ?? version
     }
 
-    /// The oldest version after which all commits are there, or nil without a turn.
+    /// Nil without a turn.
     func oldest() throws(ClusterFault) -> Version? {
         guard let (key, value) = try first(of: keys.turnRange(limit: 1)) else { return nil }
         return RecordedTurn.isBeginning(value) ? key : key - min(1, key)

@@ -5,26 +5,21 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// Which server of a cluster writes by choice.
 package enum ClusterWriter: Sendable, Equatable {
     case this
-    /// The address at which the others reach it, such as `http://10.0.0.1:8080`.
+    /// The others reach it by such as `http://10.0.0.1:8080`.
     case other(String)
-    /// No server has taken the part.
     case nobody
 }
 
-/// Takes the part of the writer where no server has it, and finds out twice a second, on a thread of its own, that etcd still
-/// has the history that this server has.
-///
-/// The part is a key under a lease of two seconds. It spares conflicts and decides nothing: that do the transactions that
-/// append. Each look is a linearizable transaction, so that an etcd which has lost its majority does not pass for current.
+/// The part, a key under a lease of two seconds, spares conflicts and decides nothing: that do the transactions that
+/// append; each look, on a thread of its own, is linearizable, so that an etcd without a majority is not current.
 final class WriterLease: Sendable {
     enum Finding: Sendable {
-        /// It is the history that this server has, or its continuation, whose newest turn begins with this version.
+        /// The history of this server or its continuation, whose newest turn begins with this version.
         case current(newest: Version)
         case replaced(String)
-        /// It is the same one as it was earlier, or has gone on from there in another way.
+        /// An earlier state of it, or a history that has gone on from there in another way.
         case older(String)
         case failed(String)
     }
@@ -45,7 +40,7 @@ final class WriterLease: Sendable {
     private let client: EtcdClient
     private let keys: ClusterKeys
     private let metaRevision: UInt64
-    /// How the others reach this server; nil for one that does not take the part.
+    /// Nil for a server that does not take the part.
     private let holder: Holder?
     private let queue = DispatchQueue(label: "storekeeper.cluster.lease")
     private let isStopped = Atomic(false)
@@ -62,10 +57,8 @@ final class WriterLease: Sendable {
 
     var writer: ClusterWriter { state.withLock { $0.writer } }
 
-    /// How long ago it was last sure that this server could know the newest turn.
     var age: Duration { state.withLock { $0.confirmed }.duration(to: .now) }
 
-    /// Looks until `tip` returns nil, or that this server has a tip, and whether it may have the part.
     func start(
         _ tip: @escaping @Sendable () -> (key: Version, hash: SegmentHash, mayWrite: Bool)?,
         _ take: @escaping @Sendable (Finding) -> Void
@@ -79,7 +72,7 @@ final class WriterLease: Sendable {
         }
     }
 
-    /// Ends, and gives the part up, so that another server takes it at once.
+    /// Another server takes the part at once.
     func stop() {
         isStopped.store(true, ordering: .relaxed)
         queue.sync {}

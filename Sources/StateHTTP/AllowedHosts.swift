@@ -1,9 +1,6 @@
 internal import StateJSON
 
-/// The names by which clients may reach the server.
-///
-/// A page of another site can point a name of its own at this server's address and let the browser of a visitor send
-/// requests (DNS rebinding). The browser then names that site in `Host`, so the server refuses names that are not its own.
+/// The names by which clients may reach the server, which refuses others: DNS rebinding names another site in `Host`.
 package struct AllowedHosts: Sendable {
     /// The names in lower case, with a port where only that port is allowed; nil allows every name.
     private let names: Set<ExactText>?
@@ -12,13 +9,9 @@ package struct AllowedHosts: Sendable {
 
     private init(names: Set<ExactText>?) { self.names = names }
 
-    /// Allows the names of the listened addresses and further ones.
+    /// Allows the listened addresses and `further` names; every name where one is a wildcard and none is `further`.
     ///
-    /// Where one of them is a wildcard address, every name is allowed until there are further ones.
-    ///
-    /// - Parameters:
-    ///   - hosts: the addresses or names that the server listens on, without brackets.
-    ///   - further: names, addresses in brackets where they are IPv6, each with a port or without one for all ports.
+    /// Only the `further` names have brackets around IPv6; one without a port is for all ports.
     package init(listening hosts: [String], further: [String]) {
         guard !hosts.contains(where: Self.isWildcard) || !further.isEmpty else {
             self = .any
@@ -36,13 +29,11 @@ package struct AllowedHosts: Sendable {
 
     private static func isWildcard(_ host: String) -> Bool { host == "0.0.0.0" || host == "::" }
 
-    /// Whether a listened address, without brackets, is one that only this machine reaches.
     package static func isLoopback(_ host: String) -> Bool {
         host.hasPrefix("127.") || host == "::1" || host.lowercased() == "localhost"
     }
 
-    /// Whether a request can name a server so in `Host`: a name of ASCII letters, digits, hyphens, dots and underscores or
-    /// an address, in brackets where it is IPv6, with a port or without one.
+    /// Whether a request can name a server so in `Host`: an ASCII name or an address, with a port or without one.
     package static func isName(_ text: String) -> Bool {
         let name = withoutPort(text) ?? text
         let port = text.utf8.dropFirst(name.utf8.count + 1)
@@ -59,7 +50,6 @@ package struct AllowedHosts: Sendable {
             }
     }
 
-    /// The host of a name that ``isName(_:)`` takes: without its port and without brackets.
     package static func host(of name: String) -> String {
         (withoutPort(name) ?? name).filter { $0 != "[" && $0 != "]" }
     }
@@ -70,7 +60,6 @@ package struct AllowedHosts: Sendable {
         guard value.utf8.allSatisfy({ $0 < 0x80 }) else { return false }
         let isLower = !value.utf8.contains { (0x41...0x5A).contains($0) }
         let value = isLower ? value : value.lowercased()
-        // Most clients send the port, and most names are allowed with any.
         return Self.withoutPort(value).map { names.contains(ExactText($0)) } == true || names.contains(ExactText(value))
     }
 

@@ -3,7 +3,6 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// The limits that the contract enforces; `GET /v1` states them.
 package struct ContractLimits: Sendable {
     package var bodyBytesMax = 8 << 20
     package var depthMax = 64
@@ -14,7 +13,6 @@ package struct ContractLimits: Sendable {
     package var queryLimitMax = 1000
     package var batchActionsMax = 10_000
     package var bulkLinesMax = 200_000
-    /// How many lines of a bulk load may be faulty; with more the whole body is refused.
     package var bulkFaultsMax = 1000
     /// The most expectations in one transaction; each costs a lookup inside the store's turn.
     package var expectationsMax = 1000
@@ -31,9 +29,7 @@ package struct ContractLimits: Sendable {
     package init() {}
 }
 
-/// The HTTP interface: it reads a request into a plan and writes an outcome as a response.
-///
-/// Every function is pure. The request handler of `StateServer` carries the plans out.
+/// The HTTP interface: it reads a request into a plan and writes an outcome as a response; every function is pure.
 package struct Contract: Sendable {
     let catalogue: Catalogue
     let limits: ContractLimits
@@ -58,7 +54,6 @@ package struct Contract: Sendable {
         schemas = DomainSchemas(catalogue)
     }
 
-    /// The interface of a fork of the store, which is reached below a path of its own.
     package func ofFork(named name: String) -> Contract {
         var contract = self
         (contract.root, contract.documents) = ("/v1/forks/\(name)", SharedDocuments())
@@ -67,11 +62,8 @@ package struct Contract: Sendable {
 
     /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
     ///
-    /// - Parameters:
-    ///   - remembered: the memory that this function has given back for an earlier request with the same head, while
-    /// its access lasts.
-    ///   - circumstances: their access is the remembered one, if there is one; a known head of a POST needs none of them.
-    /// - Returns: the plan, and the new memory of the head, or nil if the old one stays.
+    /// The `remembered` memory is of an earlier request with the same head; the returned one is nil if it stays.
+    /// The `circumstances` have its access, if there is one; a known head of a POST needs none of them.
     package func plan(
         for request: Request, remembered: RememberedHead? = nil, in circumstances: @autoclosure () -> Circumstances
     ) -> (plan: Plan, remember: RememberedHead?) {

@@ -2,12 +2,9 @@ package import HTTPMessages
 package import StateJSON
 package import StateStore
 
-/// The task of the request handler for a request.
-///
-/// The long cases are behind a reference, because the plan of each POST would be as long, and is handed on.
+/// The task of the request handler; the long cases are behind a reference, because each plan would be as long.
 package enum Plan: Sendable {
     indirect case respond(Response)
-    /// Make a description of a store, or its form that the request asks for; then ``Contract/response(to:)-(DocumentRequest)``.
     indirect case document(DocumentRequest)
     case dispatch(DispatchRequest)
     indirect case read(ReadRequest)
@@ -15,7 +12,6 @@ package enum Plan: Sendable {
     /// Read the commits before a cursor, or the newest ones; then ``Contract/response(to:_:)``.
     indirect case earlier(ChangesRequest, before: Cursor?)
     case stream(StreamRequest)
-    /// Read entities of the state at one version; then ``Contract/response(to:_:at:now:)``.
     indirect case entities(EntitiesRequest)
     indirect case outcome(id: String, VisibleStore, Style)
     indirect case schedule(ScheduleRequest)
@@ -24,7 +20,6 @@ package enum Plan: Sendable {
     case operations(Style)
     indirect case forks(ForkRequest)
     indirect case bisect(BisectRequest)
-    /// Send a file of the page, or 404 without a file of this name.
     case file(String)
     case backup(Access)
 }
@@ -59,12 +54,9 @@ package struct DispatchRequest: Sendable {
 
     package var store: VisibleStore { options.store }
     package var style: Style { options.style }
-    /// The longest time that the client waits for the cascade to be complete, if it waits.
     package var wait: Wait? { options.wait }
-    /// The tags of `If-Match`, and the place that they guard; nil without it.
     package var tagGuard: Transaction.Expectation? { conditions?.tagGuard }
 
-    /// Whether it may change the state: it is not a dry run.
     package var commits: Bool {
         switch content {
         case .one(let transaction): transaction.purpose == .commit
@@ -72,7 +64,6 @@ package struct DispatchRequest: Sendable {
         }
     }
 
-    /// Whether a second one has the answer of the first.
     package var isIdempotent: Bool { transaction?.idempotency != nil }
 
     /// The ID that the client gave to the only action, or the first; nil without one.
@@ -116,17 +107,13 @@ final class DispatchConditions: Sendable {
 }
 
 package struct ReadRequest: Hashable, Sendable {
-    /// The selection, as the whole store names it.
     package var selection: Selection
     package var store: VisibleStore
-    /// `If-None-Match`: the tags of the content that the client has.
     package var known: TagSet?
     package var until: AwaitedValue?
     package var untilExists = false
     package var wait: Wait?
-    /// How long the server debounces the answer to a wait.
     package var debounce: Duration?
-    /// The oldest version that the answer may have.
     package var atLeast: Version?
     package var version: Version?
     package var keyed: KeyedQuery?
@@ -137,7 +124,6 @@ package struct ReadRequest: Hashable, Sendable {
 
     package var requestID: RequestID { name.id }
 
-    /// The condition that ends the wait; nil for a request that does not wait.
     package var condition: WatchCondition? {
         guard wait != nil else { return nil }
         if let until { return .equalTo(until.value) }
@@ -145,9 +131,7 @@ package struct ReadRequest: Hashable, Sendable {
     }
 }
 
-/// A value that a client waits for.
-///
-/// Requests with equal texts are equal: values that are equal have several texts, so that many would have one hash.
+/// A value that a client waits for, equal by its text: equal values have several texts, and many would have one hash.
 package struct AwaitedValue: Hashable, Sendable {
     let value: JSONValue
 
@@ -155,7 +139,6 @@ package struct AwaitedValue: Hashable, Sendable {
     package func hash(into hasher: inout Hasher) { hasher.combine(value.text) }
 }
 
-/// A GET of the commits after a cursor.
 package struct ChangesRequest: Hashable, Sendable {
     package enum Since: Hashable, Sendable {
         case cursor(Cursor), oldest, now
@@ -164,7 +147,6 @@ package struct ChangesRequest: Hashable, Sendable {
     }
     package enum Form: Sendable, Hashable {
         case patches
-        /// A list of commits, each with the IDs of the entities that it changes.
         case keyed
         /// One keyed difference over all commits, of the entities below a pointer.
         case difference(JSONPointer)
@@ -177,10 +159,8 @@ package struct ChangesRequest: Hashable, Sendable {
     package var store: VisibleStore
     package var form = Form.patches
     package var wait: Wait?
-    /// How long the server debounces the answer to a wait.
     package var debounce: Duration?
     package var onLost = OnLost.problem
-    /// The options of a read by the Durable Streams protocol beside the commits, or nil for the contract's own form.
     package var durable: DurableRead?
     package var style = Style.compact
     package var coding: ContentCoding?
@@ -191,30 +171,23 @@ package struct ChangesRequest: Hashable, Sendable {
     }
 }
 
-/// A GET that asks for a stream.
-///
-/// It is an object because each delivery to the stream refers to it.
+/// A GET that asks for a stream, an object because each delivery to the stream refers to it.
 package final class StreamRequest: Sendable {
     package enum Format: Sendable, Hashable { case events, lines }
 
     package enum Source: Hashable, Sendable {
-        /// The value of a selection, and each new value.
         case value(ReadRequest)
-        /// Every commit after a cursor.
         case changes(ChangesRequest)
     }
 
     package let source: Source
     package let format: Format
     package let lastEpoch: Epoch?
-    /// Whether `Last-Event-ID` is no cursor.
     package let isLost: Bool
-    /// How long the stream waits after a chunk before it looks for the next.
     package let debounce: Duration?
     /// The entities with which a state stream begins; nil for a stream that begins with commits or a value.
     package let snapshot: EntitiesRequest?
 
-    /// The `lastID` is the value of `Last-Event-ID`.
     init(
         _ source: Source, _ format: Format, lastID: String? = nil, debounce: Duration? = nil,
         snapshot: EntitiesRequest? = nil

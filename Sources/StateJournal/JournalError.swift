@@ -1,23 +1,17 @@
 internal import GRDB
 package import StateStore
 
-/// Why a journal cannot be used.
-///
 /// The description is a sentence for the operator.
 package struct JournalError: Error, Sendable, CustomStringConvertible {
-    /// The meaning of an error for the journal.
     package enum Kind: Sendable {
-        /// The journal has not what was recorded: a start can only go on with the loss accepted.
+        /// A start can only go on with the loss accepted.
         case damage
-        /// Another process writes to the journal: this one must not write to it again.
+        /// This process must not write to the journal again.
         case superseded
-        /// The disk has too little room for what is asked for; nothing was written.
         case noRoom
-        /// Anything else, which may pass.
         case other
     }
 
-    /// The event, its object, and a remedy, in a sentence.
     package let description: String
     package let kind: Kind
 
@@ -85,28 +79,22 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// A damaged snapshot beside good ones.
 package enum DamagedSnapshot {
-    /// The meaning of the damage and its remedy, in a sentence.
     package static func sentence(_ version: Version) -> String {
         "the snapshot of version \(version) is damaged; no commit is lost, and a start uses another snapshot: `journal compact` on the stopped server drops this one, and `journal backup` leaves it out"
     }
 }
 
-/// A failure that a journal reports beside its results.
 package enum JournalEvent: Sendable {
-    /// Commits could not be appended; where `isOpen`, whether they are in the journal is not known.
+    /// Where `isOpen`, whether the commits are in the journal is not known.
     case appendFailed(reason: String, isOpen: Bool)
-    /// The journal takes commits again.
     case appendsAgain
-    /// A start has verified the newest segments, and the whole file where it is small.
+    /// The whole file is verified where it is small.
     case checked(StartCheck.Report)
-    /// One of the two records of the fence is damaged; the other one serves.
     case fencePartial
-    /// A start goes on from the last good version under a new epoch, because the operator has accepted the loss.
     case lossAccepted(Loss)
-    /// A snapshot could not be saved. No commit is lost; the next start takes longer.
+    /// No commit is lost; the next start takes longer.
     case snapshotNotSaved(reason: String)
-    /// The index of the clients' IDs could not be extended. No commit is lost; more of the index stays in memory.
+    /// No commit is lost; more of the index stays in memory.
     case idsNotIndexed(reason: String)
 }

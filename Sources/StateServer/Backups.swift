@@ -21,7 +21,6 @@ final class Backups: Sendable {
     }
 
     private static let chunkBytes = 256 << 10
-    /// A client that takes less than a chunk in this time makes way for others.
     private static let patience = Duration.seconds(30)
 
     private let directory: String
@@ -54,9 +53,7 @@ final class Backups: Sendable {
 
     var figures: DirectoryFigures { DirectoryFigures(directory) }
 
-    /// Copies the journal for an exchange, whose handler replies `deferred`.
-    ///
-    /// Where there is no copy, `failed` takes the reason; otherwise the exchange is resumed.
+    /// Copies the journal for an exchange, whose handler replies `deferred`; it is resumed, or `failed` has the reason.
     func begin(
         for exchange: Exchange, _ access: Access, failed: @escaping @Sendable (Problem) -> Void
     ) throws(Problem) {
@@ -75,7 +72,6 @@ final class Backups: Sendable {
                 logger.error("backup failed", metadata: ["reason": .string("\(error)")])
                 return failed(Self.problem(of: error))
             }
-            // The exchange may have ended while there was no copy to drop.
             guard !exchange.isOver else { return dropCopy(for: exchange) }
             exchange.resume()
             // A client whose credential has ended meanwhile is refused instead of taking its copy.

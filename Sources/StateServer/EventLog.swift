@@ -5,7 +5,6 @@ internal import StateStore
 internal import Synchronization
 
 extension Logger {
-    /// Logs an event with its facts by name; a fact that is nil is left out.
     package func log(
         _ level: Level, _ message: Message,
         _ facts: KeyValuePairs<String, (any CustomStringConvertible & Sendable)?>,
@@ -50,9 +49,7 @@ extension Logger {
     }
 }
 
-/// The lines about failures of a journal: the first one, then at most one in ten seconds, and one when it works again.
-///
-/// A full disk refuses each action, and a line for each would help to fill it.
+/// The lines about failures of a journal, at most one in ten seconds: a full disk refuses each action.
 struct FailureLines {
     static let pause = Duration.seconds(10)
     private var lastLine: ContinuousClock.Instant?
@@ -68,7 +65,6 @@ struct FailureLines {
         return count
     }
 
-    /// The number of failures since the last line, or nil if no line has told of one.
     mutating func succeed() -> Int? {
         guard isTold else { return nil }
         defer { (count, isTold) = (0, false) }

@@ -3,26 +3,17 @@ internal import HTTPTypes
 package import MicroHTTP
 internal import Synchronization
 
-/// The transport without sockets: it hands requests to a server's handlers in the same process.
+/// The transport without sockets, which hands requests to a server's handlers; any thread may call any method.
 ///
-/// Tests of domains and of clients use it. Answers, waits, deadlines and streams are those of the sockets; the limits of the
-/// socket transport, such as the longest body, do not apply.
-///
-/// Threads: any thread may call any method.
+/// Answers, waits, deadlines and streams are those of the sockets; limits such as the longest body do not apply.
 package final class InProcessTransport: AnswerSink {
-    /// An event of the transport for a client.
     package enum Event: Sendable {
-        /// A whole answer.
         case answer(Response)
-        /// The head of a stream, with its first bytes.
         case head(Response)
-        /// The next bytes of a stream.
         case chunk([UInt8])
-        /// The end of a stream.
         case end
     }
 
-    /// The answer to a request: whole, or a stream.
     package enum Answer: Sendable {
         case whole(Response)
         /// The head of a stream, and its chunks. The sequence ends with the stream; dropping the sequence hangs up.
@@ -39,7 +30,6 @@ package final class InProcessTransport: AnswerSink {
     private struct Client {
         let take: @Sendable (Event) -> Void
         var deferred: Request?
-        /// Whether its exchange was resumed before the handlers had replied.
         var isResumed = false
     }
 
@@ -54,10 +44,7 @@ package final class InProcessTransport: AnswerSink {
         state = Mutex(State(lastNumber: firstNumber - 1))
     }
 
-    /// Sends a request.
-    ///
-    /// - Parameter client: takes the events of the answer, on any thread, one call after the other.
-    /// - Returns: the exchange, for ``hangUp(_:)``.
+    /// Sends a request; `client` takes the events of the answer, on any thread, one call after the other.
     @discardableResult
     package func send(_ request: Request, to client: @escaping @Sendable (Event) -> Void) -> Exchange {
         let number = state.withLock { state in
@@ -101,7 +88,6 @@ package final class InProcessTransport: AnswerSink {
         if isStream { handlers.writable([exchange]) }
     }
 
-    /// Ends an exchange as the closed connection of a client does.
     package func hangUp(_ exchange: Exchange) {
         guard exchange.fire() else { return }
         _ = handlers.expire(exchange, .hangUp)

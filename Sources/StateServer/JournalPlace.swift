@@ -12,7 +12,6 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         self = ClusterAddress.isMeant(by: text) ? .cluster(try settings.etcdAddress(text)) : .directory(text)
     }
 
-    /// The place of a journal that there has to be.
     init(of text: String, _ settings: Settings) throws(SettingsFault) {
         guard let place = try JournalPlace(text, settings) else {
             throw SettingsFault("there is no journal in \(text); name a directory or an etcd:// address")
@@ -120,8 +119,7 @@ extension Settings {
 
 /// Work on a journal without a server, with the state and a few megabytes of commits in memory at a time.
 ///
-/// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run meanwhile. ``load(_:)``, ``replay(_:named:_:)``
-/// and ``copy(to:under:)`` make a whole new journal, or none, in a place without one.
+/// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run; the others make a whole journal, or none.
 extension JournalPlace {
     enum CopyEpoch: Sendable {
         /// That of the journal: the copy goes on where the journal has ended.
@@ -130,7 +128,6 @@ extension JournalPlace {
         case new
     }
 
-    /// Makes another journal of this one, to which a server may be writing; none if this one is damaged.
     func copy(to other: JournalPlace, under epoch: CopyEpoch) throws -> JournalSpan {
         let history = try self.history()
         return try history.copy(to: other.draft(epoch: epoch == .same ? history.epoch : .random()))
@@ -235,8 +232,7 @@ extension JournalPlace {
 
     /// Verifies the whole chain of commits, and reduces every kept commit again unless the domain is nil.
     ///
-    /// Where two patches differ, the states decide. The commits up to the last migration, or the change to this
-    /// domain, are of other reducers: their patches alone are applied.
+    /// Commits up to the last migration or change of domain are of other reducers: their patches alone are applied.
     func verify(_ domain: (any Domain)?, _ depth: HistoryDepth = .plain) throws -> JournalSpan {
         guard let domain else { return try verifyHistory(depth) { _, _ in nil } }
         func verify<D: Domain>(_ domain: D) throws -> JournalSpan {

@@ -25,7 +25,6 @@ struct OpenedJournal {
         settings.data == "none" || ClusterAddress.isMeant(by: settings.data) ? nil : settings.data
     }
 
-    /// Opens the journal that the settings name, if any; `initial` returns the UTF-8 JSON of a new history.
     static func open(
         _ settings: Settings, onDamage policy: StateServer.DamagePolicy, at now: Timestamp, _ logger: Logger,
         initial: () throws -> [UInt8]

@@ -3,9 +3,7 @@ internal import CXXHash
 package import HTTPMessages
 internal import HTTPTypes
 
-/// The page by which a server shows itself, the clients, and the documentation: files inside the program.
-///
-/// The page uses nothing but the public contract, so that whatever it does, another client can do.
+/// The page by which a server shows itself: files inside the program, which use nothing but the public contract.
 package enum Page {
     private struct File {
         var name: String
@@ -61,17 +59,11 @@ package enum Page {
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
         + "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 
-    /// The names of the files.
     package static var names: [String] { files.map(\.name) }
 
-    /// The content of a file, empty for an unknown name.
     package static func bytes(of name: String) -> [UInt8] { file(name)?.bytes ?? [] }
 
     /// The answer to a GET of a file, or of a page of the documentation below `docs/`; nil for an unknown name.
-    ///
-    /// A client that has the file gets 304. A file is the same for every client, and has nothing of the state.
-    ///
-    /// - Parameter coding: the content coding that the client prefers, if any.
     package static func response(to request: Request, file name: String, in coding: ContentCoding?) -> Response? {
         let isDocument = name.hasPrefix("docs/")
         guard let file = isDocument ? document(name.dropFirst(5), in: coding) : file(name) else { return nil }

@@ -1,8 +1,6 @@
 internal import Glibc
 
-/// The service manager, such as systemd, which wants to know when the process serves and when it stops.
-///
-/// A notification is a datagram to the socket that the variable `NOTIFY_SOCKET` names: sd_notify(3).
+/// The service manager, such as systemd, which gets datagrams at the socket in `NOTIFY_SOCKET`: sd_notify(3).
 struct ServiceManager: Sendable {
     enum Notification: String {
         case ready = "READY=1"

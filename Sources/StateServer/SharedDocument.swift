@@ -4,8 +4,7 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// A document that a running server reads, and several commands may change at the same time: a file, or a key beside
-/// the turns of a cluster.
+/// A document that a server reads and commands change at the same time: a file, or a key beside a cluster's turns.
 protocol SharedDocument: Sendable {
     var name: String { get }
 
@@ -22,7 +21,6 @@ protocol SharedDocument: Sendable {
 }
 
 extension SharedDocument {
-    /// Decodes the content; a field that the type does not know is ignored.
     func decode<Content: Decodable>(_ bytes: Data, as type: Content.Type) throws(SettingsFault) -> Content {
         do throws(JSONFault) {
             return try JSON.decode(type, from: [UInt8](bytes), unknownFields: .ignored)
@@ -46,12 +44,10 @@ extension SharedDocument {
 
 /// A ``SharedDocument`` that is a file.
 ///
-/// A change has the lock of the directory (flock(2)), because the file is another one after each change. It replaces
-/// the file whole or not at all, keeps its owner and its mode, and returns when the file is on the disk.
+/// A change locks the directory (flock(2)), because it replaces the file; it returns when the file is on the disk.
 struct SharedFile: SharedDocument {
     let path: String
     let name: String
-    /// Whether no other user may read it, whatever its mode was.
     var isSecret = false
 
     private static let lockWait = Duration.seconds(10)
@@ -115,7 +111,6 @@ struct SharedFile: SharedDocument {
         }
     }
 
-    /// The path of the file itself, where ``path`` is a link: the link stays.
     private var target: String {
         guard let resolved = realpath(path, nil) else { return path }
         defer { free(resolved) }
@@ -195,14 +190,11 @@ enum CommandLineText {
     }
 }
 
-/// A file that a running server reads again after each change; what was read before stays where it has a fault.
-///
-/// Any thread may call any method.
+/// A file that a server reads again after each change, unless it has a fault; any thread may call any method.
 final class WatchedFile<Content: Sendable>: Sendable {
     enum News {
         case content(Content)
         case fault(String)
-        /// The file could not be read for so long that what was read before does not count any more.
         case shut
     }
 

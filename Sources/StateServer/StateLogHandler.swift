@@ -62,7 +62,6 @@ public struct StateLogHandler: LogHandler {
         let level = event.level.rawValue
         var line = "\(time) \(level)\(String(repeating: " ", count: max(1, 9 - level.utf8.count)))\(event.message)"
         for (key, value) in pairs {
-            // A value with a space or a control character is quoted as in JSON.
             var text = value.description
             if !text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") }) {
                 text = String(decoding: JSONValue.string(text).text, as: UTF8.self)

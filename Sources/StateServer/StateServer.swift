@@ -34,23 +34,19 @@ public struct StateServer: Service, Sendable {
         case acceptLoss
     }
 
-    /// The version of Storekeeper, which is that of this package.
     package static let version = "0.3.0"
 
     private let settings: Settings
     private let logger: Logger
     private let handler: RequestHandler
     private let authenticator: Authenticator
-    /// The actions that are set aside; nil without a data directory.
     private let quarantine: Quarantine?
     private let orphans: OrphanedActions
     private let server: HTTPServer
     private let onReady: @Sendable (Address) throws -> Void
     /// The longest time of a stop before it ends the process; nil in a process with other work.
     private var exitDelay: Duration?
-    /// The service manager of the process; nil in a process with other work, or one that was started by hand.
     private var manager: ServiceManager?
-    /// Tells a person at a terminal how to begin, once the server takes requests.
     private var greet: @Sendable (_ address: Address, _ socket: String?, _ isProtected: Bool) -> Void = { _, _, _ in }
 
     /// Builds a server: compiles the domain, opens the journal and recovers the state.
@@ -142,9 +138,7 @@ public struct StateServer: Service, Sendable {
         server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
     }
 
-    /// Finds out whether a server with these settings could listen on its addresses, before it makes a journal.
-    ///
-    /// A Unix socket is not tried: its file would stay.
+    /// Finds out whether a server could listen on its addresses; no Unix socket is tried, because its file would stay.
     static func checkAddress(in settings: Settings) throws {
         for case .address(let host, let port) in try settings.listeningPlaces() {
             try ServerFault.translating {
@@ -207,7 +201,6 @@ public struct StateServer: Service, Sendable {
         }
         repeatedly(every: .milliseconds(500)) { readFiles() }
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
-        // The gauges in the program's own metrics system, where it has one.
         if handler.metrics.isShared { repeatedly(every: .seconds(10)) { handler.sampleMetrics() } }
         let reached = Address(host: address?.host ?? "", port: address?.port ?? 0)
         try onReady(reached)
@@ -254,17 +247,14 @@ public struct StateServer: Service, Sendable {
             metadata: ["notification": .string(notification.rawValue), "reason": .string(reason)])
     }
 
-    /// Reads the files of tokens and keys, and the list of quarantined actions, again after each change, which it looks for
-    /// twice a second, and ends the accesses of tokens that have expired.
+    /// Reads the files of tokens, keys and quarantined actions after each change, and ends accesses that have expired.
     private func readFiles() {
         refreshTokens()
         quarantine?.reload()
         handler.hooks?.refresh()
     }
 
-    /// Takes the functions of a model that has changed.
-    ///
-    /// - Parameter file: the kind of the domain's file, such as `model`.
+    /// Takes the functions of a changed model; `file` is the kind of the domain's file, such as `model`.
     private func reloadDomain(of file: String) {
         do {
             switch try handler.store.reloadDomain() {
@@ -294,13 +284,11 @@ public struct StateServer: Service, Sendable {
         if !haveEnded, authenticator.isEndNear { handler.hub.endGeneration() }
     }
 
-    /// Ends what clients without access wait for, also what they were beginning to wait for as their access ended.
     private func endWatches() {
         handler.endWatches()
         handler.schedule.after(.milliseconds(300)) { handler.endWatches() }
     }
 
-    /// A new in-process transport to this server, which need not run.
     package var inProcessTransport: InProcessTransport {
         // Exchange numbers must be unique: each transport gets a range of its own, above those of the sockets.
         let part = Self.transportsCount.add(1, ordering: .relaxed).newValue
@@ -320,11 +308,7 @@ public struct StateServer: Service, Sendable {
     /// - Throws: ``ServerFault`` when the address cannot be listened on.
     public func runUntilSignal() async throws { try await runUntilSignal(reloading: "model") }
 
-    /// Serves as ``runUntilSignal()``.
-    ///
-    /// - Parameters:
-    ///   - kind: the kind of the domain's file, such as `model`.
-    ///   - file: the path of that file, which is loaded again whenever it is saved; nil for SIGHUP only.
+    /// Serves as ``runUntilSignal()``; the `file` is loaded again whenever it is saved, or by SIGHUP only if it is nil.
     func runUntilSignal(
         reloading kind: String, watching file: String? = nil,
         greet: @escaping @Sendable (Address, String?, Bool) -> Void = { _, _, _ in }
@@ -362,9 +346,7 @@ public struct StateServer: Service, Sendable {
         try await group.run()
     }
 
-    /// Ends the process where a stop lasts longer than the grace time allows, whatever it waits for.
-    ///
-    /// Every acknowledged commit is in the journal; the next start only takes longer.
+    /// Ends the process where a stop lasts too long: every acknowledged commit is in the journal.
     private func limitStop() {
         guard let exitDelay else { return }
         let queue = DispatchQueue(label: "storekeeper.exit", qos: .userInteractive)

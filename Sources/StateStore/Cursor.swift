@@ -7,17 +7,14 @@ public typealias Version = UInt64
 package struct Epoch: Hashable, Sendable, CustomStringConvertible {
     /// The bytes of ``text``, as they lie in memory: every answer copies a cursor, and a copy of a string counts references.
     fileprivate let (first, second): (UInt64, UInt64)
-    /// How many bytes the text has.
     package static let count = 16
     private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
 
     /// Sixteen characters from `a` to `z` and `2` to `7`.
     package var text: String { withUnsafeBytes(of: (first, second)) { String(decoding: $0, as: UTF8.self) } }
 
-    /// Makes the name of a new history from the system's random numbers.
     package static func random() -> Epoch { Epoch(checked: (0..<count).map { _ in alphabet[Int.random(in: 0..<32)] }) }
 
-    /// Reads a name; the result is nil when the argument is not spelled as ``text`` says.
     package init?(_ text: some StringProtocol) {
         guard text.utf8.count == Self.count, text.utf8.allSatisfy(Epoch.alphabet.contains) else { return nil }
         self.init(checked: Array(text.utf8))

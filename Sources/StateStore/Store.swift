@@ -8,7 +8,6 @@
 /// try store.dispatch(Counter.Add(amount: 2))
 /// ```
 public final class Store<State: StateType>: Sendable {
-    /// The store, which also knows its state in a box.
     package let untyped: UntypedStore
     /// Whether a subscription to an `Equatable` value skips a commit after which the value equals the one before.
     public let automaticallySkipsRepeats: Bool

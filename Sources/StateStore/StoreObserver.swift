@@ -7,15 +7,11 @@
 package final class StoreObserver: Sendable {
     /// A monotonic clock, which the store reads twice a turn and twice an append.
     package let clock: @Sendable () -> Instant
-    /// Takes how many transactions a turn has had, and how long it took to compute them.
     package let computed: @Sendable (_ transactionsCount: Int, _ time: Duration) -> Void
     /// Takes how many actions of a type have had an outcome, before their clients get it.
     package let decided: @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void
-    /// Takes how many commits are published.
     package let landed: @Sendable (_ commitsCount: Int) -> Void
-    /// Takes how an append to the journal has ended, how many commits it had, and how long it took.
     package let appended: @Sendable (_ result: AppendResult, _ commitsCount: Int, _ time: Duration) -> Void
-    /// Takes how many watches a pass of the fan-out has woken.
     package let woken: @Sendable (_ watchesCount: Int) -> Void
     /// Takes how much later than its time a scheduled action is committed or refused.
     package let fired: @Sendable (_ late: Duration) -> Void
@@ -40,7 +36,6 @@ package final class StoreObserver: Sendable {
 }
 
 extension Outcome {
-    /// The kind of an outcome, as metrics name it.
     package enum Kind: String, Sendable, CaseIterable {
         case committed, replayed, nothing, rejected, full, unknown, failed, draining
         case dryRun = "dry_run"

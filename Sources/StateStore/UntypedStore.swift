@@ -6,7 +6,6 @@ internal import Synchronization
 ///
 /// Any thread may call any method, also inside a notification. A reader never waits for a turn.
 package final class UntypedStore: Sendable {
-    /// The state, cursor and idempotency keys that a store begins with: those of a new history, or of a journal.
     package struct Origin: Sendable {
         package var state: StateBox
         package var cursor: Cursor
@@ -29,7 +28,6 @@ package final class UntypedStore: Sendable {
 
     let domain: CompiledDomain
     package let hub: WatchHub
-    /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
     let queue = DispatchQueue(label: "storekeeper.store")
     /// How many functions are on the queue or wait for it: a loop enters an empty queue only, and so waits for nobody.
@@ -171,7 +169,6 @@ package final class UntypedStore: Sendable {
         pending.taker.take(refusal)
     }
 
-    /// Schedules a turn for the enqueued transactions, if there are any.
     package func flush() {
         if mailbox.withLock({ $0.claimTurn(onLoop: false) }) != nil { schedule() }
     }
@@ -283,15 +280,11 @@ package final class UntypedStore: Sendable {
 }
 
 extension UntypedStore {
-    /// The reason for which the domain can take no action now, or nil.
     package var domainFailure: DomainFailure? { lostHistory?.failure ?? domain.failure() }
 
-    /// The reason for which the store cannot follow a history that servers share any more, or nil.
     package var lostHistory: LostHistory? { lost.withLock(\.self) }
 
-    /// Reads again what the domain is made of.
-    ///
-    /// - Throws: why the domain goes on with what it has.
+    /// Reads again what the domain is made of; it throws why the domain goes on with what it has.
     package func reloadDomain() throws -> DomainReload {
         let reload = try domain.hooks.reload(latest.state)
         if case .taken = reload {
@@ -307,9 +300,6 @@ extension UntypedStore {
     package func forgetViews() { hub.forgetViews() }
 
     /// Makes a snapshot of a past state; O(n) in the size of the state.
-    ///
-    /// - Parameter saved: a state as ``Snapshot/whole()`` writes it.
-    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     package func snapshot(restoring saved: SavedState, at cursor: Cursor) throws -> Snapshot {
         let state = try domain.state(from: saved.state)
         return Snapshot(

@@ -1,8 +1,7 @@
 internal import DequeModule
 internal import HeapModule
 
-/// The waiting work of clients, one client after the other: the next work is that of the client whose last one is the
-/// longest ago, and of its works the one that is due first.
+/// The next work is that of the client whose last one is the longest ago, and of its works the one that is due first.
 package struct ClientTurns<Work: Sendable>: Sendable {
     private struct Entry: Comparable, Sendable {
         let due: UInt64
@@ -13,25 +12,18 @@ package struct ClientTurns<Work: Sendable>: Sendable {
         static func == (left: Entry, right: Entry) -> Bool { left.number == right.number }
     }
 
-    /// The waiting work of each client; a client without any has no entry.
     private var waiting: [String: Heap<Entry>] = [:]
     private var turns: Deque<String> = []
     private var number: UInt64 = 0
-    /// The clients that have every second turn, and whether the last one was given so.
     private var favoured: Deque<String> = []
     private var wasFavoured = false
-    /// How much work waits.
     package private(set) var count = 0
 
-    /// Makes one without work.
     package init() {}
 
-    /// Whether work of a client waits.
     package func hasWork(of client: String) -> Bool { count > 0 && waiting[client] != nil }
 
-    /// Adds work of a client.
-    ///
-    /// - Parameter size: how many smaller works that the client adds later may be done before it; with 0, none.
+    /// So many smaller works that the client adds later may be done before it; with 0, none.
     package mutating func append(_ work: Work, of client: String, size: Int = 0) {
         if waiting[client] == nil { turns.append(client) }
         number += 1
@@ -40,15 +32,13 @@ package struct ClientTurns<Work: Sendable>: Sendable {
         count += 1
     }
 
-    /// Puts a client with waiting work before others, once: every second turn at most is given so.
+    /// Once: every second turn at most is given so.
     package mutating func favour(_ client: String) {
         if waiting[client] != nil, !favoured.contains(client) { favoured.append(client) }
     }
 
-    /// Removes the next work, or returns nil.
     package mutating func next() -> Work? { count > 0 ? next { _ in true }?.work : nil }
 
-    /// Removes the next work of a client that may have a turn now, or returns nil.
     package mutating func next(where mayHaveTurn: (String) -> Bool) -> (client: String, work: Work)? {
         let first = wasFavoured ? nil : favoured.first(where: mayHaveTurn)
         guard let index = first.flatMap({ turns.firstIndex(of: $0) }) ?? turns.firstIndex(where: mayHaveTurn) else {
@@ -67,6 +57,5 @@ package struct ClientTurns<Work: Sendable>: Sendable {
         return (client, work)
     }
 
-    /// Whether work of a client waits that may have a turn now.
     package func hasNext(where mayHaveTurn: (String) -> Bool) -> Bool { turns.contains(where: mayHaveTurn) }
 }

@@ -5,9 +5,8 @@ internal import StateJSON
 internal import StateServer
 internal import StateStore
 
-/// The domain of a document, with the schema that the settings name.
 enum DocumentSchema {
-    /// - Parameter source: the schema as it was read; nil reads it.
+    /// Nil reads the schema.
     static func domain(_ settings: Settings, source: [UInt8]? = nil) throws(SettingsFault) -> Document {
         guard settings.schema != "none" else { return Document() }
         let file = settings.schema

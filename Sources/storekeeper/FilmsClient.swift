@@ -4,16 +4,14 @@ internal import HTTPClient
 internal import Showcase
 internal import StateServer
 
-/// A client that fetches the films of the films domain over HTTP.
-///
-/// It accepts the format of SWAPI, `{"results": [{"title", "episode_id", "director"}]}`, or the array alone, up to 1
-/// MB. It does not follow redirects, so that it connects to the configured server only.
+/// Accepts the format of SWAPI, `{"results": [{"title", "episode_id", "director"}]}`, or the array alone, up to 1 MB,
+/// and follows no redirects, so that only the configured server is connected to.
 struct FilmsClient {
     private let address: String
     private let timeout: Duration
     private let retriesMax: Int
 
-    /// Why one attempt failed, without quoting the answer.
+    /// Does not quote the answer.
     private struct Fault: Error {
         let sentence: String
         let isWorthRetrying: Bool

@@ -3,11 +3,9 @@ internal import Showcase
 internal import StateServer
 internal import StateStore
 
-/// The domains that this program can serve.
 enum ServedDomain: String, CaseIterable {
     case canvas, counter, document, films, navigation, session, showcase, tasks
 
-    /// Makes the domain.
     static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
         if settings.model != "none", settings.domain != .document {
             throw SettingsFault("model and domain \(settings.domain.rawValue) are two domains; give one of them")
@@ -23,14 +21,13 @@ enum ServedDomain: String, CaseIterable {
         return try settings.domain.made(settings)
     }
 
-    /// The name by which a journal knows the domain of the settings: a model has that of its file.
+    /// A model has the name of its file.
     static func name(_ settings: Settings) -> String {
         settings.model == "none" ? settings.domain.rawValue : modelPrefix + ModelFile.name(settings.model)
     }
 
     private static let modelPrefix = "model "
 
-    /// Makes the settings those of the domain that a journal names, where nothing else names one.
     static func adopt(_ recorded: String, _ reading: inout SettingsReading) throws {
         guard ["domain", "model"].allSatisfy({ reading.origins[$0] == "default" }) else { return }
         if let domain = ServedDomain(rawValue: recorded) {

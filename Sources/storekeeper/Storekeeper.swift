@@ -1,6 +1,5 @@
 internal import StateServer
 
-/// The server of the example domains.
 @main
 struct Storekeeper {
     static func main() async {

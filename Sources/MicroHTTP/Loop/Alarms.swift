@@ -1,10 +1,7 @@
 import Glibc
 import HeapModule
 
-/// A moment on the clock of the loops, which also runs while the machine sleeps.
-///
-/// It is a number where `ContinuousClock.Instant` has a layout that is known only at run time: whatever holds one of those is
-/// copied and destroyed by calls of the runtime, several times for each request.
+/// A number, because each copy of a `ContinuousClock.Instant`, with its layout known only at run time, is a call.
 struct LoopInstant: Comparable, Sendable {
     private let nanoseconds: Int64
 
@@ -39,14 +36,9 @@ struct LoopInstant: Comparable, Sendable {
     }
 }
 
-/// The instants at which the loop has to check an exchange or a connection, the earliest first.
-///
-/// An alarm is not cancelled: when it is due, the loop looks up its subject, which may have ended. So that the alarms
-/// of ended exchanges with distant deadlines do not accumulate, `sweep` removes them once they are the majority.
+/// An alarm is not cancelled: when it is due, the loop looks up its subject, and `sweep` bounds the ended ones.
 struct Alarms {
     enum Subject: Equatable {
-        /// The deadline of an exchange, the heartbeat of a stream, or the idle timeout of a parked connection, by the number of
-        /// the exchange.
         case exchange(UInt64)
         case idleConnections
         case receiving
@@ -65,25 +57,20 @@ struct Alarms {
 
     var next: LoopInstant? { heap.min?.instant }
 
-    /// Adds an alarm; O(log n) in the number of alarms.
     mutating func set(_ subject: Subject, at instant: LoopInstant) {
         heap.insert(Alarm(instant: instant, subject: subject))
     }
 
-    /// Removes the due alarms and returns their subjects, the earliest first.
-    ///
-    /// An alarm that is set while these are handled comes in a later call, also where it is due already: an iteration of the
-    /// loop ends, however long the process was paused.
+    /// An alarm that is set while these are handled comes in a later call, so that an iteration ends.
     mutating func takeDue(now: LoopInstant) -> [Subject] {
         var due: [Subject] = []
         while let alarm = heap.min, alarm.instant <= now { due.append(heap.removeMin().subject) }
         return due
     }
 
-    /// Whether there are so many alarms that it is worth a look how many subjects there are.
     var mayBeOver: Bool { heap.count > Self.sweepCount }
 
-    /// Removes the alarms whose subject has ended; O(n), after at least n / 2 insertions: constant per alarm.
+    /// O(n), after at least n / 2 insertions: constant per alarm.
     mutating func sweep(subjectsCount: Int, exists: (Subject) -> Bool) {
         guard mayBeOver, heap.count > 2 * subjectsCount else { return }
         heap = Heap(heap.unordered.filter { exists($0.subject) })

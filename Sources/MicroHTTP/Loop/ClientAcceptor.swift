@@ -58,7 +58,7 @@ final class ClientAcceptor {
         if !hasRoom, open.overCapacityCount == 0, !hasWaiting { pause() }
     }
 
-    /// Accepts the clients in one backlog; returns false where the system refuses one.
+    /// Returns false where the system refuses one.
     private func acceptClients(of listener: ListeningSocket) -> Bool {
         var address = sockaddr_storage()
         while hasRoom {
@@ -94,10 +94,7 @@ final class ClientAcceptor {
 
     var hasWaiting: Bool { waiting.count > 0 }
 
-    /// Gives waiting clients to libmicrohttpd, as many as one iteration takes; called once in each.
-    ///
-    /// The count is asked first, here and at the other turns of a loop: a call of a generic function of another module costs
-    /// 2,500 instructions.
+    /// Asks the count first: a call of a generic function of another module costs 2,500 instructions.
     func addWaiting() {
         while addedCount < Self.addedCountMax, waiting.count > 0, let socket = waiting.next() { add(socket) }
         addedCount = 0
@@ -127,7 +124,6 @@ final class ClientAcceptor {
         pause()
         for listener in listeners { listener.close() }
         listeners = []
-        // They are connected, so they are served as the others are.
         while let socket = waiting.next() { add(socket) }
     }
 

@@ -8,8 +8,7 @@ import HTTPMessages
 struct Daemon {
     let handle: OpaquePointer
     let epollDescriptor: Int32
-    /// The memory of libmicrohttpd for the head of a request and of its answer; each connection that does not wait occupies
-    /// it, and libmicrohttpd clears all of it for each request.
+    /// libmicrohttpd clears all of it for each request.
     private static let memoryBytes = 16 << 10
 
     /// Starts a daemon, which keeps unowned pointers to the loop and the log: they have to outlive it.
@@ -46,36 +45,34 @@ struct Daemon {
             // With 1, versions below 1.0 answer a request without Host twice, and close silently on a space in a target.
             MHD_OptionItem(
                 option: .STRICT_FOR_CLIENT, value: LibraryVersion.current.isStrict ? 1 : 0, ptr_value: nil),
-            // `HTTPServer.start` ignores SIGPIPE.
             MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
             MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
         ]
     }
 
-    /// Processes all connections that are ready; never blocks.
+    /// Never blocks.
     func run() {
         let result = MHD_run(handle)
         precondition(result == .YES, "MHD_run fails only for a daemon with a thread of its own or after its stop")
     }
 
-    /// The milliseconds after which the loop has to call `run` even if no event occurs; nil if it need not.
+    /// Nil if `run` need not be called without an event.
     var timeoutMilliseconds: UInt64? {
         var milliseconds: UInt64 = 0
         return MHD_get_timeout(handle, &milliseconds) == .YES ? milliseconds : nil
     }
 
-    /// Takes over a connected socket; returns false, and closes the socket, if libmicrohttpd refuses it.
+    /// Closes the socket where libmicrohttpd refuses it.
     @discardableResult
     func add(_ socket: Int32) -> Bool { microhttpd_add(handle, socket) }
 
-    /// Closes all connections; none may be suspended: libmicrohttpd would abort the process (Libmicrohttpd page, 9).
+    /// None may be suspended: libmicrohttpd would abort the process (Libmicrohttpd page, 9).
     func stop() {
         MHD_stop_daemon(handle)
     }
 }
 
-/// Calls a function with the loop and a connection, without counting references: the loop lives as long as the daemon runs,
-/// and the daemon has the connection until it notifies of its end.
+/// Counts no references: the loop outlives the daemon, which has the connection until it notifies of its end.
 @inline(__always)
 private func with<Result>(
     _ context: UnsafeMutableRawPointer, _ connection: UnsafeMutableRawPointer,
@@ -86,7 +83,7 @@ private func with<Result>(
     }
 }
 
-/// MHD_OPTION_NOTIFY_CONNECTION: libmicrohttpd calls it when a connection starts and when it has closed.
+/// MHD_OPTION_NOTIFY_CONNECTION, at the start and behind the end of a connection.
 private func connectionChanged(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
     _ storage: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ change: MHD_ConnectionNotificationCode
@@ -97,15 +94,13 @@ private func connectionChanged(
         // Released below, at the end of the connection.
         storage.pointee = Unmanaged.passRetained(loop.connectionStarted(handle)).toOpaque()
     } else if let pointer = storage.pointee {
-        // The release for the retain above.
         loop.connectionClosed(Unmanaged<ClientConnection>.fromOpaque(pointer).takeRetainedValue())
         storage.pointee = nil
     }
 }
 
-/// MHD_OPTION_URI_LOG_CALLBACK: libmicrohttpd calls it once for each request, before it decodes the target in place.
-///
-/// The result is the request's context in the next two callbacks: the connection, which outlives the request.
+/// MHD_OPTION_URI_LOG_CALLBACK, before the target is decoded in place; the result is the request's context in the next
+/// two callbacks: the connection, which outlives the request.
 private func requestLine(
     _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
@@ -128,7 +123,7 @@ private func handleRequest(
     return goesOn ? .YES : .NO
 }
 
-/// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request whose line was received, however it ended.
+/// MHD_OPTION_NOTIFY_COMPLETED, once for each request whose line was received.
 private func requestCompleted(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
     _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _: MHD_RequestTerminationCode

@@ -1,6 +1,5 @@
 import Glibc
 
-/// The process's limit of open files; each connection counts against it.
 enum DescriptorLimit {
     /// The descriptors for everything but connections: the journal, logs, standard streams, epoll, and a margin.
     private static let reserve = 128
@@ -11,8 +10,6 @@ enum DescriptorLimit {
         return Int(clamping: limit.rlim_max) - reserve
     }
 
-    /// Raises the soft limit of the process to what this many connections need.
-    ///
     /// A process that reaches the limit makes libmicrohttpd spin (Libmicrohttpd page, 16).
     static func makeRoom(connections: Int) throws(ServerError) {
         let needed = rlim_t(connections + reserve)

@@ -31,7 +31,6 @@ final class EventLoop {
     @exclusivity(unchecked) private var items: [LoopMailbox.Item] = []
     @exclusivity(unchecked) private var iterationCount = 0
     private var whenStopped: [@Sendable () -> Void] = []
-    /// How long answers that are being sent when the grace time ends may take.
     private static let cuttingTime = Duration.milliseconds(250)
 
     init(
@@ -53,7 +52,6 @@ final class EventLoop {
 
     deinit { log.deallocate() }
 
-    /// Starts libmicrohttpd, before the loop thread starts.
     func start() throws(ServerError) {
         log.initialize(to: MicroHTTPDLog(write: writeLine, context: Unmanaged.passUnretained(self).toOpaque()))
         let daemon = try Daemon(self, log)
@@ -68,7 +66,6 @@ final class EventLoop {
         context.use(daemon)
     }
 
-    /// Stops libmicrohttpd where the loop thread could not be started.
     func abandon() { context.daemon.stop() }
 
     func run() {
@@ -82,8 +79,7 @@ final class EventLoop {
             if context.stage.isStopping { cutIfDue() }
             runDaemon()
             if context.alarms.mayBeOver { sweepAlarms() }
-            // Streams that wait for a chunk come before those that have one and could get the next. A stream gets one chunk
-            // between two reports, so the chunks end.
+            // Streams without a chunk come first. A stream gets one chunk between two reports, so the chunks end.
             if parked.hasReports, !mailbox.hasChunks { parked.reportStreams() }
         } while !hasStopped()
 
@@ -104,7 +100,6 @@ final class EventLoop {
         if !acceptor.isListening { acceptor.listenIfPossible() }
     }
 
-    /// Takes a message of libmicrohttpd's own.
     fileprivate func log(_ line: UnsafePointer<CChar>) {
         var text = String(cString: line)
         if text.hasSuffix("\n") { text.removeLast() }
@@ -140,10 +135,8 @@ final class EventLoop {
             } else if !pending.hasHeld || context.hasProgressed {
                 return 0
             } else {
-                // Held connections are always ready, so that libmicrohttpd would spin (Libmicrohttpd page, 13). The
-                // last iteration did nothing else: the loop waits for the wake-up descriptor or an event of a client.
-                // Work that this condition does not cover waits one millisecond, and only until the held ones are
-                // suspended.
+                // Held connections are always ready, so that libmicrohttpd would spin (Libmicrohttpd page, 13). Work
+                // that this condition does not cover waits one millisecond, and only until the held ones are suspended.
                 limit = 1
             }
         }
@@ -195,7 +188,7 @@ final class EventLoop {
         items.removeAll(keepingCapacity: true)
     }
 
-    /// Gives a transmission to its exchanges; exchanges whose clients have left are no longer registered.
+    /// Exchanges whose clients have left are no longer registered.
     private func deliver(_ transmission: Transmission) {
         switch transmission {
         case .single(let exchange):
@@ -231,7 +224,6 @@ final class EventLoop {
 
     // MARK: Stopping
 
-    /// Begins to stop; of several calls, the earliest end applies.
     private func beginDraining(grace: Duration) {
         let until = LoopInstant.now + grace
         switch context.stage {
@@ -245,8 +237,7 @@ final class EventLoop {
         }
     }
 
-    /// Ends the work after the grace time; libmicrohttpd has to run behind it: it tells of no resumed connection before
-    /// a wait.
+    /// libmicrohttpd has to run behind it: it tells of no resumed connection before a wait.
     private func cutIfDue() {
         guard case .draining(let until) = context.stage, until <= .now else { return }
         context.stage = .cutting(until: .now + Self.cuttingTime)

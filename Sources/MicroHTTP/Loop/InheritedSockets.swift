@@ -2,21 +2,17 @@
 import CMicroHTTPD
 import Glibc
 
-/// The listening sockets that a service manager has opened before the process began, such as systemd (sd_listen_fds(3)).
-///
-/// An address that has one is not bound again, so clients connect while the server restarts, and wait for it.
+/// Sockets that a service manager such as systemd has opened before (sd_listen_fds(3)); their addresses are not bound
+/// again, so clients wait while the server restarts.
 struct InheritedSockets {
     private let descriptors: Range<Int32>
 
-    /// Names the sockets of the process; there are none where the variables are another process's, or missing.
     init() {
         func number(_ name: String) -> Int32? { getenv(name).flatMap { Int32(String(cString: $0)) } }
         let isOurs = number("LISTEN_PID") == getpid()
         descriptors = 3..<(3 + (isOurs ? min(max(0, number("LISTEN_FDS") ?? 0), 64) : 0))
     }
 
-    /// A descriptor of the socket that listens on an address, or nil.
-    ///
     /// The original stays open, so that the kernel keeps the clients that connect while the process ends.
     func socket(on place: ListeningPlace) -> Int32? {
         for descriptor in descriptors where Self.isListening(descriptor) && listens(descriptor, on: place) {

@@ -2,16 +2,13 @@
 import CMicroHTTPD
 import Glibc
 
-/// A socket that is bound and listens.
-///
-/// The server binds it instead of libmicrohttpd, which does not report why an address cannot be bound.
+/// The server binds it, because libmicrohttpd does not report why an address cannot be bound.
 struct ListeningSocket {
     let descriptor: Int32
     let address: BoundAddress
-    /// Whether the service manager has bound it, which then owns the file of a Unix socket, too.
+    /// The service manager then owns the file of a Unix socket, too.
     var isInherited = false
 
-    /// The file of a Unix socket that the server has made.
     var file: SocketFile? { isInherited ? nil : address.path.flatMap(SocketFile.init) }
 
     func close() { Glibc.close(descriptor) }
@@ -30,7 +27,6 @@ struct ListeningSocket {
 }
 
 extension ListeningSocket {
-    /// Binds an address and listens on it, or takes the socket that the service manager has bound there.
     init(_ place: ListeningPlace, isShared: Bool) throws(ServerError) {
         if let descriptor = InheritedSockets().socket(on: place) {
             if let address = SocketAddress.bound(to: descriptor) {
@@ -68,7 +64,7 @@ extension ListeningSocket {
         try self.init(host: "0.0.0.0", port: port, isShared: isShared)
     }
 
-    /// The descriptor of a new socket, or nil, for the reason in `errno`.
+    /// Nil for the reason in `errno`.
     private static func listen(at address: SocketAddress, isShared: Bool) -> Int32? {
         let descriptor = SocketAddress.socket(of: address.family)
         guard descriptor >= 0 else { return nil }

@@ -31,8 +31,6 @@ final class LoopContext {
         poller = try Poller()
     }
 
-    // MARK: The daemon
-
     var daemon: Daemon {
         guard let startedDaemon else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
         return startedDaemon
@@ -45,9 +43,6 @@ final class LoopContext {
         clients.remove(client)
     }
 
-    // MARK: The iteration
-
-    /// The time of the current iteration: the loop reads the clock at most once in each.
     func time() -> LoopInstant {
         if let iterationTime { return iterationTime }
         let now = LoopInstant.now
@@ -59,25 +54,20 @@ final class LoopContext {
 
     func setAlarm(_ subject: Alarms.Subject, after duration: Duration) { alarms.set(subject, at: time() + duration) }
 
-    // MARK: Responses
-
-    /// The response, or the refusal of a long one where there is no memory for it.
+    /// Refuses a long response where there is no memory for it.
     func admitted(_ response: WireResponse) -> WireResponse {
         guard response.bodyCount > MemoryBudget.smallBytesMax, memory.isExceeded else { return response }
         return WireResponse(handlers.refuse(.memoryExhausted, nil))
     }
 }
 
-/// The stage of a loop between its start and its end.
-///
-/// Draining answers waiting exchanges at once and lets work finish. After the grace time the loop answers work in the
-/// same way, and cutting leaves a moment for answers that are being sent before the loop closes their connections.
+/// Draining answers waits at once and lets work finish until the grace time is over; cutting leaves a moment for
+/// answers that are being sent.
 enum Stage {
     case serving
     case draining(until: LoopInstant)
     case cutting(until: LoopInstant)
 
-    /// Whether answers close their connections, and waits and streams end as soon as they begin.
     var isStopping: Bool { if case .serving = self { false } else { true } }
 
     var refusesWork: Bool { if case .cutting = self { true } else { false } }
@@ -90,9 +80,7 @@ enum Stage {
     }
 }
 
-/// How many connections each client has, parked ones included.
-///
-/// A client is an address: all that comes through a proxy is one client. Only the loop thread uses it.
+/// A client is an address: all that comes through a proxy is one client, and parked connections count.
 struct ClientCounts {
     private var counts: [String: Int] = [:]
 
@@ -107,11 +95,8 @@ struct ClientCounts {
         counts[client] = left > 0 ? left : nil
     }
 
-    /// The client that gives up a connection for one of another client where the limit is reached, or nil; O(n) in the
-    /// number of clients.
-    ///
-    /// A client with a quarter of all connections gives way to one that has less than half as many. So the share of a
-    /// client binds only where connections run short, and a single client may have them all.
+    /// O(n) in the number of clients; a client with a quarter of all connections gives way to one that has less than
+    /// half as many, so a share binds only where connections run short.
     func largestClient(for client: String, placesCount: Int) -> String? {
         guard let most = counts.max(by: { $0.value < $1.value }), most.key != client else { return nil }
         return most.value >= max(1, placesCount / 4) && self[client] < most.value / 2 ? most.key : nil

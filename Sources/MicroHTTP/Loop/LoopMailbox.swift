@@ -3,8 +3,6 @@ import Glibc
 import HTTPMessages
 import Synchronization
 
-/// The mailbox of a loop: what other threads have for the loop, in order, and the descriptor that wakes the loop.
-///
 /// Any thread may call `put`; only the loop thread calls the other methods.
 final class LoopMailbox: Sendable, AnswerSink {
     enum Item: Sendable {
@@ -18,16 +16,13 @@ final class LoopMailbox: Sendable, AnswerSink {
     private struct State {
         var items: [Item] = []
         var hasChunks = false
-        /// Whether the loop waits, or is about to, and no `put` has woken it yet.
         var isLoopWaiting = false
         var isClosed = false
     }
 
     private let state = Mutex(State())
-    /// The eventfd that wakes the loop, which never reads it: the poller watches it edge-triggered, so that each write
-    /// is an event.
+    /// The loop never reads it: the poller watches it edge-triggered, so that each write is an event.
     let wakeUp: Int32
-    /// The thread of the loop; 0 until it runs.
     private let thread = Atomic<UInt>(0)
 
     init() throws(ServerError) {
@@ -39,7 +34,7 @@ final class LoopMailbox: Sendable, AnswerSink {
 
     func noteThread() { thread.store(UInt(pthread_self()), ordering: .relaxed) }
 
-    /// Adds an item and wakes the loop if it waits; returns false, without adding, if the loop has ended.
+    /// Returns false, without adding, if the loop has ended.
     @discardableResult
     func put(_ item: Item) -> Bool {
         let (isTaken, mustWake) = state.withLock { state in
@@ -66,7 +61,7 @@ final class LoopMailbox: Sendable, AnswerSink {
         put(.deliver(transmission))
     }
 
-    /// Moves all items into the caller's empty array, whose storage takes the next items.
+    /// The storage of the caller's empty array takes the next items.
     func take(into items: inout [Item]) {
         state.withLock { state in
             state.isLoopWaiting = false
@@ -78,7 +73,7 @@ final class LoopMailbox: Sendable, AnswerSink {
 
     var hasChunks: Bool { state.withLock { $0.hasChunks } }
 
-    /// Notes that the loop is about to wait; returns false if it has items to take first.
+    /// Returns false if there are items to take first.
     func prepareToWait() -> Bool {
         state.withLock { state in
             state.isLoopWaiting = state.items.isEmpty
@@ -86,7 +81,7 @@ final class LoopMailbox: Sendable, AnswerSink {
         }
     }
 
-    /// Closes the mailbox and returns the items that are left; every later `put` returns false.
+    /// Every later `put` returns false.
     func close() -> [Item] {
         state.withLock { state in
             state.isClosed = true

@@ -1,23 +1,19 @@
 import CMicroHTTPD
 import Glibc
 
-/// The epoll instance of a loop, which watches libmicrohttpd's epoll descriptor, the wake-up descriptor, the listening
-/// socket and the parked connections.
-///
 /// Only the loop thread uses it.
 struct Poller: ~Copyable {
     struct Event {
         var number: UInt64
         var isReadable: Bool
         var isWritable: Bool
-        /// The client has finished sending.
         var isHungUp: Bool
         var isBroken: Bool
     }
 
     private let descriptor: Int32
     private let buffer: UnsafeMutableBufferPointer<epoll_event>
-    /// The tag of the descriptors whose events only start an iteration.
+    /// Tags descriptors whose events only start an iteration.
     private static let iteration = UInt64.max
     private static let listener = UInt64.max - 1
 
@@ -32,13 +28,12 @@ struct Poller: ~Copyable {
         close(descriptor)
     }
 
-    /// Watches libmicrohttpd's epoll descriptor, level-triggered, or the wake-up descriptor, edge-triggered: each write is an
-    /// event then, and the loop need not read the descriptor.
+    /// Edge-triggered, each write to the wake-up descriptor is an event, and the loop need not read it.
     func watch(_ other: Int32, isEdgeTriggered: Bool) throws(ServerError) {
         try add(other, isEdgeTriggered ? EPOLLIN.rawValue | EPOLLET.rawValue : EPOLLIN.rawValue, Self.iteration)
     }
 
-    /// Watches the listening socket, level-triggered: `wait` reports it as long as clients are in its backlog.
+    /// Level-triggered: `wait` reports it as long as clients are in its backlog.
     func watchListener(_ socket: Int32) throws(ServerError) { try add(socket, EPOLLIN.rawValue, Self.listener) }
 
     private func add(_ other: Int32, _ events: UInt32, _ tag: UInt64) throws(ServerError) {
@@ -47,15 +42,11 @@ struct Poller: ~Copyable {
         }
     }
 
-    /// Watches the socket of a parked connection; returns false if the system has no memory for it.
-    ///
-    /// Edge-triggered: `wait` reports the state at registration once, and then each change once.
+    /// Edge-triggered: `wait` reports the state at registration, and then each change once; false without memory.
     func watch(_ socket: Int32, number: UInt64) -> Bool {
         control(EPOLL_CTL_ADD, socket, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue, number)
     }
 
-    /// Watches a socket for room to send, too.
-    ///
     /// The change of the registration makes the next `wait` report room that the socket already has.
     func watchRoom(_ socket: Int32, number: UInt64) {
         let events = EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
@@ -68,10 +59,8 @@ struct Poller: ~Copyable {
         precondition(result == 0, "a watched socket is closed only after it has been unwatched")
     }
 
-    /// Waits for at most this many milliseconds, without limit if negative, and calls the closures with up to 512 events.
-    ///
-    /// Where more are due, the next call returns at once: thousands of clients may leave together, and the loop serves the
-    /// others in between. A wait that a signal interrupts reports no events.
+    /// Waits without limit if negative, and takes up to 512 events, so that the loop serves others where thousands of
+    /// clients leave together; a wait that a signal interrupts reports none.
     func wait(milliseconds: Int32, newClients: () -> Void, event: (Event) -> Void) {
         let count = Int(epoll_wait(descriptor, buffer.baseAddress, Int32(buffer.count), milliseconds))
         for index in 0..<max(0, count) {

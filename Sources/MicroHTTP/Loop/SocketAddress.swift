@@ -2,7 +2,6 @@
 import CMicroHTTPD
 import Glibc
 
-/// The address of a socket as the system has it.
 struct SocketAddress {
     private var storage = sockaddr_storage()
     private let size: socklen_t
@@ -14,7 +13,7 @@ struct SocketAddress {
         }
     }
 
-    /// The address of a Unix socket; nil for a path that no socket can have.
+    /// Nil for a path that no socket can have.
     init?(path: String) {
         let bytes = Array(path.utf8)
         var address = sockaddr_un()
@@ -26,10 +25,7 @@ struct SocketAddress {
         withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: address, as: sockaddr_un.self) }
     }
 
-    /// The addresses of a host, those of IPv4 first.
-    ///
-    /// A name such as localhost has an address of each kind, and clients differ in which one they try first; all of them try
-    /// the IPv4 address at last.
+    /// IPv4 comes first: clients differ in which address of a name they try first, and all try this one at last.
     static func all(of host: String, port: UInt16) throws(ServerError) -> [SocketAddress] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -46,7 +42,7 @@ struct SocketAddress {
         return found.filter { $0.family == AF_INET } + found.filter { $0.family == AF_INET6 }
     }
 
-    /// A descriptor, or -1 with the reason in `errno`.
+    /// -1 with the reason in `errno`.
     static func socket(of family: Int32) -> Int32 {
         Glibc.socket(family, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     }
@@ -59,7 +55,7 @@ struct SocketAddress {
         }
     }
 
-    /// The address that a socket is bound to, in numbers or as its path; nil for a socket of another kind.
+    /// Nil for a socket of another kind.
     static func bound(to descriptor: Int32) -> BoundAddress? {
         var storage = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -75,7 +71,7 @@ struct SocketAddress {
     }
 }
 
-/// Returns a socket address in numbers; the address of an IPv4 client of a dual-stack socket is in the form of IPv4.
+/// The address of an IPv4 client of a dual-stack socket is in the form of IPv4.
 func numericAddress(_ address: UnsafePointer<sockaddr>) -> BoundAddress? {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     let capacity = socklen_t(text.count)

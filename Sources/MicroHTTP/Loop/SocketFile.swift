@@ -2,28 +2,26 @@
 import CMicroHTTPD
 import Glibc
 
-/// The file of a Unix socket on which a server listens.
 struct SocketFile {
     private let path: String
-    /// The identity of the file, which another server's at the same path does not have.
+    /// Tells the file from another server's at the same path.
     private let device: dev_t
     private let inode: ino_t
 
-    /// Notes the file of a socket; nil where the path has none.
     init?(path: String) {
         var status = stat()
         guard lstat(path, &status) == 0, Self.isSocket(status) else { return nil }
         (self.path, device, inode) = (path, status.st_dev, status.st_ino)
     }
 
-    /// Removes the file, unless another server has replaced it.
+    /// Another server's file at the path stays.
     func remove() {
         guard let present = SocketFile(path: path), present.device == device, present.inode == inode else { return }
         // A file that stays is replaced by the next start, so a failure needs no word.
         unlink(path)
     }
 
-    /// Makes a socket that listens at a path, in place of the file of a server that has ended without removing it.
+    /// Replaces the file of a server that has ended without removing it.
     static func listen(at path: String, mode: UInt32) throws(ServerError) -> Int32 {
         guard let address = SocketAddress(path: path) else {
             throw .socketUnusable(path: path, reason: "expected a path of 1 to 107 bytes")
@@ -43,10 +41,8 @@ struct SocketFile {
         return descriptor
     }
 
-    /// Removes the file of a server that has ended.
-    ///
-    /// Two servers that start at the same time could each take the other's new file for such a file; the lock of the
-    /// journal keeps two servers from one data directory, and nothing keeps them from one path.
+    /// Two servers that start at the same time could each take the other's new file for a stale one; nothing keeps two
+    /// servers from one path.
     private static func removeStaleFile(
         at path: String, _ address: SocketAddress, _ place: ListeningPlace
     ) throws(ServerError) {

@@ -1,7 +1,5 @@
 import Glibc
 
-/// Bytes on their way to one client, and how many of them its socket has taken.
-///
 /// The arrays are shared with all other connections that get the same bytes.
 struct Outgoing {
     enum Progress {
@@ -12,15 +10,13 @@ struct Outgoing {
         case broken
     }
 
-    /// The result of writing to a socket.
     enum Taken {
         case bytes(Int)
         case none
         case broken
     }
 
-    /// The most bytes that one call sends, about 100 microseconds of copying: a fast client makes room as fast as the
-    /// loop sends, and a chunk of megabytes would keep the loop from all others.
+    /// About 100 microseconds of copying: a fast client makes room as fast as the loop sends.
     static let sendBytesMax = 256 << 10
 
     private let head: [UInt8]

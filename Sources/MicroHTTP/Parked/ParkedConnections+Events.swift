@@ -12,7 +12,6 @@ extension ParkedConnections {
             // The client may have only finished sending, and then gets the answer.
             if connection.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
         case .streaming(let exchange):
-            // The client may have only finished sending, and gets the end of its stream.
             if event.isHungUp { return expire(connection, exchange, .hangUp) }
             if event.isWritable { resumeLater(connection) }
         case .answering:
@@ -56,7 +55,6 @@ extension ParkedConnections {
         }
     }
 
-    /// Closes the connection of a stream without the end of its body.
     func cut(_ connection: ClientConnection) {
         guard case .streaming = connection.phase else { return }
         context.gauges.waiting.add(-1)

@@ -25,9 +25,8 @@ final class ParkedConnections {
     /// reports only changes. It may have closed since.
     @exclusivity(unchecked) private var paused = ClientTurns<UInt64>()
     @exclusivity(unchecked) private var sentCount = 0
-    // Above this sum, about half a millisecond, what is long waits for its turn among the paused: thousands of clients may
-    // be given a megabyte at once. What is short is always sent directly, which for thousands of waiters is the fastest
-    // way.
+    // Above this sum, about half a millisecond, long answers wait for their turn; short ones are always sent directly,
+    // which for thousands of waiters is the fastest way.
     private static let iterationBytesMax = 1 << 20
     private static let shortBytesMax = 64 << 10
     @exclusivity(unchecked) private var writable: [Exchange] = []
@@ -46,10 +45,8 @@ final class ParkedConnections {
 
     // MARK: Parking
 
-    /// Parks the connection of a request that waits; returns false if the process has no descriptor for it.
-    ///
-    /// libmicrohttpd closes its descriptors at the end of each iteration, so that many connections that are parked at
-    /// once may need more descriptors for a moment than there are.
+    /// Returns false if the process has no descriptor for it: libmicrohttpd closes its own at the end of each
+    /// iteration, so that for a moment more may be needed than there are.
     func park(_ connection: ClientConnection, _ exchange: Exchange, as phase: ClientConnection.Phase) -> Bool {
         context.hasProgressed = true
         let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
@@ -65,7 +62,6 @@ final class ParkedConnections {
         return true
     }
 
-    /// Begins a stream; returns false if the process has no descriptor for it.
     func beginStream(
         _ connection: ClientConnection, _ exchange: Exchange, _ response: Response, heartbeat: Duration
     ) -> Bool {
@@ -111,7 +107,6 @@ final class ParkedConnections {
         keepAnswering(connection, unsent.followed(by: outgoing), isLast: true)
     }
 
-    /// Sends an answer, or a chunk of a stream, which goes on unless the chunk is its last one.
     private func send(
         _ outgoing: Outgoing, isLast: Bool, of stream: Exchange? = nil, on connection: ClientConnection
     ) {
@@ -126,7 +121,6 @@ final class ParkedConnections {
         case .full, .paused:
             guard stream != nil else { return keepAnswering(connection, outgoing, isLast: isLast) }
             connection.unsent = outgoing
-        // What is the last has ended the wait already.
         case .broken: if stream == nil { close(connection) } else { fail(connection) }
         }
     }
@@ -142,8 +136,6 @@ final class ParkedConnections {
         connection.unsent = outgoing
     }
 
-    /// Sends bytes until the socket is full or the connection has had its share of the iteration.
-    ///
     /// An event reports room in a full socket; the loop itself continues with a paused connection.
     private func push(_ outgoing: inout Outgoing, to connection: ClientConnection) -> Outgoing.Progress {
         let before = outgoing.sentCount
@@ -172,8 +164,7 @@ final class ParkedConnections {
         return progress
     }
 
-    /// Counts what a socket has not taken; returns false where the client is too slow for the memory that is left, so that
-    /// it has to come back.
+    /// Returns false where the client is too slow for the memory that is left.
     private func hold(_ outgoing: Outgoing, for connection: ClientConnection) -> Bool {
         connection.holding = outgoing.hold(in: context.memory, for: connection.client)
         return connection.holding == nil || !context.memory.isExceeded(by: connection.client)
@@ -225,7 +216,6 @@ final class ParkedConnections {
         context.setAlarm(.exchange(connection.number), after: context.configuration.idleTimeout)
     }
 
-    /// Hands a connection back to libmicrohttpd, which reads the next request; closes it where no request can follow.
     func handBack(_ connection: ClientConnection) {
         guard connection.hasInput, !context.stage.isStopping else { return close(connection) }
         forget(connection)
@@ -258,8 +248,7 @@ final class ParkedConnections {
 
     // MARK: Stopping
 
-    /// Ends all waits and streams because the server is stopping, after the grace time also those of work, and closes the
-    /// connections that are idle.
+    /// Ends work, too, after the grace time.
     func stop(withWork: Bool) {
         for connection in Array(connections.values) {
             switch connection.phase {

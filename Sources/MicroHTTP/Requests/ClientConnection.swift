@@ -16,14 +16,12 @@ final class ClientConnection {
         /// libmicrohttpd has no whole head; one may be arriving.
         case idle
         case receiving
-        /// The body is refused, and the client has its answer; the server discards up to this many more bytes.
+        /// The client has its answer; the server discards up to this many more bytes.
         case discarding(bytesLeft: Int)
         case complete
-        /// libmicrohttpd calls the access handler in each iteration; after ``ClientConnection/heldUntil`` the loop
-        /// suspends the connection.
+        /// After ``ClientConnection/heldUntil`` the loop suspends the connection.
         case held(Exchange)
         case suspended(Exchange)
-        /// The next call of the access handler hands the deferred request to the handlers again.
         case resumed(Exchange)
         case answered(WireResponse)
         case queued
@@ -34,19 +32,16 @@ final class ClientConnection {
         case streaming(Exchange)
         case answering(isLast: Bool)
         case keepAliveIdle
-        /// The socket is closed, or libmicrohttpd has it again.
         case closed
     }
 
-    /// When ``IdleConnections`` checks whether the client has finished sending.
     enum IdleCheck { case none, due, postponed }
 
-    /// Whether a complete request waits for its turn among those of its client, and whether its turn has come.
     enum Turn { case none, awaited, come }
 
     let handle: OpaquePointer
     @exclusivity(unchecked) private(set) var descriptor: Int32
-    /// The peer's address without the port; on a Unix socket its user, such as `uid 1000`.
+    /// On a Unix socket the peer's user, such as `uid 1000`.
     let client: String
     let isLocal: Bool
     @exclusivity(unchecked) var isProxy = false
@@ -95,8 +90,6 @@ final class ClientConnection {
     @exclusivity(unchecked) var consumedCount: Int? = 0
     @exclusivity(unchecked) var mustDiscard = false
 
-    // MARK: Parked
-
     /// The number of the exchange, by which the loop and the poller identify the connection; 0 while libmicrohttpd has it.
     @exclusivity(unchecked) private(set) var number: UInt64 = 0
     @exclusivity(unchecked) private(set) var isHead = false
@@ -125,7 +118,6 @@ final class ClientConnection {
         (idleSince, askedAt, lastSent) = (now, now, now)
     }
 
-    /// Goes on with a descriptor of the loop's own.
     func park(_ exchange: Exchange, on descriptor: Int32, as phase: Phase, now: LoopInstant) {
         isHead = head?.head.method == .head
         isVersion10 = head?.version == .http10
@@ -139,16 +131,14 @@ final class ClientConnection {
 }
 
 extension ClientConnection {
-    /// Whether libmicrohttpd has read, or may have read, more than the requests so far.
-    ///
-    /// Those bytes are lost when the loop parks the connection, so the server then closes it after the answer, and the
+    /// Such bytes are lost when the loop parks the connection, so the server then closes it after the answer, and the
     /// client sends its next request again (RFC 9112, section 9.3.2).
     var hasReadMore: Bool {
         guard let consumedCount else { return true }
         return microhttpd_bytes_read(descriptor) != Int64(consumedCount)
     }
 
-    /// Appends a piece of the body; `declared` is how much of the body is left with it, 0 where that is not known.
+    /// `declared` is how much of the body is left with it, 0 where that is not known.
     func append(
         _ piece: UnsafeRawBufferPointer, declared: Int, in context: LoopContext
     ) -> TransportFault? {

@@ -3,7 +3,7 @@ import Glibc
 import HTTPMessages
 
 extension EventLoop {
-    /// Copies the target of a request, which libmicrohttpd decodes in place afterwards.
+    /// libmicrohttpd decodes it in place afterwards.
     func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
         postponed.works(for: connection.client)
         connection.target.removeAll(keepingCapacity: true)
@@ -15,9 +15,7 @@ extension EventLoop {
         connection.targetEnd = target + connection.target.count
     }
 
-    /// Reads the head of a request; returns false where libmicrohttpd closes the connection.
-    ///
-    /// An answer in this call, which has the head only, closes the connection (Libmicrohttpd page, 6).
+    /// Returns false where libmicrohttpd closes the connection, as for an answer here (Libmicrohttpd page, 6).
     func readHead(
         of connection: ClientConnection, _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>
     ) -> Bool {
@@ -68,10 +66,9 @@ extension EventLoop {
         guard isStrict || connection.framing != .chunked else { throw .lengthRequired }
     }
 
-    /// Whether a piece of the body, of so many bytes, waits for a later iteration.
+    /// Takes the last piece in any case: 0.9.75 calls again for a piece that stays only when more arrives.
     ///
-    /// The last piece is always taken: 0.9.75 calls again for a piece that stays only when more of the body arrives. A piece
-    /// of a chunked body may be the last one, and 1.0.1 drops it when the client has finished sending.
+    /// A piece of a chunked body may be the last one, and 1.0.1 drops it when the client has finished sending.
     func postpones(_ count: Int, of connection: ClientConnection) -> Bool {
         guard !connection.isRefused else { return false }
         let isLast =
@@ -89,10 +86,9 @@ extension EventLoop {
         return true
     }
 
-    /// How often in a row a piece stays: each upload of a client goes on, and not only those that libmicrohttpd calls first.
+    /// Bounds how often in a row a piece stays, so that each upload goes on.
     private static let leavesMax = 16
 
-    /// Takes a piece of the body; returns false where libmicrohttpd closes the connection.
     func take(_ piece: UnsafeRawBufferPointer, of connection: ClientConnection) -> Bool {
         context.hasProgressed = true
         idle.note(connection)

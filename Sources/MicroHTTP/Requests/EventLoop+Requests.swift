@@ -2,7 +2,6 @@ import CMicroHTTPD
 import HTTPMessages
 import HTTPTypes
 
-/// The callbacks of libmicrohttpd, which follow each connection and each request, and call the handlers.
 extension EventLoop {
     // MARK: Connections
 
@@ -43,11 +42,8 @@ extension EventLoop {
 
     // MARK: Requests
 
-    /// Handles a call of the access handler; returns false where libmicrohttpd closes the connection.
-    ///
-    /// libmicrohttpd calls first with the head, then with each piece of the body, then with an empty piece in each
-    /// iteration until the connection has an answer or is suspended. A piece is taken whole, with nothing `left`, or
-    /// stays in the buffer of its connection, for which nothing more is read then (Libmicrohttpd page, 21).
+    /// Returns false where libmicrohttpd closes the connection; it calls with the head, each piece of the body, and
+    /// then an empty piece in each iteration until there is an answer or a suspension (Libmicrohttpd page, 21).
     func advance(
         _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
         piece: UnsafeRawBufferPointer, left: inout Int
@@ -82,13 +78,11 @@ extension EventLoop {
         case .answered(let response):
             return response.isLong ? answer(connection, with: response) : queue(response, on: connection)
         case .discarding, .suspended, .queued, .waiting, .streaming, .answering, .keepAliveIdle, .closed:
-            // The body that is discarded has ended. In the other phases libmicrohttpd does not call; if it did, its state and
-            // ours would differ.
+            // In the other phases libmicrohttpd does not call; if it did, its state and ours would differ.
             return false
         }
     }
 
-    /// Handles the end of a request, however it ended.
     func requestCompleted(_ connection: ClientConnection) {
         context.hasProgressed = true
         connection.receivingSince = nil
@@ -113,12 +107,10 @@ extension EventLoop {
         if connection.isInFlight { context.inFlightCount -= 1 }
         connection.isInFlight = false
         connection.deferred = nil
-        // A short target leaves its memory to the next one.
         if connection.target.capacity > 256 { connection.target = [] }
         connection.awaitsParking = false
         (connection.head, connection.own, connection.framing) = (nil, nil, .none)
         if connection.hasBody { connection.releaseBody() }
-        // The loop answers a parked connection, and holds what its socket has not taken.
         guard !connection.isParked else { return }
         connection.counted = nil
         connection.holding = nil
@@ -131,7 +123,6 @@ extension EventLoop {
         defer { context.gauges.requests.add(1) }
         connection.counted = CountedRequest(method: head.methodIndex, since: context.time())
         let generation = context.handlers.generation()
-        // While the server stops, handlers answer differently.
         if let answer = head.answer(of: generation, to: connection.own), !context.stage.isStopping,
             connection.body.isEmpty
         {
@@ -188,7 +179,6 @@ extension EventLoop {
         return true
     }
 
-    /// Parks the connection of a request that waits, or holds it until the process has a descriptor for it.
     private func park(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) -> Bool {
         let isOver = connection.isOfWork ? context.stage.refusesWork : context.stage.isStopping
         if isOver, exchange.fire() { return send(context.handlers.stop(exchange), on: connection) }
@@ -200,7 +190,6 @@ extension EventLoop {
         return false
     }
 
-    /// Parks a connection that is held for lack of a descriptor; returns false if there is still none.
     private func parkHeld(_ connection: ClientConnection, _ exchange: Exchange) -> Bool {
         guard parked.park(connection, exchange, as: .waiting(exchange)) else { return false }
         pending.remove(exchange)
@@ -227,8 +216,7 @@ extension EventLoop {
         queue(context.admitted(WireResponse(response)), on: connection)
     }
 
-    /// Answers a request that a handler has worked on, a long answer within the client's share of an iteration: many may
-    /// have waited for one value, which is encoded once.
+    /// A long answer keeps within the client's share of an iteration: many may have waited for one value.
     private func answer(_ connection: ClientConnection, with response: WireResponse) -> Bool {
         guard response.isLong, postponed.postponesPart(of: connection.client) else {
             return queue(response, on: connection)
@@ -238,7 +226,6 @@ extension EventLoop {
         return true
     }
 
-    /// Gives the answer to libmicrohttpd, inside the access handler.
     private func queue(_ response: WireResponse, on connection: ClientConnection) -> Bool {
         context.hasProgressed = true
         if response.endsConnection || context.stage.isStopping { connection.isLastRequest = true }

@@ -3,7 +3,6 @@ import Glibc
 import HTTPMessages
 import HTTPTypes
 
-/// A request's head, as the transport has read it; requests with equal heads share it.
 final class ParsedHead {
     let head: Request.Head
     let version: ProtocolVersion
@@ -37,16 +36,9 @@ final class ParsedHead {
     }
 }
 
-/// A cache of heads by their bytes, and by their bytes from the version on, without the fields that are a request's own.
-///
-/// A hit spares the parsing of each field, and finds what the handlers remember of the head, and the reusable answer. A
-/// client that reads one entity after the other repeats what follows the target; a head under such a key lends its
-/// fields to others. No head begins with a version.
-///
-/// The cache is direct-mapped: a colliding head replaces the older one. It takes at most some 30 MB.
+/// A second key is the bytes from the version on, with which no head begins: clients repeat what follows the target; a
+/// colliding head replaces the older one, and all takes some 30 MB at most.
 struct HeadCache {
-    /// The identity of a head: its bytes as they were received, and whether they came over a Unix socket.
-    ///
     /// On a Unix socket any `Host` is allowed, and the answers must not be those of other connections.
     struct Key {
         fileprivate let bytes: UnsafeRawBufferPointer
@@ -68,7 +60,7 @@ struct HeadCache {
     }
 
     private var entries = [Entry?](repeating: nil, count: 4096)
-    /// The hashes of heads that came once: the cache takes a head when it comes again.
+    /// Heads that came once: the cache takes a head when it comes again.
     private var seen = [UInt64](repeating: 0, count: 4096)
     private static let bytesMax = 1024
 
@@ -81,7 +73,6 @@ struct HeadCache {
         return entry.head
     }
 
-    /// Takes a head, if it has come before.
     mutating func insert(_ head: ParsedHead, for key: Key) {
         let slot = slot(of: key)
         guard seen[slot] == key.hash else {
@@ -93,8 +84,7 @@ struct HeadCache {
 }
 
 extension Request.Head {
-    /// Whether no further request follows on the connection (RFC 9112, section 9.3): the client asks for that, or has sent
-    /// the request by HTTP/1.0 and does not ask to keep the connection.
+    /// RFC 9112, section 9.3.
     fileprivate func endsConnection(isVersion10: Bool) -> Bool {
         let options = self[values: RequestField.connection].flatMap { value in
             value.split(separator: ",").map { $0.trimmingSpaces().lowercased() }

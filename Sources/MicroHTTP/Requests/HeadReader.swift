@@ -3,7 +3,6 @@ import HTTPTypes
 
 /// Reads the fields of a head, by the letter of RFC 9112, section 5: name, colon, value, CR LF.
 enum HeadReader {
-    /// Reads the fields behind a request line, of a complete head whose lines end with CR LF.
     static func fields(
         of head: UnsafeRawBufferPointer, behind line: RequestLine
     ) throws(TransportFault) -> [HTTPField] {
@@ -11,7 +10,6 @@ enum HeadReader {
         var fields: [HTTPField] = []
         fields.reserveCapacity(8)
         var start = line.end
-        // The last line is the empty one.
         while start < bytes.count - 2 {
             guard let base = bytes.baseAddress, let found = memchr(base + start, 0x0A, bytes.count - start) else {
                 break
@@ -26,9 +24,7 @@ enum HeadReader {
         return fields
     }
 
-    /// Reads the line of a field; nil if it is not one, or if RFC 9110 forbids a byte of it.
-    ///
-    /// A line that is folded begins with white space, which no name has.
+    /// Nil also for a byte that RFC 9110 forbids; a line that is folded begins with white space, which no name has.
     private static func field(_ line: UnsafeBufferPointer<UInt8>) -> HTTPField? {
         guard let base = line.baseAddress, let colon = memchr(base, 0x3A, line.count) else { return nil }
         let nameCount = UnsafeRawPointer(colon) - UnsafeRawPointer(base)

@@ -31,7 +31,6 @@ final class IdleConnections {
         connections.append(connection)
     }
 
-    /// Checks the connections that have been silent since the last call, those first that have waited longest.
     func check() {
         var looksLeft = Self.looksMax
         var looked: [ClientConnection] = []
@@ -62,7 +61,6 @@ final class IdleConnections {
 }
 
 extension ClientConnection {
-    /// Whether bytes of a request may come.
     var awaitsInput: Bool {
         switch phase {
         case .idle, .receiving, .discarding: !isClosed
@@ -72,7 +70,6 @@ extension ClientConnection {
         }
     }
 
-    /// Whether the socket has nothing to read but the end of the input.
     fileprivate var hasFinishedSending: Bool {
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) == 0

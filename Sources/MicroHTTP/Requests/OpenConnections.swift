@@ -2,12 +2,8 @@ import CMicroHTTPD
 import Glibc
 import HTTPMessages
 
-/// The connections that libmicrohttpd has: which of them give way to others, which take too long, and the answers that the
-/// loop sends by itself.
-///
-/// libmicrohttpd takes an answer when it has a head, or a whole request. Where the server refuses a client before or in
-/// between, the loop sends the answer, and shuts the socket down, at which libmicrohttpd closes the connection. Only the
-/// loop thread uses it.
+/// libmicrohttpd takes an answer only behind a head or a whole request; in between the loop sends it and shuts the
+/// socket down, at which libmicrohttpd closes it; only the loop thread uses it.
 final class OpenConnections {
     private let context: LoopContext
     /// The connections by descriptor.
@@ -43,10 +39,7 @@ final class OpenConnections {
 
     subscript(socket: Int32) -> ClientConnection? { connections[Int(socket)]?.takeUnretainedValue() }
 
-    /// Ends a connection on which nothing is being worked on, of a client that has far more than this one; returns
-    /// whether there is room for a connection, or about to be.
-    ///
-    /// The cost is O(n) in the number of descriptors; the loop calls it only at the limit of connections.
+    /// Returns whether there is or will be room; O(n) in the descriptors, only at the limit of connections.
     func makeRoom(for client: String) -> Bool {
         let placesCount = context.configuration.connectionsMax
         guard let largest = context.clients.largestClient(for: client, placesCount: placesCount) else { return false }
@@ -65,7 +58,6 @@ final class OpenConnections {
         return true
     }
 
-    /// Refuses the oldest connection over capacity; returns whether there is one.
     func endOldestOverCapacity() -> Bool {
         var oldest: (since: LoopInstant, connection: ClientConnection)?
         for connection in all {
@@ -77,15 +69,10 @@ final class OpenConnections {
         return true
     }
 
-    // MARK: Refusals
-
-    /// Answers a request that has not been received whole, and ends its connection.
-    ///
-    /// The answer goes to the socket directly. libmicrohttpd then reads the end of the input.
+    /// The answer goes to the socket directly, and libmicrohttpd then reads the end of the input.
     func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
         guard !connection.isRefused else { return }
         connection.isRefused = true
-        // The client whose body is discarded has its answer.
         let hasAnswer = if case .discarding = connection.phase { true } else { false }
         if !hasAnswer { send(fault, on: connection) }
         // To close a socket with unread input resets the connection, and the client may lose the answer.
@@ -93,10 +80,8 @@ final class OpenConnections {
         shutdown(connection.descriptor, Int32(SHUT_RD))
     }
 
-    /// Answers a request whose body is refused; the client may send the rest of the body, which is discarded.
-    ///
-    /// libmicrohttpd takes no answer within a body, and a client that sends on after its connection is closed could lose
-    /// the answer.
+    /// libmicrohttpd takes no answer within a body, and a client that sends on after its connection is closed could
+    /// lose the answer.
     func refuseBody(of connection: ClientConnection, _ fault: TransportFault) {
         connection.releaseBody()
         connection.phase = .discarding(bytesLeft: context.configuration.drainBytesMax)
@@ -114,9 +99,7 @@ final class OpenConnections {
         shutdown(connection.descriptor, Int32(SHUT_WR))
     }
 
-    // MARK: Time
-
-    /// Refuses the requests that have taken too long to arrive; O(n) in the number of descriptors, twice a second.
+    /// O(n) in the number of descriptors, twice a second.
     func check() {
         let now = LoopInstant.now
         var isUsed = false
@@ -135,11 +118,8 @@ final class OpenConnections {
         if isUsed { context.setAlarm(.receiving, after: Self.checkInterval) }
     }
 
-    /// Whether the current request of a connection has taken too long to arrive.
-    ///
-    /// libmicrohttpd tells nothing of a head before its first line is complete. The kernel tells how many bytes of a TCP
-    /// connection it has received: the loop asks it some times in the time that a head may take. Where the requests before
-    /// are not counted, the idle timeout, which libmicrohttpd applies, and the time of a head have passed.
+    /// libmicrohttpd tells nothing of a head before its first line is complete, so the loop asks the kernel some times
+    /// how many bytes it has received.
     private func isTooSlow(_ connection: ClientConnection, _ now: LoopInstant) -> Bool {
         let limits = context.configuration
         guard case .idle = connection.phase else {

@@ -28,7 +28,6 @@ final class PendingExchanges {
     }
 
     var count: Int { context.gauges.working.value }
-    /// Whether some connection is held, which makes libmicrohttpd report more work at once.
     var hasHeld: Bool { heldCount > 0 }
 
     func timed(_ number: UInt64) -> ClientConnection? { timed[number] }
@@ -46,7 +45,7 @@ final class PendingExchanges {
         context.setAlarm(.exchange(exchange.id), after: time)
     }
 
-    /// Suspends a held connection; only the access handler may call it (Libmicrohttpd page, 5).
+    /// Only the access handler may call it (Libmicrohttpd page, 5).
     func suspend(_ connection: ClientConnection, _ exchange: Exchange) {
         context.hasProgressed = true
         heldCount -= 1
@@ -64,15 +63,13 @@ final class PendingExchanges {
         for connection in open.all { expire(connection, .stopping) }
     }
 
-    /// Ends the wait of a connection: the access handler queues its answer, a long one perhaps in a later iteration, or hands
-    /// its request to the handlers again.
     func release(_ connection: ClientConnection, _ exchange: Exchange, as phase: ClientConnection.Phase) {
         let mustResume = remove(exchange)
         connection.phase = phase
         if mustResume { MHD_resume_connection(connection.handle) }
     }
 
-    /// Removes the exchange of a held or suspended connection; returns whether that is suspended.
+    /// Returns whether the connection is suspended.
     @discardableResult
     func remove(_ exchange: Exchange) -> Bool {
         precondition(exchange.pending != nil, "only the exchanges of held and suspended connections are pending")

@@ -39,23 +39,21 @@ final class PostponedRequests {
 
     func works(for client: String) { if context.clients.count > 1 { shares.works(for: client, at: .now) } }
 
-    /// Notes that the work for a client has ended: what libmicrohttpd does next, unseen, is for others.
+    /// Counts what libmicrohttpd does next, unseen, for others.
     func rests() { if context.clients.count > 1 { shares.rests(at: .now) } }
 
-    /// Whether a piece of a body, or a long answer, waits for a later iteration; otherwise the loop works for its client from
-    /// now on.
+    /// The loop works for the client from now on where it returns false.
     func postponesPart(of client: String) -> Bool {
         guard context.clients.count > 1, !shares.begins(client, at: .now) else { return false }
         isAny = true
         return true
     }
 
-    /// Notes that libmicrohttpd has a long answer to send, which it may do in the next iteration, unseen.
     func sends(_ bytesCount: Int, to client: String) {
         if context.clients.count > 1 { shares.sends(bytesCount, to: client) }
     }
 
-    /// Whether a complete request waits for a later iteration; otherwise the loop works for its client from now on.
+    /// The loop works for the client from now on where it returns false.
     func postpones(_ connection: ClientConnection) -> Bool {
         guard context.clients.count > 1 else {
             if connection.turn != .none { forget(connection) }
@@ -82,16 +80,12 @@ final class PostponedRequests {
     }
 }
 
-/// How long the loop has worked for each client in one iteration, and which clients have had their share of it.
-///
-/// libmicrohttpd serves all ready connections in one run. Without a bound, a client with thousands of them makes an
-/// iteration last for seconds, and a POST that is synced to the disk needs two or three iterations.
+/// libmicrohttpd serves all ready connections in one run: a client with thousands of them would make an iteration last
+/// for seconds.
 struct IterationShares {
-    /// How long the loop works for one client in an iteration while others are connected.
     static let time = Duration.microseconds(250)
 
     private var spent: [String: Duration] = [:]
-    /// The clients of which a request that was due has begun without time left.
     private var overdrawn: Set<String> = []
     private var current: String?
     private var lastInstant: LoopInstant?
@@ -105,10 +99,7 @@ struct IterationShares {
         lastInstant = nil
     }
 
-    /// Begins a request of a client, or a piece of one; returns false where the client has had its share.
-    ///
-    /// One request of each client that has waited for its turn begins in an iteration, also where the bodies of others
-    /// before it have taken the whole share.
+    /// Returns false where the client has had its share; one due request of each client begins in any case.
     mutating func begins(_ client: String, at now: LoopInstant, isDue: Bool = false) -> Bool {
         turn(to: nil, at: now)
         let hasTime = spent[client, default: .zero] < Self.time || isDue && overdrawn.insert(client).inserted
@@ -124,7 +115,7 @@ struct IterationShares {
         if current != nil { turn(to: nil, at: now()) }
     }
 
-    /// Takes the time that so many bytes need from the share of a client: 0.5 ns each, and at most a whole share.
+    /// 0.5 ns each, and at most a whole share.
     mutating func sends(_ bytesCount: Int, to client: String) {
         spent[client, default: .zero] += min(.nanoseconds(bytesCount / 2), Self.time)
     }

@@ -2,14 +2,13 @@ import CMicroHTTPD
 import HTTPMessages
 import HTTPTypes
 
-/// The reading of request heads: from the head cache, or by the reader and the screening.
 struct RequestHeads {
     private let configuration: ServerConfiguration
     private var cache = HeadCache()
 
     init(_ configuration: ServerConfiguration) { self.configuration = configuration }
 
-    /// Reads a head; where it throws, the connection has the head if it could be read.
+    /// Where it throws, the connection has the head if it could be read.
     mutating func read(
         _ received: borrowing ReceivedHead, of connection: ClientConnection
     ) throws(TransportFault) -> ParsedHead {
@@ -77,7 +76,6 @@ struct RequestHeads {
     }
 }
 
-/// The head of a request as it was on the wire, in memory that the next head takes.
 struct ReceivedHead: ~Copyable {
     private static let bytesMax = 32 << 10
 
@@ -94,7 +92,6 @@ struct ReceivedHead: ~Copyable {
         head.deallocate()
     }
 
-    /// The request line, and a line for each field that is not the request's own.
     var lines: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head.pointee.bytes, count: head.pointee.count) }
 
     var size: Int { head.pointee.size }
@@ -134,14 +131,9 @@ enum BodyFraming: Equatable {
     case chunked
 }
 
-/// The checks against request smuggling: a proxy and this server must find the same requests in a connection.
-///
-/// A reader may use the first of several lengths or the last, a transfer coding or a length. Where a proxy decides otherwise
-/// than this server, an attacker can hide a request in the body of another. The server refuses a head that allows two
-/// readings, by RFC 9112, sections 3.2 and 6.
+/// A proxy and this server must find the same requests in a connection, or an attacker can hide a request in the body
+/// of another; the server refuses a head that allows two readings, by RFC 9112, sections 3.2 and 6.
 enum RequestScreening {
-    /// Checks the lines of a head whose Content-Length, if it is a number, has been taken out as `declared`.
-    ///
     /// The head cache keeps lines that pass, for requests with any length: nothing passes because of its own.
     static func screen(
         _ fields: [HTTPField], declared: Int?, version: ProtocolVersion, bodyBytesMax: Int

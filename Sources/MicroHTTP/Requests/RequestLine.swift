@@ -7,17 +7,17 @@ enum ProtocolVersion {
     case http11
 }
 
-/// The request line of a head: method, target and version with one space between each (RFC 9112, section 3).
+/// One space between each part (RFC 9112, section 3).
 struct RequestLine {
     let method: HTTPRequest.Method
-    /// The target as sent, in the memory of the head.
+    /// Points into the memory of the head.
     let target: UnsafeRawBufferPointer
     let version: ProtocolVersion
     /// Where the version begins, behind which nothing depends on the target.
     let versionStart: Int
     let end: Int
 
-    /// Reads the first line of a head whose lines end with CR LF.
+    /// Takes lines that end with CR LF.
     init(_ head: UnsafeRawBufferPointer) throws(TransportFault) {
         guard let base = head.baseAddress, let lineFeed = memchr(base, 0x0A, head.count).map({ UnsafeRawPointer($0) }),
             case let line = UnsafeRawBufferPointer(start: base, count: lineFeed - base - 1),

@@ -3,14 +3,11 @@ import Glibc
 import HTTPMessages
 import HTTPTypes
 
-/// The proxies whose word counts for the addresses of their clients.
-///
-/// A proxy names the client in `Forwarded` (RFC 7239) or `X-Forwarded-For`. Anyone can write these fields, so the server
-/// reads them only where the peer is one of these proxies, and from the right: each proxy appends the peer that it has
-/// seen, so the first address from the right that is none of these proxies is the client. What stands to the left of it
-/// is the client's own word.
+/// Anyone can write `Forwarded` (RFC 7239) and `X-Forwarded-For`, so the server reads them only from these peers, and
+/// from the right: each proxy appends the peer that it has seen, and the first address that is none of them is the
+/// client.
 package struct TrustedProxies: Sendable, Equatable {
-    /// A network of addresses; IPv4 is the part of IPv6 that RFC 4291, section 2.5.5.2, has for it.
+    /// IPv4 is the part of IPv6 that RFC 4291, section 2.5.5.2, has for it.
     private struct Network: Equatable {
         let prefix: UInt128
         let mask: UInt128
@@ -21,13 +18,10 @@ package struct TrustedProxies: Sendable, Equatable {
     private var networks: [Network] = []
     private var hasSockets = false
 
-    /// Trusts no peer.
     package init() {}
 
-    /// Trusts these peers; nil if one of the names is not an address, a network or `unix`.
-    ///
-    /// - Parameter names: addresses such as `10.0.0.1`, networks such as `10.0.0.0/8` and `fd00::/8`, and `unix` for the
-    ///   peers on Unix sockets. A network has no bits behind its prefix.
+    /// Nil if a name is not an address, a network or `unix`, the peers on Unix sockets; a network has no bits behind
+    /// its prefix.
     package init?(_ names: [String]) {
         for name in names {
             guard name != "unix" else {
@@ -52,9 +46,7 @@ package struct TrustedProxies: Sendable, Equatable {
         return address & mask == address ? Network(prefix: address, mask: mask) : nil
     }
 
-    // MARK: Peers
-
-    /// Whether a peer is trusted; nil is the peer on a Unix socket.
+    /// Nil is the peer on a Unix socket.
     func trusts(_ peer: String?) -> Bool {
         guard let peer else { return hasSockets }
         return Self.bits(of: peer).map(trusts) ?? false
@@ -62,13 +54,8 @@ package struct TrustedProxies: Sendable, Equatable {
 
     private func trusts(_ address: UInt128) -> Bool { networks.contains { $0.contains(address) } }
 
-    // MARK: Fields
-
-    /// The address of the client that the fields of a trusted peer's request name, in numbers.
-    ///
-    /// It is nil where they name none, where one of the addresses that have to be read is not an address, and where
-    /// `Forwarded` and `X-Forwarded-For` name different clients, because a proxy that writes one of them may let the
-    /// other one of its client pass.
+    /// Nil where the fields name none, or no address, and where the two fields name different clients, because a proxy
+    /// that writes one of them may let the other one of its client pass.
     func client(by head: Request.Head) -> String? {
         let standard = head.list.filter { $0.name == .forwarded }.map(\.value)
         let usual = head.list.filter { $0.name == .xForwardedFor }.map(\.value)
@@ -78,7 +65,7 @@ package struct TrustedProxies: Sendable, Equatable {
         return named == client(in: usual, node: Self.usualNode) ? named : nil
     }
 
-    /// The last address that is not trusted, or the first one where all are.
+    /// The first one where all are trusted.
     private func client(in values: [String], node: (Substring) -> String?) -> String? {
         var farthest: UInt128?
         for value in values.reversed() {
@@ -93,7 +80,7 @@ package struct TrustedProxies: Sendable, Equatable {
         return farthest.flatMap(Self.text)
     }
 
-    /// The parts of a value between the separators outside of quotes, trimmed; nil where a quote does not end.
+    /// Nil where a quote does not end.
     private static func elements(of value: Substring, separator: Character) -> [Substring]? {
         var (isQuoted, isEscaped) = (false, false)
         let elements = value.split(omittingEmptySubsequences: false) { character in
@@ -114,7 +101,7 @@ package struct TrustedProxies: Sendable, Equatable {
         return isBareIPv6 ? String(element) : withoutPort(element)
     }
 
-    /// The address in the `for` of an element of `Forwarded` (RFC 7239, sections 4 and 6).
+    /// RFC 7239, sections 4 and 6.
     private static func standardNode(_ element: Substring) -> String? {
         guard let pairs = elements(of: element, separator: ";") else { return nil }
         var node: Substring?
@@ -133,7 +120,7 @@ package struct TrustedProxies: Sendable, Equatable {
         return withoutPort(text)
     }
 
-    /// The address before the port, without brackets; IPv6 has to be in brackets.
+    /// IPv6 has to be in brackets.
     private static func withoutPort(_ node: Substring) -> String? {
         let isBracketed = node.hasPrefix("[")
         guard let end = isBracketed ? node.firstIndex(of: "]") : node.firstIndex(of: ":") ?? node.endIndex else {
@@ -149,8 +136,6 @@ package struct TrustedProxies: Sendable, Equatable {
         return rest.first == ":" && (isPort || port.hasPrefix("_")) ? String(host) : nil
     }
 
-    // MARK: Addresses
-
     private static func bits(of text: String) -> UInt128? {
         var (inet, inet6) = (in_addr(), in6_addr())
         if inet_pton(AF_INET, text, &inet) == 1 {
@@ -160,7 +145,6 @@ package struct TrustedProxies: Sendable, Equatable {
         return withUnsafeBytes(of: inet6) { $0.reduce(0) { $0 << 8 | UInt128($1) } }
     }
 
-    /// An address in the form in which that of a peer is.
     private static func text(of address: UInt128) -> String? {
         var big = address.bigEndian
         var address = sockaddr_in6()

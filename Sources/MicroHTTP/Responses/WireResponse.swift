@@ -3,8 +3,6 @@ import Glibc
 import HTTPMessages
 import HTTPTypes
 
-/// A response as the bytes of an HTTP/1.1 answer, which any number of connections share.
-///
 /// Any thread makes it; only one loop's thread uses it then.
 final class WireResponse: Sendable {
     let response: Response
@@ -32,7 +30,7 @@ final class WireResponse: Sendable {
         if let closing { MHD_destroy_response(closing) }
     }
 
-    /// Gives the response to libmicrohttpd, inside the access handler; returns false where it refuses it.
+    /// Called inside the access handler; false where libmicrohttpd refuses it.
     func queue(on connection: OpaquePointer, isClosing: Bool) -> Bool {
         guard let handle = isClosing ? closing ?? makeHandle(isClosing: true) : keeping ?? makeHandle(isClosing: false)
         else { return false }
@@ -69,7 +67,6 @@ final class WireResponse: Sendable {
         return common?.outgoing ?? Outgoing([])
     }
 
-    /// Returns the beginning of a stream: a head without a length, and the first chunk.
     static func stream(_ response: Response, isHead: Bool, isChunked: Bool, at date: HTTPDate) -> [UInt8] {
         var bytes: [UInt8] = []
         Form.write(response, isClosing: true, date, to: &bytes)
@@ -79,7 +76,7 @@ final class WireResponse: Sendable {
     }
 
     private struct Form {
-        /// The head, and the body where that is short.
+        /// The body follows where it is short.
         private var head: [UInt8] = []
         private let body: [UInt8]
         private let datePlace: Range<Int>
@@ -108,7 +105,7 @@ final class WireResponse: Sendable {
             head.replaceSubrange(datePlace, with: date.text)
         }
 
-        /// Writes the status line and the fields, but for the length; returns where the date is.
+        /// Returns where the date is; writes no length.
         @discardableResult
         static func write(
             _ response: Response, isClosing: Bool, _ date: HTTPDate, to bytes: inout [UInt8]
@@ -129,18 +126,17 @@ final class WireResponse: Sendable {
     }
 }
 
-/// The owner of a long body while libmicrohttpd reads it.
 private final class BodyOwner {
     private let bytes: [UInt8]
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 }
 
-/// MHD_ContentReaderFreeCallback: libmicrohttpd calls it when no connection needs the body.
+/// MHD_ContentReaderFreeCallback, when no connection needs the body.
 private func releaseBody(_ owner: UnsafeMutableRawPointer?) {
     if let owner { Unmanaged<BodyOwner>.fromOpaque(owner).release() }
 }
 
-/// The current time in the form of RFC 9110, section 5.6.7: it is written once a second.
+/// RFC 9110, section 5.6.7; written once a second.
 struct HTTPDate {
     private(set) var second = 0
     private(set) var text: [UInt8] = []

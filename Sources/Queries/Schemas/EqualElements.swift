@@ -1,8 +1,7 @@
 internal import StateJSON
 
-/// Finds equal elements of arrays, in time that grows with the document however often its parts are looked at.
-///
-/// Two values are equal where their digests are: 128 bits of SipHash, whose key nobody outside the process knows.
+/// Takes time that grows with the document however often its parts are looked at; values are equal where their digests
+/// are: 128 bits of SipHash, whose key nobody outside the process knows.
 struct EqualElements {
     private var known: [Int: UInt128] = [:]
 

@@ -1,12 +1,9 @@
 internal import CRE2
 internal import StateJSON
 
-/// A regular expression, which matches anywhere in a text.
 package final class Pattern: Sendable {
-    /// The reason for which RE2 does not take a text.
     package struct Fault: Error {
         package var detail: String
-        /// Whether the expression would take more memory than it may.
         package var isTooLarge: Bool
     }
 
@@ -14,9 +11,7 @@ package final class Pattern: Sendable {
     /// unsafe: RE2 does not change an expression that it has compiled.
     nonisolated(unsafe) private let compiled: OpaquePointer
 
-    /// Compiles an expression in the syntax of RE2.
-    ///
-    /// - Parameter memoryMax: the most bytes that the expression and its matches take.
+    /// In the syntax of RE2; `memoryMax` bytes bound the expression and its matches.
     package init(_ text: String, memoryMax: Int = 8 << 20) throws(Fault) {
         var reason = [CChar](repeating: 0, count: 256)
         var isTooLarge = false
@@ -35,10 +30,9 @@ package final class Pattern: Sendable {
 
     deinit { storekeeper_pattern_free(compiled) }
 
-    /// How many instructions of RE2 the expression has, of 16 bytes each.
+    /// Instructions of RE2, of 16 bytes each.
     package var size: Int { Int(storekeeper_pattern_size(compiled)) }
 
-    /// Whether the expression matches anywhere in UTF-8; O(n).
     package func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         text.withMemoryRebound(to: CChar.self) { storekeeper_pattern_matches(compiled, $0.baseAddress, $0.count) }
     }

@@ -9,11 +9,11 @@ struct SchemaCheck {
     private let stepsMax: Int
     private var steps = 0
     private var depth = 0
-    /// How many faults are taken; with the last one the check ends.
+    /// The check ends with the last one.
     private var most = 0
     private var isStopped = false
     private(set) var faults: [JSONFault] = []
-    /// The way to the value where faults are taken: the places of keys, and the numbers of elements with their bits inverted.
+    /// Places of keys, and numbers of elements with their bits inverted.
     private var way: [Int] = []
     private var equalElements = EqualElements()
 
@@ -277,7 +277,7 @@ extension SchemaCheck {
         return fault(start + (text.count <= 200 ? String(decoding: text, as: UTF8.self) : "what the schema has"))
     }
 
-    /// Ends the check, of which this is a fault, also within a schema whose faults are not taken.
+    /// Also within a schema whose faults are not taken.
     private mutating func stop(_ value: Int, _ sentence: String) -> Bool {
         isStopped = true
         faults.append(JSONFault(.mismatch, at: document.pointer(to: value), sentence))

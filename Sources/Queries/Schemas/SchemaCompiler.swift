@@ -1,8 +1,6 @@
 internal import StateJSON
 
-/// Looks at every keyword of a schema, and makes its rules.
-///
-/// Each schema inside has a number, so that references are numbers as well, and a chain of them is followed by no recursion.
+/// Each schema inside has a number, so that a chain of references is followed by no recursion.
 struct SchemaCompiler {
     typealias Fault = JSONSchema.Fault
 
@@ -11,7 +9,6 @@ struct SchemaCompiler {
     private let root: JSONValue
     private var found: [(place: JSONPointer, value: JSONValue)] = []
     private var numbers: [JSONPointer: Int] = [:]
-    /// The schemas that look at the same value as the one with this number.
     private var sameValue: [[Int]] = []
     private(set) var rules = SchemaRules()
     private(set) var unknownFormats: [String] = []
@@ -295,7 +292,7 @@ extension SchemaCompiler {
         return (target, value)
     }
 
-    /// The fragment of a URI without its escapes (RFC 3986, section 2.1), or nil for a malformed escape.
+    /// RFC 3986, section 2.1; nil for a malformed escape.
     private static func decoded(_ fragment: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = fragment.utf8[...]
@@ -314,7 +311,7 @@ extension SchemaCompiler {
         return String(validating: bytes, as: UTF8.self)
     }
 
-    /// Refuses schemas that come back to themselves without looking at a part of the value: they have no end.
+    /// Such schemas have no end.
     private func refuseCycles() throws(Fault) {
         var isKnown = [Bool](repeating: false, count: found.count)
         var isOnPath = isKnown

@@ -1,21 +1,17 @@
 internal import StateJSON
 
-/// A schema as it is checked: tables whose entries refer to each other by their positions.
-///
-/// The rules hold no references, so that a check of a small value does not count any.
+/// Entries of the tables refer to each other by position: without references, a check of a small value counts none.
 struct SchemaRules {
     typealias Number = Int
     typealias Positions = Range<Int>
 
-    /// `true` as a schema inside another one.
     static let anything: Number = -1
-    /// `false` as a schema inside another one.
     static let nothing: Number = -2
 
     var schemas: [Positions] = []
     var rules: [Rule] = []
     var lists: [Number] = []
-    /// The members that schemas name; those of one schema by the lengths of their names, and by their bytes.
+    /// Sorted by the lengths of the names, and by their bytes.
     var members: [Member] = []
     var patternMembers: [(pattern: Int, schema: Number)] = []
     var names: [Positions] = []
@@ -43,7 +39,6 @@ struct SchemaRules {
         case members(Positions, patterns: Positions, rest: Number)
         case memberNames(Number)
         case required(Positions)
-        /// `dependencies`: what has to be beside the member with a name.
         case namesBeside(name: Positions, Positions)
         case schemaBeside(name: Positions, Number)
         case all(Positions)
@@ -84,7 +79,7 @@ extension SchemaRules {
         }
     }
 
-    /// The order of the names of members: nearly always their lengths decide.
+    /// Lengths nearly always decide.
     static func isBefore(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool {
         left.count == right.count ? left.lexicographicallyPrecedes(right) : left.count < right.count
     }

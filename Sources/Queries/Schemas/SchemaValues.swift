@@ -22,7 +22,7 @@ extension JSONDocument {
         }
     }
 
-    /// How many elements, members or characters of Unicode a value has; nil for a value of another type.
+    /// Counts characters of Unicode; nil for a value of another type.
     func count(of part: SchemaRules.Part, in value: Int) -> Int? {
         switch (part, kind(value)) {
         case (.characters, UInt8(ascii: "\"")):
@@ -37,7 +37,7 @@ extension JSONDocument {
         children(of: object).contains { utf8($0 - 1).hasBytes(of: name) }
     }
 
-    /// Whether a value is equal to one of a schema; the cost is that of the schema's value.
+    /// The cost is that of the schema's value.
     func equals(_ value: Int, _ wanted: JSONValue) -> Bool {
         switch (wanted, kind(value)) {
         case (.null, UInt8(ascii: "n")), (.bool(true), UInt8(ascii: "t")), (.bool(false), UInt8(ascii: "f")):

@@ -2,18 +2,13 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// The access of the client of a request: a grant, read against the catalogue of a domain.
-///
-/// It is an object, because requests with one credential share it, and because a revocation ends it for all of them.
+/// The access of a request's client; an object, because requests share it and a revocation ends it for all of them.
 package final class Access: Sendable {
-    /// The client's subject, or nil if the server does not ask.
     package let subject: String?
     let grant: Grant
-    /// When the credential ends by itself; nil for never.
     package let expiry: Timestamp?
     let credential: CredentialKind?
     let isUnlimited: Bool
-    /// Whether the client may see metrics and every reason of readiness, and operate the journal.
     package var operates: Bool { grant.operate }
     var seesOthers: Bool { grant.others }
     var seesAll: Bool { parts == nil }
@@ -28,12 +23,9 @@ package final class Access: Sendable {
     let visibility: String?
     private let ended = Atomic(false)
 
-    /// The access of every client of a server that does not ask who they are.
     package convenience init() { self.init(.everything, subject: nil, in: nil) }
 
-    /// Reads a grant against a catalogue.
-    ///
-    /// An entry that the grant misspells, or that names a view or a store that the domain has not, allows nothing.
+    /// Reads a grant; an entry that is misspelled, or names a view or store that the domain has not, allows nothing.
     package init(
         _ grant: Grant, subject: String?, in catalogue: Catalogue?, expiry: Timestamp? = nil,
         by credential: CredentialKind? = nil
@@ -80,14 +72,9 @@ package final class Access: Sendable {
         return ContentHash(Array(texts.map { "\($0.utf8.count):\($0)" }.joined().utf8)).text
     }
 
-    /// To whose share of limits the requests count: the subject's, unless the server does not ask who the clients are.
-    ///
-    /// It is ASCII, so that its bytes are equal where Swift takes it for equal.
+    /// The subject's share of limits, nil if the server does not ask; in ASCII, so that equal texts have equal bytes.
     package let share: String?
 
-    // MARK: The end
-
-    /// Whether the grant has ended: the credential was revoked, or the server has noticed that it has expired.
     package var hasEnded: Bool { ended.load(ordering: .acquiring) }
 
     /// Whether the grant has ended by a time, also where the server has not noticed yet.
@@ -96,8 +83,6 @@ package final class Access: Sendable {
     }
 
     package func end() { ended.store(true, ordering: .releasing) }
-
-    // MARK: What the client may see
 
     func sees(_ pointer: JSONPointer) -> Bool { parts?.covers(pointer) ?? true }
 
@@ -122,7 +107,6 @@ package final class Access: Sendable {
 
     var seesEveryAction: Bool { seesOthers && seenTypes.isEverything }
 
-    /// Whether the client may see everything: the whole state of each version, and each action.
     package var seesEverything: Bool { parts == nil && views == nil && seesEveryAction }
 
     var backsUp: Bool { operates && seesEverything }
@@ -131,8 +115,6 @@ package final class Access: Sendable {
     package var forks: Bool { grant.fork && seesEverything }
 
     /// Whether the client may make an earlier state the present one.
-    ///
-    /// The grant has everything, or it names that action by its whole type, and sees everything.
     var restores: Bool { grant.isEverything || seesEverything && dispatchedTypes.names(Commit.restoreType) }
     package func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
 
@@ -153,9 +135,6 @@ package final class Access: Sendable {
         return action.places.first { !sees(outer($0.place)) }
     }
 
-    // MARK: Subjects
-
-    /// The beginning of the subjects of hooks, which no client has.
     package static let hookPrefix = "hook:"
 
     package static func isOfHook(_ subject: String) -> Bool { subject.utf8.starts(with: hookPrefix.utf8) }
@@ -175,7 +154,6 @@ package final class Access: Sendable {
 extension JSONPointer {
     static let subjectMark = "{subject}"
 
-    /// The pointer with a subject in place of each `{subject}`: the text of a token, whatever characters it has.
     func naming(_ subject: String) -> JSONPointer {
         JSONPointer(tokens.map { $0.replacing(Self.subjectMark, with: subject) })
     }

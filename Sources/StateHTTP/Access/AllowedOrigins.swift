@@ -2,16 +2,12 @@ internal import HTTPMessages
 package import HTTPTypes
 internal import StateJSON
 
-/// The origins whose pages may use the server in a browser (the Fetch standard, section 3.2).
-///
-/// The server takes no cookies, so no answer allows credentials: a page sends its token in `Authorization`.
+/// The origins whose pages may use the server (Fetch standard, section 3.2): no cookies, so no credentials allowed.
 package struct AllowedOrigins: Sendable {
-    /// The origins as a browser writes them: scheme, host, and a port that is not the usual one.
     package let origins: [String]
 
     package init(_ origins: [String]) { self.origins = origins }
 
-    /// The fields of answers to requests without an allowed origin: an answer depends on the origin.
     package static let varying: HTTPFields = [.vary: "Origin"]
 
     package static func fields(for origin: String) -> HTTPFields {
@@ -41,9 +37,7 @@ package struct AllowedOrigins: Sendable {
     private static let requested =
         "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, traceparent, X-Request-ID"
 
-    /// The fault in an origin, or nil for one as a browser writes it.
-    ///
-    /// Pages of extensions and of shells for apps have schemes of their own, such as `capacitor://localhost`.
+    /// The fault in an origin, or nil; extensions and shells for apps have schemes such as `capacitor://localhost`.
     package static func fault(in origin: String) -> String? {
         let fault = { (words: String) in "\"\(origin)\" is not an origin: \(words)" }
         let isNamePart = { (byte: UInt8) in byte.isLowercaseLetter || byte.isDigit || "-._".utf8.contains(byte) }

@@ -4,20 +4,14 @@ internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
 
-/// The access of the client of a request, or the problem that the request gets unless it is a probe.
 package typealias Authentication = Result<Access, Problem>
 
 package enum Credential: Sendable, Equatable {
-    /// A bearer token, or the password of HTTP Basic.
     case token(String)
     case none
-    /// There is something that is no credential, or more than one.
     case malformed
 
-    /// Reads `Authorization` (RFC 6750 and RFC 7617), or the parameter `access_token` of a request for server-sent events:
-    /// an EventSource cannot set fields.
-    ///
-    /// O(n) in the length of the credential.
+    /// Reads `Authorization` (RFC 6750, RFC 7617), or `access_token` for an EventSource, which sets no fields; O(n).
     package init(_ request: Request) {
         let values = request[values: .authorization]
         let parts = values.first?.split(separator: " ", omittingEmptySubsequences: true) ?? []
@@ -65,7 +59,6 @@ extension Problem {
         .unauthorized, "unauthorized", "this server needs a credential that it knows: Authorization: Bearer <token>",
         fields: [.wwwAuthenticate: "Bearer realm=\"storekeeper\""])
 
-    /// The request came by a proxy to a server that is open because only its own machine reaches it.
     package static let openBehindProxy = Problem(
         .unauthorized, "unauthorized",
         "this server asks nobody for a credential, because it listens on this machine only; this request came by a proxy (Forwarded, Via, X-Forwarded-* or X-Real-IP). Make a token with `storekeeper token create --subject admin --all`, or start the server with --open",
@@ -74,7 +67,6 @@ extension Problem {
     package static let tooManyVerifications = busy(
         "too-many-verifications", "too many clients with new tokens have come at once; try again in a moment")
 
-    /// The server cannot read its token file or its key file, so it does not know what is revoked.
     package static let tokensUnreadable = busy(
         "tokens-unreadable", after: 10,
         "this server cannot read the file of its tokens or of its keys, and takes no credential of that file until it can; its log says why"

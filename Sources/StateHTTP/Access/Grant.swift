@@ -3,18 +3,16 @@ package import StateStore
 
 /// The rights of a subject to read and dispatch, as a token file and the claims of a JWT spell them.
 ///
-/// Each entry of ``read`` is one of: a JSON Pointer, for that part of the state and everything below it, in which `{subject}`
-/// stands for the subject; `view:NAME`, for a view; `store:NAME`, for a derived store with its views, and for the actions that its reducers handle;
+/// Each entry of ``read`` is a JSON Pointer, for that part of the state, in which `{subject}` stands for the subject;
+/// `view:NAME`, for a view; `store:NAME`, for a derived store with its views and the actions that its reducers handle;
 /// `actions:TYPE`, for the actions of that type in the log; `*`, for everything. Each entry of ``dispatch`` is an
 /// action type. A type with `*` at its end stands for every type that begins so.
 package struct Grant: Sendable, Hashable, Codable {
     package var read: [String]
     package var dispatch: [String]
-    /// Whether the subject may see the actions of other subjects.
     package var others: Bool
     /// Whether the subject may see metrics and every reason of readiness, and operate the journal.
     package var operate: Bool
-    /// Whether the subject may make forks of the history, which cost memory and time.
     package var fork: Bool
 
     package init(
@@ -29,10 +27,8 @@ package struct Grant: Sendable, Hashable, Codable {
 
     package static let everything = Grant(read: ["*"], dispatch: ["*"], others: true, operate: true, fork: true)
 
-    /// Whether the grant allows everything, whatever else it names.
     package var isEverything: Bool { read.contains("*") && dispatch.contains("*") && others && operate && fork }
 
-    /// Reads a grant; a member that is missing allows nothing.
     package init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         read = try members.decodeIfPresent([String].self, forKey: .read) ?? []
@@ -51,7 +47,6 @@ package struct Grant: Sendable, Hashable, Codable {
         return fault
     }
 
-    /// The first misspelled entry, in a sentence, or nil.
     package var fault: String? {
         for entry in read where ReadEntry(entry) == nil {
             return
@@ -69,10 +64,7 @@ package struct Grant: Sendable, Hashable, Codable {
             ("others", .bool(others)), ("operate", .bool(operate)), ("fork", .bool(fork)))
     }
 
-    /// A sentence for each entry that allows nothing in a domain, with the nearest name that would, and one for a grant that
-    /// allows nothing at all.
-    ///
-    /// - Parameter types: the types of the actions that the bearer can be allowed; nil for those of clients.
+    /// A sentence for each entry that allows nothing in a domain, and one for a grant that allows nothing at all.
     package func warnings(in catalogue: Catalogue, dispatching types: [String]? = nil) -> [String] {
         let types = types ?? catalogue.whole.open.map(\.type)
         if read.isEmpty, dispatch.isEmpty, !operate {
@@ -125,7 +117,6 @@ enum ReadEntry {
     }
 }
 
-/// A set of action types: all, named types, and types that begin as a pattern does.
 struct TypeSet: Sendable {
     let isEverything: Bool
     private let names: Set<ExactText>
@@ -168,7 +159,6 @@ struct TypeSet: Sendable {
         guard pattern.hasSuffix("*") else {
             return "there is no such action type" + NearestNames.hint(pattern, among: types)
         }
-        // The beginnings of types, up to each of their slashes.
         let beginnings = Set(
             types.flatMap { type in type.indices.filter { type[$0] == "/" }.map { "\(type[...$0])*" } })
         return "no action type begins so" + NearestNames.hint(pattern, among: beginnings.sorted())

@@ -1,7 +1,6 @@
 package import StateJSON
 package import StateStore
 
-/// A store as the client of a request sees it: what the path names, cut to what the client's access allows.
 package struct VisibleStore: Sendable {
     let scope: Scope
     package let access: Access
@@ -9,7 +8,6 @@ package struct VisibleStore: Sendable {
     var root = "/v1"
 
     package var name: String { scope.name }
-    /// The pointer to the store's state in the whole state.
     package var pointer: JSONPointer { scope.pointer }
     var isWhole: Bool { scope.isWhole }
     var isFork: Bool { root != "/v1" }
@@ -52,10 +50,7 @@ package struct VisibleStore: Sendable {
         return all.filter { $0.utf8.starts(with: name.utf8.dropLast()) && access.sees(type: $0) }
     }
 
-    /// The subjects among whose commits an ID is looked for, in this order; nil stands for all.
-    ///
-    /// A client that may not see the actions of others finds its own IDs only: an ID of another client is as one that no commit
-    /// has.
+    /// The subjects among whose commits an ID is sought, in order, since other IDs are as unknown; nil stands for all.
     package var subjectsSought: [String?] {
         guard let subject = access.subject else { return [nil] }
         return access.seesOthers ? [subject, nil] : [subject]
@@ -65,8 +60,6 @@ package struct VisibleStore: Sendable {
     func selection(_ pointer: JSONPointer) -> Selection { access.sees(pointer) ? .pointer(pointer) : .hidden(pointer) }
 
     /// The filter sees what the client sees: it passes no commit because of something that is hidden from the client.
-    ///
-    /// The `path` is a pointer into the whole state; nil, and no `types`, stand for all.
     func filter(path: JSONPointer?, types: [String], by subject: String?) -> ChangesFilter {
         var filter = ChangesFilter(types: types)
         filter.paths = path.map { access.filter($0) }
@@ -100,7 +93,6 @@ extension VisibleStore: Hashable {
 
     // MARK: Commits
 
-    /// A commit as a client sees it, besides its version, cursor and time.
     struct VisibleCommit {
         /// The commit's ID; its cursor where the client may not see the action.
         var id: String
@@ -133,8 +125,7 @@ extension VisibleStore: Hashable {
         case receipt
     }
 
-    /// The commit that a client names by the ID of an action, or by the commit's cursor, as far as the client may know
-    /// it.
+    /// The commit with the ID or the cursor that a client names, as far as the client may know it.
     package func finding(_ id: String, _ commit: Commit) -> Finding? {
         guard scope.filter?.holds(commit) ?? true else { return nil }
         if access.isUnlimited || seesAction(id, of: commit) { return .commit }
@@ -233,11 +224,7 @@ extension VisibleStore: Hashable {
         return seen
     }
 
-    /// The state of this store as UTF-8 JSON; for a client that may see parts of it, an object with these parts.
-    ///
-    /// The objects around the parts are there, so that the patches of later commits apply.
-    ///
-    /// - Throws: `EncodingError`, never for a committed state.
+    /// The state of this store as UTF-8 JSON, or the visible parts with the objects around them, so that patches apply.
     package func state(in snapshot: Snapshot) throws -> [UInt8] {
         guard let parts = access.parts(of: pointer) else {
             return try snapshot.selected(.pointer(pointer), countMax: .max).bytes ?? Array("null".utf8)
@@ -266,6 +253,5 @@ extension VisibleStore: Hashable {
 }
 
 extension JSONPointer {
-    /// The rest of the pointer behind one that it begins with.
     func below(_ other: JSONPointer) -> JSONPointer { JSONPointer(Array(tokens.dropFirst(other.tokens.count))) }
 }

@@ -5,7 +5,6 @@ internal import StateJSON
 package import StateStore
 
 extension Contract {
-    /// The answer to a GET of commits: the commits of a page, and the cursor to ask from next.
     package func response(to request: ChangesRequest, _ page: ChangesPage) -> Response {
         if case .difference(let pointer) = request.form { return difference(request, at: pointer, page) }
         var writer = JSONWriter(capacity: 256 + page.commits.reduce(0) { $0 + $1.action.count + $1.patch.count + 160 })
@@ -24,10 +23,7 @@ extension Contract {
         applied(request.wait, request.coding, to: .json(.ok, body, style: request.style, latest: latest))
     }
 
-    /// The answer to a lost or expired cursor: a problem, or with `on-lost=snapshot` the state.
-    ///
-    /// - Parameter state: encodes the state of the addressed store at the latest version; where it throws, the answer is the
-    ///   problem.
+    /// The answer to a lost or expired cursor: a problem, or with `on-lost=snapshot` the state, unless `state` throws.
     package func response(
         to request: ChangesRequest, lost code: ResetReason, bounds: HistoryBounds, state: () throws -> [UInt8]
     ) -> Response {
@@ -86,7 +82,6 @@ extension Contract {
         return .json(.ok, body, style: style, latest: latest)
     }
 
-    /// The answer in the coding that the client prefers, with the wait that the server has applied.
     func applied(_ wait: Wait?, _ coding: ContentCoding?, to response: Response) -> Response {
         var response = response
         if let seconds = wait?.applied { response.fields[.preferenceApplied] = "wait=\(seconds)" }
@@ -106,10 +101,7 @@ extension Contract {
         return response(to: request, body, page.latest)
     }
 
-    /// The keyed difference that lists all entities below a pointer as `initial`: for a client without a cursor, or with
-    /// a lost or expired one.
-    ///
-    /// - Throws: `EncodingError`, never for a committed state.
+    /// The keyed difference that lists all entities below a pointer as `initial`, for a client without a usable cursor.
     package func initialDifference(to request: ChangesRequest, in snapshot: Snapshot) throws -> Response {
         guard case .difference(let pointer) = request.form else {
             return response(to: .ourFault, latest: snapshot.cursor, requestID: request.requestID)
@@ -128,7 +120,6 @@ extension Contract {
                     guard let inner = request.store.inner(collection.entities),
                         var ids = try snapshot.selected(.pointer(collection.ids), countMax: .max).bytes
                     else { continue }
-                    // A pointer into a table selects one entity.
                     if let token = pointer.tokens.dropFirst(collection.entities.tokens.count).first {
                         let entity = collection.entities.appending(token)
                         let isThere = try snapshot.encoded(.pointer(entity)) != nil

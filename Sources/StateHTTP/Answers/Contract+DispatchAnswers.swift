@@ -4,10 +4,7 @@ internal import StateJSON
 package import StateStore
 
 extension Contract {
-    /// The answer to a POST of several transactions as NDJSON.
-    ///
-    /// - Parameter outcomes: the outcomes of the lines that are transactions, in the order of the lines; fewer where the
-    ///   client has hung up before the others had their turn.
+    /// The answer to a POST of NDJSON; the outcomes are fewer than the lines where the client has hung up.
     package func response(
         to lines: [DispatchRequest.Line], outcomes: [Outcome], of request: DispatchRequest, latest: Cursor
     ) -> Response {
@@ -22,7 +19,6 @@ extension Contract {
             switch answer {
             case .success(let receipt): body += receipt
             case .failure(var problem):
-                // An empty line gets no answer, so the client needs the number of the line.
                 problem.members.append(.number("line", line.number))
                 body += Self.document(problem, latest: nil, requestID: nil)
                 problems[problem.code, default: 0] += 1
@@ -88,7 +84,6 @@ extension Contract {
         return response
     }
 
-    /// The answer where the time is up before the turn of the action: 202 without a receipt.
     package func response(toUndecided request: DispatchRequest, latest: Cursor) -> Response {
         let body = Array(#"{"settled":false,"detail":"the action still waits for its turn"}"#.utf8)
         var response = Response.receipt(
@@ -233,8 +228,7 @@ extension Contract {
         let pointer = store.inner(failure.pointer) ?? failure.pointer
         var members: [Problem.Member] = [.string("pointer", pointer.description)]
         if let expected = failure.expected { members.append(.init("expected", expected)) }
-        // Without a value there is no `actual`: null would be a value. Of a large value the problem has the size and the
-        // tag only: each line of a bulk load would carry the value.
+        // Without a value there is no `actual`: null would be one. Of a large value each line has size and tag only.
         let value = failure.expected == nil ? "a value" : "another value"
         let found: String
         switch (failure.actual, failure.actualBytes) {

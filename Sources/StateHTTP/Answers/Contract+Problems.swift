@@ -62,12 +62,10 @@ extension Problem {
     static func badParameter(_ detail: String) -> Problem { Problem(.badRequest, "bad-parameter", detail) }
     static func badPointer(_ detail: String) -> Problem { Problem(.badRequest, "bad-pointer", detail) }
 
-    /// The server as a whole cannot take the request now; the client may ask again after some seconds.
     package static func busy(_ code: String, after seconds: Int = 1, _ detail: String) -> Problem {
         Problem(.serviceUnavailable, code, detail, fields: [.retryAfter: "\(seconds)"])
     }
 
-    /// The client has as much of something as it may; it may ask again after some seconds.
     static func tooMany(_ code: String, after seconds: Int = 1, _ detail: String) -> Problem {
         Problem(.tooManyRequests, code, detail, fields: [.retryAfter: "\(seconds)"])
     }
@@ -126,7 +124,6 @@ extension Problem {
         "this Idempotency-Key was used with another body; a retry must send the same body, a new command needs a new key"
     )
 
-    /// The problem of a query that has no answer, or nil for another error.
     package static func of(query error: any Error) -> Problem? {
         switch error {
         case is NoMembers:
@@ -171,7 +168,6 @@ extension Problem {
     package static let draining = busy(
         "draining", "the server is stopping and takes no more actions; nothing was committed")
 
-    /// Another server of the history has given the client a version that this one does not have yet.
     package static func behind(_ latest: Cursor) -> Problem {
         var problem = busy(
             "behind",
@@ -184,7 +180,6 @@ extension Problem {
     package static let notDurable = busy(
         "not-durable", "the journal could not record the action; nothing was committed and the state is as it was")
 
-    /// The journal failed while it recorded, and cannot say whether a commit is in it.
     package static func outcomeUnknown(id: String?) -> Problem {
         var problem = busy(
             "outcome-unknown",
@@ -194,9 +189,7 @@ extension Problem {
         return problem
     }
 
-    /// The journal has not the commits that a request asks for as they were recorded.
-    ///
-    /// The log of the server names version and file.
+    /// The journal has not the commits as they were recorded; the log of the server names version and file.
     package static let journalDamaged = Problem(
         .internalServerError, "journal-damaged",
         "the journal lacks commits that this request asks for, or they are damaged; the log of the server names them; the latest state is not affected"
@@ -213,13 +206,11 @@ extension Problem {
     package static let backupUnderWay = busy(
         "backup-under-way", after: 10, "another client gets a backup at the moment; try again later")
 
-    /// The copy would fill the disk, and the journal could not go on.
     package static let noRoomForBackup = Problem(
         HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"), "no-room-for-backup",
         "the disk of this server has too little room for a copy of the journal; storekeeper journal backup can write to another disk"
     )
 
-    /// The server no longer keeps the state of a version.
     package static func versionGone(oldest: Version) -> Problem {
         Problem(
             .gone, "version-expired", "the state of that version is no longer kept; the oldest is \(oldest)",
@@ -234,7 +225,6 @@ extension Problem {
         Problem(.internalServerError, "view-fault", "the view has no value: \(fault.sentence)")
     }
 
-    /// The answer of a probe where the domain can take no action.
     package static func domainFailed(_ failure: DomainFailure) -> Problem {
         Problem(.serviceUnavailable, failure.code, failure.detail)
     }
@@ -249,7 +239,6 @@ extension Problem {
         .notFound, "not-scheduled",
         "this client has scheduled no action under this name, or it has been dispatched or taken back")
 
-    /// An offset of another history, or of a part of the history that is no longer kept.
     package static let offsetGone = Problem(
         .gone, "offset-gone",
         "the offset is of another history, or what follows it is no longer kept; begin again with offset=-1, and forget what is known"

@@ -16,7 +16,6 @@ extension Contract {
     private static let template = ResponseTemplate(
         [.varying(.eTag), .varying(.stateCursor), .fixed(revalidated)] + fieldsOfContent.map { .fixed($0) })
 
-    /// The answer to a GET of a selection: 200, 304 for content that the client has, 404 where the selection has no value.
     package func response(to request: ReadRequest, _ reading: Reading) -> Response {
         guard let encoded = reading.encoded else {
             return response(
@@ -59,12 +58,8 @@ extension Contract {
             status: .ok, fields: HTTPFields(fields), body: request.style == .pretty ? encoded.indented() : encoded.body)
     }
 
-    // MARK: Content codings
+    // A compressed value has a tag of its own, and a condition takes any of a value's tags: they name the same content.
 
-    // A compressed value has an entity tag of its own: the tag of the value and the name of the coding. A condition takes
-    // any of a value's tags, because they all name the same content.
-
-    /// The content coding of the answer to a request; nil for none.
     package func coding(of request: Request) -> ContentCoding? {
         guard limits.compressedBytesMin > 0, let field = request[.acceptEncoding] else { return nil }
         return .preferred(field)
@@ -74,7 +69,6 @@ extension Contract {
         request.coding != nil && request.style == .compact && encoded.json.count >= limits.compressedBytesMin
     }
 
-    /// Whether the answer with a value has to compress it first.
     package func mustCompress(_ request: ReadRequest, _ reading: Reading) -> Bool {
         guard let encoded = reading.encoded, let coding = request.coding, isCompressed(request, encoded) else {
             return false

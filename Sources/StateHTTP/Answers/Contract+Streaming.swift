@@ -4,11 +4,7 @@ internal import StateJSON
 package import StateStore
 
 /// Streams: `text/event-stream` (the HTML standard, section 9.2) and NDJSON.
-///
-/// Streams of the same source, format and cursor share each chunk.
 extension Contract {
-    // MARK: Requests
-
     /// The stream format that `Accept` asks for, or nil if it names none of the offered ones or gives JSON more weight.
     func streamFormat(_ request: Request, offersLines: Bool = true) -> StreamRequest.Format? {
         guard request.method == .get, request.head.known.contains(.accept) else { return nil }
@@ -49,17 +45,11 @@ extension Contract {
         return StreamRequest(.changes(follow), format, lastID: lastID, debounce: follow.debounce)
     }
 
-    // MARK: Chunks
-
     /// The head of a stream, and its first bytes.
     ///
-    /// `retry:` stands in the block of the first event: some readers make an event of a block without data. A stream of
-    /// commits begins with its progress, so that a client that loses its connection before the first commit comes back to
-    /// its start.
-    ///
-    /// - Parameters:
-    ///   - start: the cursor after which the stream sends commits, or nil if a value comes first, which has its own ID.
-    ///   - retry: how many milliseconds an EventSource waits before it connects again.
+    /// `retry:` stands in the block of the first event, because some readers make an event of a block without data.
+    /// A stream of commits begins with its progress, so that a client that is cut off early comes back to its start.
+    /// The `start` is nil if a value comes first; `retry` is in milliseconds.
     package func response(to request: StreamRequest, latest: Cursor, start: Cursor?, retry: Int) -> Response {
         guard request.format == .events else { return .streaming("application/x-ndjson", latest: latest) }
         let first = Array("retry: \(retry)\n".utf8) + (start.map { progress(request, $0) } ?? [])
@@ -68,8 +58,7 @@ extension Contract {
 
     /// The first bytes of a value's event, of a reset before it as well, up to the data; ``eventData(of:)`` follows.
     ///
-    /// The event is a `snapshot` first, then a `change`, or `removed` without a value. The reset has no ID: a client that
-    /// loses its connection between it and the next event gets both again.
+    /// A reset has no ID: a client that loses its connection between it and the next event gets both again.
     package func head(of reading: Reading, isFirst: Bool, reset reason: ResetReason?) -> [UInt8] {
         var writer = JSONWriter()
         if let reason { writer.raw("event: reset\ndata: {\"reason\":\"\(reason.rawValue)\"}\n\n".utf8) }
@@ -78,9 +67,7 @@ extension Contract {
         return writer.bytes
     }
 
-    /// The data of a value's event, and its end: the same bytes for each cursor at which the value is sent.
-    ///
-    /// The cost is O(n) in the size of the value.
+    /// The data of a value's event and its end, the same bytes for each cursor; O(n) in the size of the value.
     package func eventData(of encoded: Encoded?) -> [UInt8] {
         EventData.lines(of: encoded?.json ?? Array("null".utf8)[...]) + "\n\n".utf8
     }
@@ -106,9 +93,7 @@ extension Contract {
         return writer.bytes
     }
 
-    /// The chunk that tells a client that what it knows counts no more, with the state that it goes on from.
-    ///
-    /// - Parameter state: the value of the selection, or the state of the addressed store for a stream of changes.
+    /// The chunk that tells a client that what it knows counts no more, with the value or the state to go on from.
     package func chunk(of request: StreamRequest, reset reason: ResetReason, _ state: Reading) -> [UInt8] {
         guard request.format == .lines else {
             return head(of: state, isFirst: true, reset: reason) + eventData(of: state.encoded)
@@ -138,11 +123,9 @@ extension Contract {
     }
 }
 
-/// The data of a server-sent event, in lines of a bounded length.
+/// The data of a server-sent event in lines of a bounded length: aiohttp reads no line longer than 512 KiB.
 ///
-/// Compact JSON has no line break, so one `data:` line could hold any value; but readers have a longest line, aiohttp's
-/// 512 KiB. A reader joins the lines of an event with line feeds (the HTML standard, section 9.2.6), which are white
-/// space between two tokens of JSON.
+/// A reader joins them with line feeds (the HTML standard, section 9.2.6), white space between two tokens of JSON.
 enum EventData {
     /// From this length on, a line ends behind the next comma between two members or elements.
     static let lineBytesMax = 128 << 10

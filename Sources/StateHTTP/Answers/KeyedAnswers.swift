@@ -5,7 +5,6 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// The members of an answer to a query: their keys in order, and what their values hash to.
 package struct AnswerMembers: Sendable {
     let tag: String
     private let keys: [JSONKey]
@@ -23,7 +22,6 @@ package struct AnswerMembers: Sendable {
             switch name {
             case "members":
                 for member in part.elements ?? [] {
-                    // A member has its key first, and then its value.
                     let fields = member.members.map { Array($0.prefix(2)) } ?? []
                     guard fields.count == 2, let key = fields[0].value.string.map({ JSONKey($0) }) else { return nil }
                     keys.append(key)
@@ -113,7 +111,6 @@ package final class KeyedAnswers: Sendable {
     }
 }
 
-/// The answer that the client of a query with `as=keyed` knows.
 package struct KeyedQuery: Sendable {
     /// The `next` of the answer before; nil for a client that knows nothing.
     package let since: Cursor?

@@ -14,9 +14,7 @@ extension Response {
     ])
     private static let browserTemplate = ResponseTemplate(fieldsOfJSON.map { .fixed($0) } + [.varying(.stateCursor)])
 
-    /// Only a browser gets the fields for browsers.
-    ///
-    /// No cache stores an answer to a POST without them either (RFC 9110, section 9.3.3).
+    /// Only a browser gets fields for browsers: no cache stores an answer to a POST anyway (RFC 9110, section 9.3.3).
     static func receipt(
         _ body: consuming [UInt8], style: Style = .compact, cursor: ShortText, isForBrowser: Bool
     ) -> Response {
@@ -35,14 +33,12 @@ extension Response {
         json(status, of: line(body, style), latest: latest)
     }
 
-    /// A JSON answer with a body that ends with a line feed already, or is compressed.
     static func json(_ status: HTTPResponse.Status = .ok, of body: [UInt8], latest: Cursor?) -> Response {
         var fields = Self.fieldsOfJSON
         if let latest { fields.append(HTTPField(name: .stateCursor, value: latest.description)) }
         return Response(status: status, fields: fields, body: body)
     }
 
-    /// The head of an answer whose body comes in chunks, and its first bytes.
     static func streaming(
         _ type: String, caching: String = "no-store", latest: Cursor?, first body: [UInt8] = []
     ) -> Response {
@@ -127,7 +123,6 @@ extension JSONWriter {
         byte(UInt8(ascii: "}"))
     }
 
-    /// Appends a comma, unless an object or an array has just begun.
     mutating func comma() {
         if bytes.last != UInt8(ascii: "{"), bytes.last != UInt8(ascii: "[") { byte(UInt8(ascii: ",")) }
     }
@@ -146,7 +141,6 @@ extension JSONWriter {
         byte(UInt8(ascii: ":"))
     }
 
-    /// Nil appends nothing.
     mutating func member(_ name: StaticString, _ text: String?) {
         guard let text else { return }
         key(name)

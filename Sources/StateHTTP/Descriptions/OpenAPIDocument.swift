@@ -2,9 +2,7 @@ internal import CDocuments
 internal import StateJSON
 internal import StateStore
 
-/// The OpenAPI 3.1 document of a store: `openapi.json` of CDocuments with the schemas of what the client may see.
-///
-/// It has the routes of the store, whether the client may use them or not.
+/// The OpenAPI 3.1 document of a store, with all routes, and schemas of what the client may see.
 struct OpenAPIDocument {
     let store: VisibleStore
     let limits: ContractLimits
@@ -160,7 +158,6 @@ struct OpenAPIDocument {
         ["$ref": .string("#/components/\(place)/\(name)")]
     }
 
-    /// The name of a component for a name of the domain: ASCII letters, digits and hyphens.
     private static func component(_ name: String) -> String {
         String(name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
     }
@@ -212,7 +209,6 @@ extension String {
     }
 }
 
-/// Access to the parts of a document whose form is known: a missing part is null, empty, or an empty text.
 extension JSONValue {
     var members: JSONObject {
         get { if case .object(let object) = self { object } else { JSONObject() } }

@@ -1,13 +1,11 @@
 internal import StateJSON
 
-/// One decoding of a type by the probe: the notes, and the questions in their order.
 final class SchemaRun {
     let root = SchemaNote()
     let probe: SchemaProbe
     let attempt: Int
     var samples: SchemaProbe.Samples { probe.samples(attempt) }
     private let refused: Int?
-    /// The questions, each of which could have had another answer.
     private(set) var questions: [(note: SchemaNote, field: (object: SchemaNote, name: String)?)] = []
 
     init(_ probe: SchemaProbe, attempt: Int, refusing refused: Int? = nil) {
@@ -74,7 +72,6 @@ struct SchemaDecoder: Decoder, SingleValueDecodingContainer {
         UInt.self, UInt8.self, UInt16.self, UInt32.self, UInt64.self,
     ]
 
-    /// The description of a type that asks its decoder for a value of just this type.
     private func plain(_ type: Any.Type) -> SchemaProbe.Description? {
         let samples = run.samples
         if type == Bool.self { return .init(schema: ["type": "boolean"], sample: samples.boolean) }
@@ -149,7 +146,6 @@ private struct SchemaFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder(forKey key: Key) throws -> any Decoder { try child(key) }
 }
 
-/// The elements of an array, of which the probe offers one to a type that asks for the end.
 private struct SchemaElements: UnkeyedDecodingContainer {
     let run: SchemaRun
     let note: SchemaNote

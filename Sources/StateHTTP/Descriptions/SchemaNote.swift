@@ -1,7 +1,6 @@
 internal import StateJSON
 internal import StateStore
 
-/// The values that a type has asked for at one pointer of its JSON.
 final class SchemaNote {
     enum Shape {
         case nothing, object, array, several
@@ -21,7 +20,6 @@ final class SchemaNote {
         case (.nothing, _): shape = wanted
         case (.object, .object), (.array, .array): break
         case (.value(let known), .value(let value)) where known == value: break
-        // It takes what it has asked for before, or what it asks for now.
         default: shape = .several
         }
     }
@@ -44,7 +42,6 @@ final class SchemaNote {
         return note
     }
 
-    /// Notes that the type has not asked for everything: it refuses what the probe has given to it.
     func setIncomplete() {
         takesOthers = true
         for field in fields { field.note.setIncomplete() }
@@ -71,7 +68,6 @@ final class SchemaNote {
         }
     }
 
-    /// Tells whether the note describes a value that the type has written, as far as the outermost level tells.
     func admits(_ value: JSONValue) -> Bool {
         guard !isOpen else { return true }
         switch (shape, value) {
@@ -86,7 +82,6 @@ final class SchemaNote {
             let choices = schema["enum"].elements
             guard choices.isEmpty else { return choices.contains(value) }
             switch (schema["type"].string, value) {
-            // There is no type, or there are several.
             case ("", _): return true
             case ("string", .string), ("boolean", .bool), ("object", .object), ("array", .array): return true
             case ("number", _): return value.isNumber

@@ -4,9 +4,8 @@ internal import StateStore
 
 /// Derives the JSON Schema of a type: the type decodes from a decoder that notes what the type asks for.
 ///
-/// A schema allows whatever the type takes and writes. Where the calls of `init(from:)` do not tell that, the schema is open:
-/// it says less, or nothing (`{}`). To find out where, the probe refuses one question after the other: a type that goes
-/// on takes other values there, too.
+/// A schema allows whatever the type takes and writes; it is open (`{}`) where the calls of `init(from:)` do not tell.
+/// To find out where, the probe refuses one question after the other: a type that goes on takes other values there.
 final class SchemaProbe {
     typealias Samples = (string: String, integer: Int8, boolean: Bool)
     struct Description {
@@ -106,7 +105,6 @@ final class SchemaProbe {
         return run.root.schema
     }
 
-    /// Opens the notes if the type takes or writes values that it has not asked for.
     private func lookFurther<Value: Decodable>(_ run: SchemaRun, _ value: Value?) {
         for attempt in 0..<Self.attemptsCount where attempt != run.attempt {
             // The questions of a type can depend on the values that it gets.
@@ -140,7 +138,6 @@ extension FoundationValue {
     }
 }
 
-/// A type of the standard library that holds values of other types.
 private protocol SchemaShaped {
     static func description(by probe: SchemaProbe) -> SchemaProbe.Description
 }

@@ -41,7 +41,6 @@ struct DomainSchemas: Sendable {
         return Self.cut(state(of: scope), to: seen.compactMap { scope.inner($0)?.tokens[...] })
     }
 
-    /// A schema of the parts at some tokens; of a part that it does not declare it says nothing.
     private static func cut(_ schema: JSONValue, to parts: [ArraySlice<String>]) -> JSONValue {
         guard !parts.contains([]) else { return schema }
         guard schema["type"] == "object" else { return [:] }
@@ -129,7 +128,6 @@ final class SharedDocuments: Sendable {
         return known(key, orKeep: made) ?? made
     }
 
-    /// Drops the least recently used; the newest stays.
     func trim() {
         kept.withLock { kept in
             var bytesCount = kept.reduce(0) { $0 + $1.documents.bytesCount }
@@ -161,9 +159,7 @@ extension Contract {
         document.json.count >= limits.compressedBytesMin ? request.coding : nil
     }
 
-    /// Makes the description where no client that sees the same has asked for it, and the form that the request asks for.
-    ///
-    /// This takes milliseconds; both are kept.
+    /// Makes the description, or the form that the request asks for, unless it is kept; this takes milliseconds.
     package func response(to request: DocumentRequest) -> Response {
         let known = documents.documents(of: request.store, make: makeDocuments)
         let response = response(to: request, known[keyPath: request.document])

@@ -2,8 +2,7 @@ internal import StateJSON
 
 /// The TypeScript types of a store's actions, state and views, made of their JSON Schemas.
 ///
-/// They stand behind the types of the client for JavaScript, which name them. A schema of ``SchemaProbe`` has nothing that is
-/// not written here; of any other only what is, and the rest is `unknown`.
+/// A schema of ``SchemaProbe`` has nothing that is not written here; what else another one has is `unknown`.
 struct TypeDeclarations {
     let actions: [(type: String, payload: JSONValue)]
     let state: JSONValue

@@ -15,7 +15,6 @@ extension Contract {
         return response
     }
 
-    /// The answer to a read of commits, or of what they change.
     package func response(
         to request: ChangesRequest, _ read: DurableRead, _ page: ChangesPage, at time: StreamTime,
         messages: () throws -> [UInt8]
@@ -46,7 +45,6 @@ extension Contract {
         return try response(read, fields, next, caching, request.coding, body: messages)
     }
 
-    /// The answer to a read of the entities of one version.
     package func response(
         to request: EntitiesRequest, _ page: EntityPage, at cursor: Cursor, now latest: Cursor, _ time: StreamTime
     ) throws -> Response {
@@ -96,13 +94,9 @@ extension Contract {
         StreamOffset(cursor, page.isMore ? .inSnapshot(page.end) : .behind)
     }
 
-    // MARK: Server-sent events
-
-    /// The head of a stream of events, and its first event if the client has everything already.
+    /// The head of a stream of events, without an offset: a client could take it for the end of the events.
     ///
-    /// The head has no offset: a client could take it for the end of the events, and come back to where they began.
-    ///
-    /// - Parameter start: the cursor after which the stream tells commits, or nil if entities come first.
+    /// It has the first event too if the client has everything already; `start` is nil if entities come first.
     package func response(
         to request: StreamRequest, _ read: DurableRead, latest: Cursor, start: Cursor?, at time: StreamTime
     ) -> Response {
@@ -125,7 +119,6 @@ extension Contract {
             isUpToDate: !page.isMore && cursor == latest, time)
     }
 
-    /// The event that tells a client how far the server has examined commits that do not concern it.
     package func progress(_ read: DurableRead, _ cursor: Cursor, at time: StreamTime) -> [UInt8] {
         var writer = JSONWriter()
         control(read, read.offset(cursor), isUpToDate: true, time, to: &writer)
@@ -158,7 +151,6 @@ extension Contract {
         writer.raw("\n\n")
     }
 
-    /// The commits of a page as an array of messages, UTF-8 JSON.
     package func messages(of request: ChangesRequest, _ page: ChangesPage) -> [UInt8] {
         var writer = JSONWriter(capacity: 2 + page.weight)
         writer.array(page.commits) { commit, writer in

@@ -2,9 +2,7 @@ internal import HTTPMessages
 internal import StateJSON
 package import StateStore
 
-/// Messages of the State Protocol: inserts, updates and deletes of entities.
-///
-/// The protocol is `packages/state/STATE-PROTOCOL.md` of the repository `durable-streams/durable-streams`, as of June 2026.
+/// Messages of the State Protocol: `packages/state/STATE-PROTOCOL.md` of `durable-streams/durable-streams`, June 2026.
 extension Contract {
     func messages(
         of request: EntitiesRequest, from position: Int, _ page: EntityPage, at cursor: Cursor
@@ -40,8 +38,6 @@ extension Contract {
         writer.raw("{\"headers\":{\"control\":\"\(name)\",\"offset\":\"\(StreamOffset(cursor, .behind).text)\"}}".utf8)
     }
 
-    // MARK: Types and keys
-
     static func name(of name: EntityName, in part: StatePart, _ store: VisibleStore) -> (type: String, key: String) {
         let tokens = (store.inner(part.pointer) ?? part.pointer).tokens
         switch name {
@@ -50,7 +46,6 @@ extension Contract {
         }
     }
 
-    /// The type of the entities below a pointer: its tokens with dots between them, and a dot for the whole state.
     private static func type(_ tokens: ArraySlice<String>) -> String {
         guard !tokens.isEmpty else { return "." }
         return tokens.map { $0.replacing("~", with: "~0").replacing(".", with: "~2") }.joined(separator: ".")

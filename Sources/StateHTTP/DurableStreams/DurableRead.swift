@@ -3,13 +3,10 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// A read by the Durable Streams protocol.
-///
-/// The protocol is `PROTOCOL.md` of the repository `durable-streams/durable-streams`, as of June 2026.
+/// A read by the Durable Streams protocol: `PROTOCOL.md` of `durable-streams/durable-streams`, as of June 2026.
 package struct DurableRead: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         case commits
-        /// A message of the State Protocol for each entity that a commit changes.
         case state(hasOldValues: Bool)
     }
 
@@ -40,17 +37,15 @@ package struct EntitiesRequest: Sendable {
     package var requestID: RequestID
 }
 
-/// The time as live reads tell it.
+/// The time as live reads tell it, in intervals of 20 seconds from 9 October 2024 on (section 10.1 of the protocol).
 ///
-/// Time is divided into intervals of 20 seconds from 9 October 2024 on (section 10.1 of the protocol). A client echoes the
-/// interval of its last answer, so that a cache keeps no answer for longer than an interval.
+/// A client echoes the interval of its last answer, so that a cache keeps no answer for longer.
 package struct StreamTime: Sendable {
     private static let start = Timestamp(milliseconds: 1_728_432_000_000)
     private static let length: Int64 = 20_000
     private let interval: UInt64
     private let jitter: UInt64
 
-    /// Makes the time of an answer.
     package init(_ now: Timestamp, random: Double) {
         interval = UInt64(max(0, (now.milliseconds &- Self.start.milliseconds) / Self.length))
         // 1 to 3600 seconds, in intervals.
@@ -66,15 +61,11 @@ package struct StreamTime: Sendable {
 
 /// A position in a stream, as the Durable Streams protocol names it (section 8): texts of one stream sort like positions.
 package struct StreamOffset: Hashable, Sendable {
-    /// Where in the messages of a version a position of the state stream lies.
     package enum Place: Hashable, Sendable {
-        /// Behind so many entities of the snapshot of the version.
         case inSnapshot(Int)
-        /// Behind everything that the stream tells of the version.
         case behind
     }
 
-    /// The version of whose commit, or of whose state, the position is.
     package var cursor: Cursor
     /// Where in the state stream it is; nil in the stream of commits, where a version is one position.
     package var place: Place?
@@ -99,7 +90,6 @@ package struct StreamOffset: Hashable, Sendable {
         }
     }
 
-    /// Reads a number in as many lower-case hexadecimal digits as the type has.
     private static func number<Number: FixedWidthInteger>(_ text: Substring, _: Number.Type) -> Number? {
         guard text.utf8.count == Number.bitWidth / 4,
             text.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })

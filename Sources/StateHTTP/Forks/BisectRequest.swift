@@ -3,7 +3,6 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// A search for the first commit after which a test holds.
 package struct BisectRequest: Sendable {
     package var test: ValueTest
     /// The version at which the test does not hold; nil for the oldest that is kept.

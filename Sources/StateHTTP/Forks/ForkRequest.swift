@@ -8,7 +8,6 @@ package enum ForkRequest: Sendable {
     case list(Style)
     case describe(String, Style)
     case remove(String)
-    /// Hand a request on to a fork, as one to a whole store.
     case inside(String, Request)
 }
 
@@ -18,7 +17,6 @@ package struct ForkOrder: Sendable {
     /// The cursor of the last commit to run; nil for the latest.
     package var to: Cursor?
     package var skipped: [String] = []
-    /// In the order of their cursors.
     package var insertions: [Fork.Insertion] = []
     package var style: Style
 }
@@ -63,15 +61,13 @@ extension Contract {
         return .forks(.inside(name, inner(request)))
     }
 
-    /// Whether a text has the form of a fork's name: `f` and 1 to 13 digits and lower-case letters, so that no client
-    /// folds the path of a fork into the path of the present.
+    /// Whether a text has the form of a fork's name: lower case, so that no client folds its path into the present's.
     package static func isForkName(_ text: String) -> Bool {
         let digits = text.utf8.dropFirst()
         return text.utf8.first == UInt8(ascii: "f") && (1...13).contains(digits.count)
             && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
     }
 
-    /// A request to a fork as one to a whole store: without the segments `forks` and the name.
     private func inner(_ request: Request) -> Request {
         let origin = RequestTarget.originForm(request.target)
         let path = origin.utf8.prefix { $0 != UInt8(ascii: "?") }
@@ -213,7 +209,6 @@ extension Problem {
     package static let noSuchFork = Problem(
         .notFound, "no-such-fork", "there is no fork of this name: it has expired, or was ended")
 
-    /// - Parameter isOwn: whether the client has its share of the forks; else the server has all that it may have.
     package static func tooManyForks(_ most: Int, isOwn: Bool) -> Problem {
         let detail =
             "\(isOwn ? "this client" : "this server") has \(most) forks, which is the most; end one with DELETE, or try again when one has expired"

@@ -3,26 +3,18 @@ internal import HTTPTypes
 package import StateJSON
 package import StateStore
 
-/// The commits that a hook is sent, and the part of each that it sees.
 package struct HookView: Sendable {
     let store: VisibleStore
-    /// Passes the commits that the hook asks for, as far as its grant sees them.
     package let filter: ChangesFilter
-    /// Whether the answers of the hook may dispatch actions.
     package let dispatches: Bool
 
     package func mayDispatch(_ type: String) -> Bool { store.dispatches(type) }
 }
 
 extension Contract {
-    /// Makes the view of a hook.
+    /// The view of a hook, which sees the actions of all subjects; `subject` is that of the actions in its answers.
     ///
-    /// - Parameters:
-    ///   - grant: what the hook sees, with the actions of all subjects, and what its answers may dispatch.
-    ///   - subject: the subject of the actions in its answers.
-    ///   - path: passes only commits that change this part of the state; nil for all.
-    ///   - types: passes only commits with an action of one of these types, where a `*` at the end stands for any ending;
-    ///     empty for all. A type that the hook may not see passes nothing.
+    /// A `path` of nil and empty `types` pass all; a type may end with `*`, and one that is hidden passes nothing.
     package func hookView(_ grant: Grant, subject: String, path: JSONPointer?, types: [String]) -> HookView {
         let access = Access(grant, subject: subject, in: catalogue)
         let store = VisibleStore(scope: catalogue.whole, access: access)
@@ -32,8 +24,7 @@ extension Contract {
         return HookView(store: store, filter: filter, dispatches: !grant.dispatch.isEmpty)
     }
 
-    /// The body of a delivery: the commit with the bytes that `/v1/changes` shows a client with the hook's grant; nil for a
-    /// commit of which that client sees nothing.
+    /// The body of a delivery: the bytes that `/v1/changes` shows a client with the grant; nil if that sees nothing.
     package func delivery(of commit: Commit, to hook: HookView, epoch: Epoch) -> [UInt8]? {
         let visible = hook.store.visible(commit, epoch: epoch)
         if visible.action.elementsEqual("null".utf8), visible.patch.elementsEqual("[]".utf8) { return nil }
@@ -50,11 +41,9 @@ extension Contract {
         }
     }
 
-    /// Reads the actions in the answer to a delivery, as one transaction that the store commits once.
+    /// Reads the actions in an answer as one transaction; nil for an answer without actions, which need not be JSON.
     ///
-    /// - Parameter id: the ID of the delivery. The actions that have none get it, with their number where there are several.
-    /// - Returns: nil for an answer without actions, which need not be JSON.
-    /// - Throws: the problem that a client of the hook's grant would get for the actions.
+    /// Actions without an ID get that of the delivery, with their number where there are several.
     package func transaction(
         inAnswer body: [UInt8], of hook: HookView, to commit: Commit, delivery id: String
     ) throws(Problem) -> Transaction? {
@@ -81,9 +70,7 @@ extension Contract {
         Problem(.unprocessableContent, "invalid-action", sentence)
     }
 
-    /// The value is nil for a text such as `ok`, and for JSON without the member that is not an action either.
-    ///
-    /// Actions in another form are a problem, because they would be dropped in silence.
+    /// The value is nil for a text such as `ok`; actions in another form are a problem, because they would be dropped.
     private static func actions(inAnswer body: [UInt8]) throws(Problem) -> [UInt8]? {
         let body = JSONText.withoutByteOrderMark(body)
         let first = body.first { !" \t\r\n".utf8.contains($0) }

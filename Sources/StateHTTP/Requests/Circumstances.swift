@@ -2,7 +2,6 @@ package import HTTPMessages
 internal import HTTPTypes
 package import StateStore
 
-/// The facts about the server that the contract needs to read a request.
 package struct Circumstances: Sendable {
     package var bounds: HistoryBounds
     package var name: RequestName
@@ -18,7 +17,6 @@ package struct Circumstances: Sendable {
     package var latest: Cursor { bounds.latest }
 }
 
-/// The name of a request in problems and log lines: its ID, and the trace that it belongs to.
 package struct RequestID: Sendable {
     package var text: String
     package var trace: TraceContext?
@@ -35,9 +33,7 @@ extension RequestID: Hashable {
     package func hash(into hasher: inout Hasher) {}
 }
 
-/// The origin of a request's ID: the client's `X-Request-ID`, or else its number.
-///
-/// Few requests need the ID, so it is made where one does.
+/// The origin of a request's ID, which few requests need: the client's `X-Request-ID`, or else its number.
 package struct RequestName: Sendable {
     private let own: OwnFields?
     private let number: UInt64
@@ -55,7 +51,6 @@ package struct RequestName: Sendable {
     }
 }
 
-/// Equal as ``RequestID``.
 extension RequestName: Hashable {
     package static func == (left: RequestName, right: RequestName) -> Bool { true }
     package func hash(into hasher: inout Hasher) {}
@@ -68,21 +63,14 @@ struct RoutedRequest {
     let circumstances: Circumstances
 }
 
-/// Turns the numbers of requests, which count up, into IDs.
-///
-/// A client that sees IDs of its own requests learns nothing of how many others there were. Different numbers have
-/// different IDs.
+/// Turns the numbers of requests into different IDs, by which a client learns nothing of how many others there were.
 package struct RequestNumbers: Sendable {
-    /// The key on which the IDs depend; without it, they count up.
     private let key: UInt64?
 
-    /// IDs that count up, for tests.
     package static let counting = RequestNumbers(key: nil)
 
-    /// IDs that only a process with this key can put in order.
     package static func scrambled(by key: UInt64) -> RequestNumbers { RequestNumbers(key: key) }
 
-    /// The ID of the request with this number: `r` and at most 13 letters and digits.
     package func text(of number: UInt64) -> String {
         guard let key else { return "r\(number)" }
         // A Feistel network of four rounds, each with SipHash, permutes the numbers (Luby and Rackoff).

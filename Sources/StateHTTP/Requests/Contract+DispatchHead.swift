@@ -4,7 +4,6 @@ internal import StateJSON
 package import StateStore
 
 package final class RememberedHead: Sendable {
-    /// The access of the credential in the head.
     package let access: Access
     let options: DispatchOptions?
 
@@ -13,7 +12,6 @@ package final class RememberedHead: Sendable {
         self.options = options
     }
 
-    /// Finds the memory of the head of a request whose access has not ended by a time.
     package static func of(_ request: Request, at time: @autoclosure () -> Timestamp) -> RememberedHead? {
         guard let head = request.head.remembered as? RememberedHead, !head.access.hasEnded(at: time()) else {
             return nil
@@ -25,7 +23,6 @@ package final class RememberedHead: Sendable {
 extension Contract {
     private static let parametersOfActions: Set<ExactText> = ["dry-run", "path", "pretty"]
 
-    /// Reads the head of a POST of actions, once for all requests with the same head.
     func dispatchOptions(_ routed: RoutedRequest) throws(Problem) -> DispatchOptions {
         let (request, store) = (routed.request, routed.store)
         let parameters = try Parameters(routed.target, known: Self.parametersOfActions)
@@ -144,7 +141,6 @@ extension Contract {
     private static func quoted(_ field: [UInt8]) -> ArraySlice<UInt8>? {
         guard field.count >= 2, field.last == UInt8(ascii: "\"") else { return nil }
         let text = field[1..<field.count - 1]
-        // Nearly every key is as it stands.
         guard text.contains(where: { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else { return text }
         var (content, rest) = ([UInt8](), text)
         while var byte = rest.popFirst() {

@@ -127,7 +127,6 @@ extension Contract {
         }
         recorded += Array("\"type\":\"\(StoreSchedule.type)\",\"payload\":{\"action\":".utf8) + sent.action
         if let credential = access.credential { recorded += Array(",\"credential\":\"\(credential.rawValue)\"".utf8) }
-        // The members of the schedule stand beside the action.
         recorded += Array(",".utf8) + sent.schedule.dropFirst() + Array("}".utf8)
         do throws(JSONFault) {
             let schedule = try StoreSchedule(
@@ -142,7 +141,6 @@ extension Contract {
 }
 
 extension VisibleStore {
-    /// Whether the client may see that an action is scheduled: its own, or as it sees the actions of a log.
     fileprivate func sees(_ action: ScheduledAction) -> Bool {
         if action.name.isPlace { return JSONPointer(text: action.name.text).map(access.sees) ?? false }
         return isOwn(action) || seesAction(of: action)

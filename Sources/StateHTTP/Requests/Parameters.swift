@@ -7,10 +7,9 @@ struct Parameters {
 
     private var values: [ExactText: String?] = [:]
 
-    /// Refuses an unknown name, and a known one that occurs twice.
+    /// Refuses a name that occurs twice, and an unknown one: a mistyped `since` that is ignored would lose data.
     ///
-    /// A mistyped `since` that the server ignores would lose data. The Durable Streams protocol asks servers to ignore
-    /// other names.
+    /// The Durable Streams protocol asks servers to ignore other names.
     init(_ target: RequestTarget, known: Set<ExactText>, others: Others = .refused) throws(Problem) {
         for parameter in target.parameters {
             // `settle` is the former name of `debounce`.
@@ -63,9 +62,7 @@ struct Parameters {
         }
     }
 
-    /// Reads a whole number without a sign as JSON spells it, so that 1e2 is 100; nil for anything else.
-    ///
-    /// A number that the type does not hold is the greatest one that it does: it is above every limit.
+    /// Reads a whole number as JSON spells it (1e2 is 100), or the greatest of the type for a larger one; nil else.
     static func wholeNumber<Number: FixedWidthInteger>(_ text: String) -> Number? {
         guard let number = Self.number(text), number.isFinite, number == number.rounded() else { return nil }
         // A Double does not have every whole number of 64 bits.
@@ -85,7 +82,6 @@ struct Parameters {
     func style() throws(Problem) -> Style { try flag("pretty") ? .pretty : .compact }
 }
 
-/// The parameters of a wait.
 extension Contract {
     func wait(_ parameters: Parameters, _ request: Request) throws(Problem) -> Wait? {
         let longest = limits.waitMax
@@ -123,7 +119,6 @@ extension Contract {
         }
     }
 
-    /// The time of `debounce`; nil without one, or with 0.
     func debounce(_ parameters: Parameters) throws(Problem) -> Duration? {
         guard parameters.has("debounce") else { return nil }
         let longest = Int(limits.debounceMax / .milliseconds(1))

@@ -3,7 +3,6 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// The parameters of a view in the address of a request.
 struct ViewAddress: Sendable {
     private struct Parameter: Sendable {
         let name: String
@@ -30,7 +29,6 @@ struct ViewAddress: Sendable {
             return value
         }
 
-        /// The number or truth value that the text is as JSON, without white space around it.
         private func plain(_ text: String) -> JSONValue? {
             guard let first = text.utf8.first, let last = text.utf8.last, first > 0x20, last > 0x20,
                 // A text that is no JSON is neither.
@@ -67,7 +65,6 @@ struct ViewAddress: Sendable {
         }
     }
 
-    /// The values that a schema lists; empty where it allows others.
     private static func choices(of schema: JSONValue) -> [JSONValue] {
         // A value that may be missing is one of these or null.
         let schemas = schema["anyOf"].elements.filter { $0["type"] != "null" }
@@ -102,7 +99,6 @@ struct ViewAddress: Sendable {
 }
 
 extension Contract {
-    /// Why the views of a domain have parameters that no address can hold, or nil.
     package static func fault(in catalogue: Catalogue) -> String? {
         catalogue.views.values.sorted { $0.name < $1.name }.lazy.compactMap { view in
             view.parameters.flatMap { ViewParameters.fault(in: ViewAddress($0).schema, ofView: view.name) }

@@ -1,9 +1,6 @@
 internal import FoundationEssentials
 
 /// The types of Foundation that have a spelling of their own in JSON.
-///
-/// A `Date` is RFC 3339 text in UTC, `Data` is base64 text, a `URL` is its absolute text, and a `Decimal` is a number of all
-/// its digits.
 package enum FoundationValue: CaseIterable, Sendable {
     case date
     case data
@@ -25,7 +22,6 @@ package enum FoundationValue: CaseIterable, Sendable {
         }
     }
 
-    /// The JSON form, as the object of a sentence that begins with "expected".
     var expectation: String {
         switch self {
         case .date: "a date as RFC 3339 text, such as 2026-11-23T21:16:50Z"

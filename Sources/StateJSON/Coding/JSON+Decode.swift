@@ -1,18 +1,13 @@
-/// Typed values from JSON, and JSON from typed values.
 package enum JSON {}
 
 extension JSON {
-    /// The treatment of fields that a type does not know.
     package enum UnknownFields {
         /// They are a fault, unlike in Foundation's decoder: to ignore them would lose data.
         case refused
-        /// They belong to others, as in a JSON Web Key.
+        /// As in a JSON Web Key.
         case ignored
     }
 
-    /// Decodes a value from a whole JSON text.
-    ///
-    /// - Throws: ``JSONFault`` with the pointer of the fault and what was expected there.
     package static func decode<Value: Decodable>(
         _ type: Value.Type = Value.self, from bytes: [UInt8], depthMax: Int = 64,
         unknownFields: UnknownFields = .refused
@@ -21,7 +16,6 @@ extension JSON {
     }
 }
 
-/// A value inside a parsed document.
 package struct JSONNode {
     package let document: JSONDocument
     package let index: Int
@@ -32,7 +26,7 @@ package struct JSONNode {
 
     package var textCount: Int { document.textCount }
 
-    /// The pointer to this value; O(n) in the document.
+    /// O(n) in the document.
     package var pointer: JSONPointer { document.pointer(to: index) }
 
     package var value: JSONValue { JSONValue.value(of: document, at: index) }
@@ -40,16 +34,12 @@ package struct JSONNode {
     @inlinable package var isObject: Bool { document.kind(index) == UInt8(ascii: "{") }
     @inlinable package var isArray: Bool { document.kind(index) == UInt8(ascii: "[") }
     @inlinable package var isString: Bool { document.kind(index) == UInt8(ascii: "\"") }
-    /// Whether an array or an object has nothing in it.
     @inlinable package var isEmpty: Bool { document.isEnd(document.firstChild(index)) }
 
-    /// The content of a string; nil for another value.
     package var string: String? { isString ? document.string(index) : nil }
 
-    /// The content of a string, valid as long as the document; nil for another value.
     @inlinable package var utf8: UnsafeBufferPointer<UInt8>? { isString ? document.utf8(index) : nil }
 
-    /// The elements of an array; nil for another value.
     package var elements: [JSONNode]? {
         guard isArray else { return nil }
         var found: [JSONNode] = []
@@ -61,7 +51,7 @@ package struct JSONNode {
         return found
     }
 
-    /// The members of an object in the order of the text, read one at a time; nil for another value.
+    /// Read one at a time, in the order of the text; nil for another value.
     package var members: UnfoldSequence<(key: String, value: JSONNode), Int>? {
         guard isObject else { return nil }
         return sequence(state: document.firstChild(index)) { [document] key in
@@ -71,16 +61,12 @@ package struct JSONNode {
         }
     }
 
-    /// This value as compact UTF-8 JSON.
     package var text: [UInt8] {
         var writer = JSONWriter()
         document.write(index, to: &writer)
         return writer.bytes
     }
 
-    /// Decodes this value.
-    ///
-    /// - Throws: ``JSONFault`` with the pointer in the whole document and what was expected there.
     package func decode<Value: Decodable>(
         _ type: Value.Type = Value.self, unknownFields: JSON.UnknownFields = .refused
     ) throws(JSONFault) -> Value {
@@ -123,7 +109,6 @@ package struct JSONNode {
 }
 
 extension JSONFault {
-    /// The fault for an error that a type's own `init(from:)` has thrown.
     package init(_ error: DecodingError) {
         let (context, detail): (DecodingError.Context, String) =
             switch error {

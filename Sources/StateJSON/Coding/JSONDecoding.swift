@@ -45,7 +45,6 @@ struct JSONValueDecoder {
         }
     }
 
-    /// Serves the ten types of whole numbers.
     func decode<Number: FixedWidthInteger & Decodable>(_ type: Number.Type) throws -> Number {
         let number: Number? =
             switch document.kind(index) {

@@ -1,16 +1,13 @@
 extension JSON {
-    /// Encodes a value as compact UTF-8 JSON in a stable order: fields as the type encodes them, dictionaries and sets sorted.
+    /// Fields as the type encodes them, dictionaries and sets sorted: equal values have equal bytes, in every process.
     ///
-    /// Equal values have equal bytes, in every process.
-    ///
-    /// - Throws: `EncodingError` for NaN and the infinities, and for a type that writes to two of its containers alternately.
+    /// Throws for NaN and the infinities, and for a type that writes to two of its containers alternately.
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         var writer = JSONWriter()
         try write(value, to: &writer)
         return writer.bytes
     }
 
-    /// Appends the encoding of a value; the bytes and errors are those of ``encode(_:)``.
     package static func write(_ value: some Encodable, to writer: inout JSONWriter) throws {
         let session = JSONEncodingSession(taking: &writer)
         defer { session.giveBack(&writer) }
@@ -36,7 +33,7 @@ package final class JSONEncodingSession {
         let id: Int
         let isObject: Bool
         var count = 0
-        /// The offsets at which the members of a dictionary begin, to be sorted when it closes; nil for anything else.
+        /// Sorted when a dictionary closes; nil for anything else.
         var memberStarts: [Int]?
     }
 
@@ -44,14 +41,11 @@ package final class JSONEncodingSession {
     /// The container for the next value with the same keys: to make one takes two look-ups of metadata.
     @exclusivity(unchecked) fileprivate var kept: (keys: ObjectIdentifier, container: AnyObject)?
 
-    /// - Parameter isKeeping: whether the session is for many values; it then lives until ``end()``.
     package init(isKeeping: Bool = false) { (writer, valueStart, self.isKeeping) = (JSONWriter(), 0, isKeeping) }
 
     package func end() { kept = nil }
 
-    /// The encoding of a value, or nil where it has the same bytes as an earlier one.
-    ///
-    /// - Throws: what ``JSON/encode(_:)`` throws.
+    /// Nil where the value has the same bytes as the earlier one.
     package func text(of value: some Encodable, unlike earlier: [UInt8]) throws -> [UInt8]? {
         // The buffer of a long value, also of one that has not changed or cannot be encoded, serves no short one.
         defer { if writer.bytes.capacity > 64 << 10 { writer.bytes = [] } }
@@ -71,7 +65,7 @@ package final class JSONEncodingSession {
         return isSame ? nil : Swift.exchange(&writer.bytes, with: []).trimmed
     }
 
-    /// Takes the writer's buffer without copying; ``giveBack(_:)`` returns it.
+    /// ``giveBack(_:)`` returns the buffer.
     init(taking other: inout JSONWriter) {
         (writer, valueStart, isKeeping) = (JSONWriter(capacity: 0), other.bytes.count, false)
         swap(&writer, &other)
@@ -81,7 +75,7 @@ package final class JSONEncodingSession {
 
     var encoder: JSONValueEncoder { JSONValueEncoder(session: self, depth: open.count) }
 
-    /// Whether the newest value has encoded nothing so far; it becomes `{}` where that is all.
+    /// The value becomes `{}` where it encodes nothing.
     private var isValueDue: Bool { writer.bytes.count == valueStart }
 
     func finish() throws {
@@ -109,7 +103,7 @@ package final class JSONEncodingSession {
         }
     }
 
-    /// Opens a container for the next value, or returns the one that the value has already opened at this depth.
+    /// The value may have opened one at this depth already.
     func container(atDepth depth: Int, isObject: Bool, isSorted: Bool) -> Int {
         if open.count > depth {
             close(to: depth + 1)
@@ -122,7 +116,6 @@ package final class JSONEncodingSession {
         return nextID
     }
 
-    /// Begins the next member or element of a container, after closing the containers inside it.
     func beginElement(_ id: Int, depth: Int, key: String? = nil) -> JSONValueEncoder {
         close(to: depth + 1)
         guard open.count == depth + 1, open[depth].id == id else {
@@ -165,7 +158,7 @@ package final class JSONEncodingSession {
 
 /// A collection whose order differs from process to process, which the session therefore encodes itself.
 private protocol CollectionEncodable {
-    /// Sorts the elements of a set or a dictionary by their bytes; false where the collection has to encode itself.
+    /// False where the collection has to encode itself.
     func encodeElements(in session: JSONEncodingSession) throws -> Bool
 }
 
@@ -231,7 +224,6 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func encode(_ value: String) { session.writer.string(value) }
     func encode(_ value: Double) throws { try session.number(value) }
     func encode(_ value: Float) throws { try session.number(value) }
-    // It serves the ten types of whole numbers.
     @inline(__always)
     func encode<Number: FixedWidthInteger & Encodable>(_ value: Number) throws {
         guard Number.bitWidth <= 64 else {
@@ -243,10 +235,8 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func encode(_ value: some Encodable) throws { try session.encode(value) }
 }
 
-/// Finds the key type with which a dictionary with string-like keys encodes itself; it is private to the standard library.
-///
-/// A dictionary inside another type's `encode(to:)` does not pass through the session, so the session cannot check its
-/// type; its key type shows in the call that asks for a container.
+/// The key type of a dictionary is private to the standard library, and shows only in the call that asks for a
+/// container.
 private final class DictionaryKeyProbe: Encoder {
     static let keyType: ObjectIdentifier? = {
         let probe = DictionaryKeyProbe()
@@ -298,7 +288,7 @@ private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol
 
     func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { begin(key).unkeyedContainer() }
 
-    /// The encoder of the same object: the fields of a superclass are members beside those of its subclass.
+    /// The fields of a superclass are members beside those of its subclass.
     func superEncoder() -> any Encoder { JSONValueEncoder(session: session, depth: depth) }
     func superEncoder(forKey key: Key) -> any Encoder { begin(key) }
 }

@@ -1,12 +1,11 @@
 internal import FoundationEssentials
 
-/// Bytes as text in base64url without padding (RFC 4648, section 5).
+/// RFC 4648, section 5, without padding.
 package enum Base64URL {
     package static func text(_ bytes: [UInt8]) -> String {
         Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
     }
 
-    /// The bytes of a text; nil for anything else.
     package static func bytes(_ text: [UInt8]) -> [UInt8]? {
         guard !text.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
         var base64 = text.map { byte in

@@ -1,14 +1,10 @@
 internal import CXXHash
 
-/// The XXH3 128-bit hash of some bytes: equal bytes have equal hashes, on every machine and in every process.
-///
-/// It is not cryptographic: an attacker can make two texts with the same hash.
+/// XXH3 with 128 bits: the same on every machine and in every process, but not cryptographic.
 package struct ContentHash: Hashable, Sendable {
     package let high: UInt64
     package let low: UInt64
 
-    /// Hashes bytes.
-    ///
     /// O(n), about 10 GB a second.
     package init(_ bytes: [UInt8]) { self = bytes.withUnsafeBytes { ContentHash($0) } }
 
@@ -26,24 +22,21 @@ package struct ContentHash: Hashable, Sendable {
         self.low = low
     }
 
-    /// The hash as 26 characters of lower-case base 32.
+    /// 26 characters of lower-case base 32.
     package var text: String {
         Base32.text(high: high, low: low)
     }
 
-    /// Writes ``text`` to the beginning of a buffer, and returns how many bytes.
     package func write(to buffer: UnsafeMutableRawBufferPointer) -> Int {
         Base32.write(high: high, low: low, to: buffer)
         return Base32.count
     }
 }
 
-/// Lower-case base 32 (RFC 4648 alphabet) of 128-bit numbers, most significant bits first.
+/// RFC 4648 alphabet, lower-case, most significant bits first.
 package enum Base32 {
-    /// How many characters 128 bits have.
     package static let count = 26
 
-    /// The 26 characters for 128 bits.
     package static func text(high: UInt64, low: UInt64) -> String {
         String(unsafeUninitializedCapacity: count) { buffer in
             write(high: high, low: low, to: UnsafeMutableRawBufferPointer(buffer))
@@ -51,7 +44,6 @@ package enum Base32 {
         }
     }
 
-    /// Writes the 26 characters for 128 bits to the beginning of a buffer.
     package static func write(high: UInt64, low: UInt64, to buffer: UnsafeMutableRawBufferPointer) {
         // The first two characters stand for the highest 8 bits, each eight behind them for 40 bits.
         buffer.storeBytes(of: UInt16(truncatingIfNeeded: characters(high >> 56)).bigEndian, as: UInt16.self)

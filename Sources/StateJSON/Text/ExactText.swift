@@ -7,7 +7,6 @@ package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral {
 
     package init(_ text: String) { self.text = text }
 
-    /// Makes an exact text of a text that may be missing.
     package init?(optional text: String?) {
         guard let text else { return nil }
         self.text = text
@@ -24,11 +23,10 @@ package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral {
     }
 }
 
-/// A key of a JSON object, for use as a dictionary key: keys are equal when their bytes are (RFC 8259, section 8.3).
+/// RFC 8259, section 8.3.
 package typealias JSONKey = ExactText
 
 extension Dictionary where Key == String {
-    /// The value of the declared name that has the bytes of a text from outside.
     package func value(named text: String) -> Value? {
         guard let index = index(forKey: text), JSONPointer.sameBytes(self[index].key, text) else { return nil }
         return self[index].value

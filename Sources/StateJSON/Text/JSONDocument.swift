@@ -1,17 +1,14 @@
 internal import CSimdjson
 internal import Synchronization
 
-/// A parsed JSON text.
-///
-/// The parser refuses duplicate keys, nesting above a limit, invalid UTF-8 and numbers that 64-bit floating point cannot
-/// hold. A whole number beyond 64 bits is read as a floating-point number, as JavaScript reads it. One thread at a time
-/// may use a document.
+/// Refuses duplicate keys, nesting above a limit, invalid UTF-8 and numbers that 64-bit floating point cannot hold; a
+/// whole number beyond 64 bits is read as a double, as in JavaScript, and one thread at a time may use it.
 package final class JSONDocument {
     private let parser: Parser
     @usableFromInline let tape: UnsafePointer<UInt64>
     @usableFromInline let strings: UnsafePointer<UInt8>
     private let bytes: [UInt8]
-    /// Where the numbers that are doubles lie in the text, by their indices; nil until the first question.
+    /// By their indices; nil until the first question.
     private var doubles: [Int: Range<Int>]?
 
     /// A simdjson parser.
@@ -21,20 +18,16 @@ package final class JSONDocument {
         let handle: OpaquePointer
     }
 
-    /// The idle parsers: to make a parser costs more than to parse an action.
+    /// To make a parser costs more than to parse an action.
     private static let idle = Mutex<[Parser]>([])
     private static let idleMax = 16
-    /// The longest text after which a parser is kept: it keeps some ten times the bytes of the longest one for ever.
+    /// A kept parser has some ten times the bytes of its longest text for ever.
     private static let keptBytesMax = 1 << 20
-    /// The depth that simdjson takes: above any configured limit, which then is the one that is reported, and small enough
-    /// for the recursion of `check`.
+    /// Above any configured limit, which then is the one that is reported, and small enough for the recursion of
+    /// `check`.
     private static let parserDepthMax = 1024
 
-    /// Parses a whole JSON text.
-    ///
     /// O(n), about 0.3 us for a small action.
-    ///
-    /// - Throws: ``JSONFault`` of kind `malformed`, `numberOutOfRange`, `duplicateKey` or `tooDeep`.
     package convenience init(_ bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
         try self.init(encoded: bytes, depthMax: depthMax)
         guard let fault = check(root, depth: 1, depthMax: depthMax) else { return }
@@ -44,10 +37,7 @@ package final class JSONDocument {
             isDeep ? "nested deeper than \(depthMax) levels" : "the key occurs twice in its object")
     }
 
-    /// Parses JSON that this program has encoded: it has no key twice, and may be nested as deep as it is.
-    ///
-    /// - Parameter depthMax: the depth that a fault names.
-    /// - Throws: ``JSONFault`` of any kind but `duplicateKey`.
+    /// The program has encoded it, so no key is there twice; a fault names `depthMax`.
     package init(encoded bytes: [UInt8], depthMax: Int = .max) throws(JSONFault) {
         let handle = Self.idle.withLock { $0.popLast() }?.handle ?? storekeeper_json_parser_create(Self.parserDepthMax)
         guard let handle else { preconditionFailure("no memory for a JSON parser") }
@@ -80,7 +70,7 @@ package final class JSONDocument {
 
     @inlinable package var root: Int { 1 }
 
-    /// The kind of a value, as a letter of simdjson's tape: `{ [ " l u d t f n`.
+    /// A letter of simdjson's tape: `{ [ " l u d t f n`.
     @inlinable @inline(__always)
     package func kind(_ index: Int) -> UInt8 { UInt8(truncatingIfNeeded: tape[index] >> 56) }
 
@@ -89,7 +79,6 @@ package final class JSONDocument {
 
     var textCount: Int { bytes.count }
 
-    /// The index of the value after this one.
     @inlinable @inline(__always)
     package func after(_ index: Int) -> Int {
         switch kind(index) {
@@ -101,7 +90,7 @@ package final class JSONDocument {
 
     @inlinable package func bits(_ index: Int) -> UInt64 { tape[index + 1] }
 
-    /// The content of a string or a key, without escapes; valid as long as the document.
+    /// Without escapes; valid as long as the document.
     @inlinable @inline(__always)
     package func utf8(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         let start = strings + Int(payload(index))
@@ -111,17 +100,15 @@ package final class JSONDocument {
 
     package func string(_ index: Int) -> String { String(decoding: utf8(index), as: UTF8.self) }
 
-    /// The first child of a container: an array's first element, or an object's first key.
+    /// In an object, its key.
     @inlinable package func firstChild(_ container: Int) -> Int { container + 1 }
 
-    /// The values of a container; the key of an object's member lies one index before its value.
-    ///
-    /// Where each request gets to, a loop over the indices is faster.
+    /// The key of a member lies one index before its value; where each request gets to, a loop over the indices is
+    /// faster.
     @inlinable package func children(of container: Int) -> Children {
         Children(document: self, step: kind(container) == UInt8(ascii: "{") ? 1 : 0, place: firstChild(container))
     }
 
-    /// The indices of the values of a container, read one at a time.
     package struct Children: Sequence, IteratorProtocol {
         @usableFromInline let document: JSONDocument
         @usableFromInline let step: Int
@@ -139,11 +126,10 @@ package final class JSONDocument {
         }
     }
 
-    /// Whether an index is that of the end of its container.
     @inlinable @inline(__always)
     package func isEnd(_ index: Int) -> Bool { kind(index) == UInt8(ascii: "}") || kind(index) == UInt8(ascii: "]") }
 
-    /// The search begins at the key of the hint, which becomes that behind the member found.
+    /// Searches from the key of the hint, which becomes that behind the member found.
     func member(_ key: UnsafeBufferPointer<UInt8>, of object: Int, hint: inout Int) -> Int? {
         let start = hint
         var index = start
@@ -163,7 +149,6 @@ package final class JSONDocument {
         return nil
     }
 
-    /// Writes the value at an index as compact JSON.
     package func write(_ index: Int, to writer: inout JSONWriter) {
         switch kind(index) {
         case UInt8(ascii: "{"):
@@ -238,9 +223,7 @@ package final class JSONDocument {
         return found
     }
 
-    /// The pointer to the value, or to the member with the key, at an index.
-    ///
-    /// O(n) in the document; faults and expectations need it.
+    /// O(n) in the document, for faults and expectations only; an index may be that of a key.
     package func pointer(to target: Int) -> JSONPointer {
         var tokens: [String] = []
         var container = root
@@ -298,7 +281,7 @@ extension JSONDocument {
 }
 
 extension JSONFault {
-    /// The fault for a status of simdjson, which has no position in the text; ``JSONFaultLocator`` finds the pointer.
+    /// simdjson says no position in the text; ``JSONFaultLocator`` finds the pointer.
     fileprivate init(_ status: storekeeper_json_status, _ bytes: [UInt8], depthMax: Int) {
         switch status {
         case STOREKEEPER_JSON_TOO_DEEP:

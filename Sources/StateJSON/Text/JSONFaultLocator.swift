@@ -1,4 +1,4 @@
-/// Finds the pointer of the first fault in a text that simdjson has refused; its code is simple rather than fast.
+/// Simple rather than fast: simdjson has refused the text already.
 struct JSONFaultLocator {
     private let bytes: [UInt8]
     private var index = 0
@@ -82,7 +82,6 @@ struct JSONFaultLocator {
         }
     }
 
-    /// Each child puts its name behind the path.
     private mutating func children(
         _ end: Unicode.Scalar, _ child: (inout Self, _ offset: Int) throws(Stop) -> Void
     ) throws(Stop) {
@@ -114,7 +113,6 @@ struct JSONFaultLocator {
         guard skip("\"") else { throw expected("expected '\"' at the end of a string") }
     }
 
-    /// Reads the digits of an escape `\uXXXX`, and a second one behind the first half of a character.
     private mutating func unicodeEscape(at start: Int) throws(Stop) {
         let unit = try fourDigits()
         var isWhole = !(0xD800...0xDFFF).contains(unit)

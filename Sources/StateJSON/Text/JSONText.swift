@@ -4,41 +4,33 @@
     internal import Darwin
 #endif
 
-/// A reader of compact JSON that this module wrote; it builds no tree.
+/// Values stay bytes between reducer, patch, journal and answer; bytes decide equality: Swift takes two spellings of
+/// one accented letter for equal, and such a change would not be recorded.
 ///
-/// Values stay bytes between reducer, patch, journal and answer. Bytes decide whether two values are equal, not `Equatable`:
-/// Swift takes two spellings of one accented letter for equal, and such a change would not be recorded.
-///
-/// It trusts the bytes: they are well formed and have no white space between tokens. JSON of a client goes through
-/// ``JSONDocument`` first.
+/// The bytes are trusted to be compact and well formed: JSON of a client goes through ``JSONDocument`` first.
 package struct JSONText {
     let bytes: UnsafeBufferPointer<UInt8>
 
-    /// Makes a reader of bytes, which must outlive it.
+    /// The bytes must outlive the reader.
     package init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-    /// The range of a value in the bytes.
     package typealias Span = Range<Int>
 
-    /// A member of an object: its key without the quotes, still escaped, and its value.
+    /// The key has no quotes, and is still escaped.
     package struct Member {
         let key: Span
         let value: Span
     }
 
-    /// The range of the outermost value.
     package var whole: Span { 0..<bytes.count }
 
-    /// A text without the byte order mark that tools on Windows write before it, and that a reader may skip (RFC 8259,
-    /// section 8.1).
+    /// Tools on Windows write a byte order mark, which a reader may skip (RFC 8259, section 8.1).
     package static func withoutByteOrderMark(_ bytes: [UInt8]) -> [UInt8] {
         bytes.first == 0xEF && bytes.starts(with: "\u{FEFF}".utf8) ? Array(bytes.dropFirst(3)) : bytes
     }
 
-    /// Whether two encodings can be of equal values, judged by their kinds and lengths; it parses neither.
-    ///
-    /// Compact encodings of equal values differ in the order of members and in the spelling of numbers and strings. No
-    /// spelling of a number is 32 times as long as another, and no spelling of a string more than six times as long.
+    /// Judges by kinds and lengths, without parsing; no spelling of a number is 32 times as long as another, and no
+    /// spelling of a string more than six times as long.
     package static func maySayTheSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard let first = left.first, let second = right.first else { return left.isEmpty && right.isEmpty }
         let isNumber = { (byte: UInt8) in byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte) }
@@ -97,7 +89,6 @@ package struct JSONText {
 
     struct MemberIterator: IteratorProtocol {
         fileprivate let text: JSONText
-        /// The index of the next key's quote, or of the closing brace.
         var index: Int
 
         mutating func next() -> Member? {
@@ -125,7 +116,6 @@ package struct JSONText {
         return found
     }
 
-    /// The value at the tokens of a pointer below a value, or nil.
     package func find(_ tokens: ArraySlice<String>, in span: Span) -> Span? {
         guard let token = tokens.first else { return span }
         switch kind(span) {
@@ -150,15 +140,11 @@ package struct JSONText {
 }
 
 extension JSONText {
-    /// The part of an encoded value at the tokens of a pointer, or nil.
-    ///
     /// O(n) in the bytes.
     package static func select(_ tokens: ArraySlice<String>, in bytes: [UInt8]) -> [UInt8]? {
         tokens.isEmpty ? bytes : place(of: tokens, in: bytes).map { Array(bytes[$0]) }
     }
 
-    /// The range of the part at the tokens of a pointer in an encoded value, or nil.
-    ///
     /// O(n) in the bytes.
     package static func place(of tokens: ArraySlice<String>, in bytes: [UInt8]) -> Range<Int>? {
         bytes.withUnsafeBufferPointer { buffer in
@@ -167,7 +153,7 @@ extension JSONText {
         }
     }
 
-    /// The same JSON with two spaces of indentation a level and a newline at the end, for people.
+    /// Two spaces a level and a newline at the end, for people.
     package static func indented(_ bytes: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(bytes.count * 2)
@@ -222,9 +208,7 @@ extension JSONText {
         return nil
     }
 
-    /// The text with an exponent behind each whole number beyond 64 bits, which simdjson refuses without; nil where there is none.
-    ///
-    /// JavaScript writes 1e20 as `100000000000000000000`. O(n).
+    /// simdjson refuses whole numbers beyond 64 bits without an exponent, which JavaScript writes; nil for none, O(n).
     static func withExponents(_ bytes: [UInt8]) -> [UInt8]? {
         var (result, kept, index) = ([UInt8](), 0, 0)
         while let number = nextNumber(in: bytes, from: index) {
@@ -255,9 +239,7 @@ extension JSONText {
         return index + 1
     }
 
-    /// The same JSON without the white space between its parts; strings and numbers keep their spelling.
-    ///
-    /// O(n); a text without white space is not copied.
+    /// Strings and numbers keep their spelling; O(n), and a text without white space is not copied.
     package static func minified(_ bytes: [UInt8]) -> [UInt8] {
         // Programs send none, not even in strings; the least of many bytes is found sixteen at a time.
         guard let least = bytes.min(), least <= 0x20 else { return bytes }
@@ -275,13 +257,11 @@ extension JSONText {
         return kept == 0 ? bytes : result + bytes[kept...]
     }
 
-    /// Where the elements of an array lie in its minified text.
     package static func elements(of bytes: [UInt8]) -> [Range<Int>] {
         bytes.withUnsafeBufferPointer { JSONText($0).elements(0..<bytes.count) }
     }
 
-    /// The members of an object in a minified text: the key without its escapes, where the member lies, and where its value
-    /// does.
+    /// The key has no escapes.
     package static func members(
         of bytes: [UInt8], in span: Range<Int>
     ) -> [(key: String, span: Range<Int>, value: Range<Int>)] {
@@ -295,20 +275,18 @@ extension JSONText {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Whether both buffers have the same bytes: the C library compares many at once, `elementsEqual` one after the other.
+    /// The C library compares many bytes at once, `elementsEqual` one after the other.
     package func hasBytes(of other: UnsafeBufferPointer<UInt8>) -> Bool {
         guard count == other.count else { return false }
         guard let start = baseAddress, let otherStart = other.baseAddress else { return true }
         return memcmp(start, otherStart, count) == 0
     }
 
-    /// Whether one of the bytes is this one; as the comparison, it looks at many at once.
     package func has(_ byte: UInt8) -> Bool {
         guard let start = baseAddress else { return false }
         return memchr(start, CInt(byte), count) != nil
     }
 
-    /// Whether a text has these bytes.
     @inline(__always)
     package static func ~= (name: StaticString, text: UnsafeBufferPointer<UInt8>) -> Bool {
         text.hasBytes(of: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
@@ -316,7 +294,7 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension String {
-    /// Calls a function with the UTF-8 bytes, which a string of Swift's own nearly always lends without a copy.
+    /// A string of Swift's own nearly always lends them without a copy.
     @inlinable @inline(__always)
     package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
         if let result = try utf8.withContiguousStorageIfAvailable(body) { return result }

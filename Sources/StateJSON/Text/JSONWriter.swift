@@ -1,17 +1,12 @@
-/// A writer of compact JSON into a byte buffer.
-///
-/// It spells values. The caller writes commas and braces, and keeps the JSON well formed.
+/// The caller writes commas and braces, and keeps the JSON well formed.
 package struct JSONWriter {
-    /// The bytes so far, UTF-8.
     package var bytes: [UInt8]
 
-    /// Makes a writer with room for `capacity` bytes.
     package init(capacity: Int = 256) {
         bytes = []
         bytes.reserveCapacity(capacity)
     }
 
-    /// Appends JSON text that is already well formed, such as a cached encoding.
     @inline(__always)
     package mutating func raw(_ text: StaticString) {
         bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
@@ -49,7 +44,6 @@ package struct JSONWriter {
     }
 
     mutating func integers(_ values: [Int]) {
-        // A comma, a sign and nineteen digits.
         let longest = 21
         let atOnce = 64
         byte(UInt8(ascii: "["))
@@ -80,9 +74,7 @@ package struct JSONWriter {
         byte(UInt8(ascii: "]"))
     }
 
-    /// Appends a number in the shortest form that reads back as the same value; whole numbers without a fraction.
-    ///
-    /// - Returns: false, with nothing appended, for the values that JSON has no spelling for: NaN and the infinities.
+    /// The shortest form that reads back as the same value; false, with nothing appended, for NaN and the infinities.
     package mutating func number<Number: BinaryFloatingPoint & CustomStringConvertible>(_ value: Number) -> Bool {
         guard value.isFinite else { return false }
         // 2^53: up to here an integer spells every whole Double exactly.
@@ -95,12 +87,11 @@ package struct JSONWriter {
         return true
     }
 
-    /// Appends a quoted string, with the escapes that RFC 8259 requires.
     package mutating func string(_ value: String) { value.withBytes { string($0) } }
 
     static func mustEscape(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x22 || byte == 0x5C }
 
-    /// Appends a quoted string of valid UTF-8 bytes.
+    /// The bytes are valid UTF-8.
     package mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {
         byte(UInt8(ascii: "\""))
         var clean = 0
@@ -134,14 +125,11 @@ package struct JSONWriter {
 }
 
 extension JSONWriter {
-    /// Appends `,` unless `first` is true, and sets `first` to false.
     @inline(__always)
     package mutating func separator(_ first: inout Bool) {
         if first { first = false } else { byte(UInt8(ascii: ",")) }
     }
 
-    /// Appends a comma unless `first` is true, then a key of an object and its colon.
-    ///
     /// The key must need no escapes.
     package mutating func key(_ name: StaticString, _ first: inout Bool) {
         separator(&first)
@@ -150,14 +138,13 @@ extension JSONWriter {
         raw("\":")
     }
 
-    /// Appends a member with a string; nil appends nothing.
+    /// Nil appends nothing.
     package mutating func member(_ name: StaticString, _ value: String?, _ first: inout Bool) {
         guard let value else { return }
         key(name, &first)
         string(value)
     }
 
-    /// Appends an array; `write` appends each element.
     package mutating func array<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
         byte(UInt8(ascii: "["))
         var isFirst = true

@@ -1,8 +1,5 @@
-/// Finds the names that a mistyped name may mean.
 package enum NearestNames {
-    /// The names nearest to a given one, at most three, nearest first, and none that is far from it.
-    ///
-    /// The cost is O(m n) for the first m bytes of the name, at most 64, and the n bytes of all names.
+    /// At most three; O(m n) for the first m bytes of the name, at most 64, and the n bytes of all names.
     package static func of(_ name: String, among names: [String]) -> [String] {
         let start = Array(name.utf8.prefix(64))
         let scored = names.map { ($0, distance(start, Array($0.utf8))) }
@@ -10,7 +7,7 @@ package enum NearestNames {
             .sorted { ($0.1, $0.0) < ($1.1, $1.0) }.prefix(3).map(\.0)
     }
 
-    /// The end of a sentence about a name that is not known: the nearest one, or nothing.
+    /// Empty where no name is near.
     package static func hint(_ name: String, among names: [String]) -> String {
         of(name, among: names).first.map { "; did you mean \($0)?" } ?? ""
     }

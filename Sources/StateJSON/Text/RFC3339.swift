@@ -1,14 +1,12 @@
 internal import FoundationEssentials
 
-/// Dates as RFC 3339 text in UTC.
-///
 /// A year beyond 9999 has a sign and six digits, as in JavaScript.
 package enum RFC3339 {
-    /// The days from 1970 to 2001, from which Foundation counts.
+    /// Foundation counts from 2001.
     private static let referenceDay: Int64 = 11_323
     private static let secondsOfDay: Int64 = 86_400
 
-    /// The text of a date, with as many digits of a second as its number has, at most nine; nil beyond the year 999999.
+    /// As many digits of a second as the number has, at most nine; nil beyond the year 999999.
     static func text(_ date: Date) -> String? {
         let interval = date.timeIntervalSinceReferenceDate
         // NaN is in no range.
@@ -25,7 +23,7 @@ package enum RFC3339 {
         return text + "Z"
     }
 
-    /// The text of a time in milliseconds since 1970, with all three digits of a second.
+    /// All three digits of a second; milliseconds since 1970.
     package static func text(milliseconds: Int64) -> String {
         let rest = (milliseconds % 1000 + 1000) % 1000
         // The difference to the second before would leave Int64 at its lower end.
@@ -74,7 +72,7 @@ package enum RFC3339 {
         return (Int64(seconds), Int64(((interval - seconds) * 1e9).rounded()))
     }
 
-    /// The milliseconds since 1970 of a text with any offset from UTC; nil for other text.
+    /// Since 1970, with any offset from UTC; nil for other text.
     package static func milliseconds(_ text: String) -> Int64? {
         date(text).map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) }
     }
@@ -104,7 +102,7 @@ package enum RFC3339 {
         return String(repeating: "0", count: max(0, digits - text.count)) + text
     }
 
-    /// The date of a day since 1970 in the Gregorian calendar, in eras of 400 years that begin in March.
+    /// Gregorian, in eras of 400 years that begin in March.
     private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -147,7 +145,7 @@ package enum RFC3339 {
             return skip("-") ? number(6, in: 1...999_999).map { -$0 } : number(4, in: 0...9999)
         }
 
-        /// The digits behind a point; those behind the eighteenth are dropped.
+        /// Digits behind the eighteenth are dropped.
         mutating func fraction() -> (value: Int64, digits: Int)? {
             guard skip(".") else { return (0, 0) }
             let text = rest.prefix { (0x30...0x39).contains($0) }
@@ -156,7 +154,6 @@ package enum RFC3339 {
             return Int64(String(decoding: kept, as: UTF8.self)).map { ($0, kept.count) }
         }
 
-        /// The offset from UTC in seconds.
         mutating func offset() -> Int64? {
             if skip("Z", "z") { return 0 }
             let sign: Int64 = rest.first == UInt8(ascii: "-") ? -1 : 1

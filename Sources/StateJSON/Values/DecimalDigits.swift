@@ -1,15 +1,13 @@
-/// A decimal number in the one form that all spellings of it have in common.
 package struct DecimalDigits: Equatable {
     private let isNegative: Bool
-    /// ASCII digits without zeros at either end; empty for zero.
+    /// Without zeros at either end; empty for zero.
     private let digits: [UInt8]
-    /// The power of ten by which the digits, as a whole number, are multiplied.
     package let exponent: Int
 
-    /// The digits as a whole number; at most 38 of them.
+    /// At most 38 digits fit.
     package var magnitude: UInt128 { digits.reduce(0) { $0 * 10 + UInt128($1 - UInt8(ascii: "0")) } }
 
-    /// Reads a number as JSON or Swift spells it; nil for other text, and for an exponent beyond 9999.
+    /// Nil for other text, and for an exponent beyond 9999.
     package init?(_ text: some Collection<UInt8>) {
         var rest = text[...]
         isNegative = rest.first == UInt8(ascii: "-")

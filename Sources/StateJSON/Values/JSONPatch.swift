@@ -1,23 +1,23 @@
-/// A JSON Patch (RFC 6902) under construction: the encoded operations, and the pointers that they change.
+/// RFC 6902.
 package struct JSONPatch: Sendable {
-    /// The encoded operations with commas between them, as an array without the bracket at its end.
+    /// Lacks the bracket at its end.
     private var operations = [UInt8(ascii: "[")]
     private var takenCount = 0
-    /// The changed places, and behind them those of the patch before, which the next patch often changes again: to make a
-    /// pointer takes as long as a tenth of a POST.
+    /// The places of the patch before come last: the next patch often changes them again, and to make a pointer takes
+    /// as long as a tenth of a POST.
     private var places: [(spelling: [UInt8], pointer: JSONPointer)] = []
     private var changesCount = 0
-    /// The pointers of the first places, as far as somebody has asked: patches of the same places share them.
+    /// Made when somebody asks: patches of the same places share them.
     private var pointers: [JSONPointer] = []
-    /// The current pointer as the content of a JSON string, such as `/tasks/entities`.
+    /// Content of a JSON string, such as `/tasks/entities`.
     private var place: [UInt8] = []
-    /// How many bytes of compact JSON the value has more behind the patch; negative where it has fewer.
+    /// Negative where the value has fewer bytes behind the patch.
     package private(set) var growth = 0
     private var differencesLeft = 0
 
     package init() {}
 
-    /// Makes this patch one that changes nothing, and keeps its memory.
+    /// Keeps its memory.
     package mutating func begin() {
         // A comparison that has thrown may have left a part of a pointer.
         if !place.isEmpty { place.removeAll(keepingCapacity: true) }
@@ -34,8 +34,6 @@ package struct JSONPatch: Sendable {
         (changesCount, growth) = (0, 0)
     }
 
-    /// The pointers to the values that differ after the patch.
-    ///
     /// For a change that shifts the elements of an array, the pointer is that of the array.
     package var changedPointers: [JSONPointer] {
         mutating get {
@@ -46,41 +44,34 @@ package struct JSONPatch: Sendable {
 
     package var isEmpty: Bool { operations.count == 1 }
 
-    /// Takes the operations as a JSON array, UTF-8; ``begin()`` comes next.
+    /// ``begin()`` comes next.
     package mutating func takeText() -> [UInt8] {
         operations.append(UInt8(ascii: "]"))
         takenCount = operations.count
         return Swift.exchange(&operations, with: []).trimmed
     }
 
-    /// The operations as a JSON array, UTF-8.
     package var text: [UInt8] { operations + [UInt8(ascii: "]")] }
 
-    /// Goes to a place below the current pointer, for the comparisons until ``leave(_:)``.
-    ///
-    /// - Parameter path: the rest of the pointer, as the content of a JSON string.
+    /// The path is the content of a JSON string.
     @inline(__always)
     package mutating func enter(_ path: [UInt8]) { place.append(contentsOf: path) }
 
-    /// Goes back from the place of ``enter(_:)``.
     @inline(__always)
     package mutating func leave(_ path: [UInt8]) { place.removeLast(path.count) }
 
-    /// A token as ``enter(_:)`` takes it.
     package static func path(_ token: String) -> [UInt8] {
         var patch = JSONPatch()
         patch.push(token)
         return patch.place
     }
 
-    /// Adds the operation that replaces the value at the current pointer, which had `count` bytes.
     package mutating func replace(_ count: Int, with value: some Collection<UInt8>) {
         append(#"{"op":"replace","path":""#, value)
         growth += value.count - count
         noteChange()
     }
 
-    /// Adds the operation that adds a member to the object at the current pointer.
     package mutating func add(member token: String, value: some Collection<UInt8>) {
         let length = place.count
         push(token)
@@ -91,7 +82,6 @@ package struct JSONPatch: Sendable {
         pop(to: length)
     }
 
-    /// Adds the operation that removes a member, whose value had `count` bytes, from the object at the current pointer.
     package mutating func remove(member token: String, _ count: Int) {
         let length = place.count
         push(token)
@@ -101,14 +91,12 @@ package struct JSONPatch: Sendable {
         pop(to: length)
     }
 
-    /// Adds the operation that inserts an element before the one at `index` into the array at the current pointer.
     package mutating func insert(at index: Int, value: some Collection<UInt8>) {
         descend(String(index)) { $0.append(#"{"op":"add","path":""#, value) }
         growth += value.count + 1
         noteArray()
     }
 
-    /// Adds the operation that removes an element, which had `count` bytes, from the array at the current pointer.
     package mutating func remove(at index: Int, _ count: Int) {
         descend(String(index)) { $0.append(#"{"op":"remove","path":""#, nil as [UInt8]?) }
         growth -= count + 1
@@ -165,32 +153,22 @@ package struct JSONPatch: Sendable {
 }
 
 extension [UInt8] {
-    /// Appends a literal, without the reading of a string.
     fileprivate mutating func append(contentsOf text: StaticString) { text.withUTF8Buffer { append(contentsOf: $0) } }
 
-    /// The bytes in a buffer of about their size: one that has grown has up to as much room again.
+    /// An array that has grown has up to as much room again.
     var trimmed: [UInt8] { capacity > count + count / 8 + 64 ? withUnsafeBufferPointer { Array($0) } : self }
 }
 
 extension JSONPatch {
-    /// How many children of one object or array a patch changes one by one; above it, the patch replaces the whole.
-    ///
-    /// A whole value is replaced for a difference in each thousand bytes at least: few changes of a client make no patch as
-    /// long as the state.
-    ///
-    /// - Parameter bytesCount: the bytes of the old value.
+    /// Above it, the whole value is replaced: a difference in each thousand bytes at least, so that few changes of a
+    /// client make no patch as long as the state.
     package static func differencesMax(of bytesCount: Int) -> Int { max(1000, bytesCount / 1000) }
 
-    /// More than ``differencesMax(of:)`` children differ.
     package struct ManyDifferences: Error {
         package init() {}
     }
 
-    /// Runs a comparison of the children of the value at the current pointer, and replaces the value where it throws.
-    ///
-    /// - Parameters:
-    ///   - count: the bytes of the old value.
-    ///   - new: makes the encoding of the new value.
+    /// Replaces the value, which had `count` bytes, where the comparison throws.
     package mutating func compareChildren<Value: Collection<UInt8>>(
         _ count: Int, _ new: () -> Value, _ compare: (inout JSONPatch) throws(ManyDifferences) -> Void
     ) {
@@ -205,7 +183,6 @@ extension JSONPatch {
         }
     }
 
-    /// Runs a comparison of one child, and counts it if it differs.
     package mutating func compareChild(_ compare: (inout JSONPatch) -> Void) throws(ManyDifferences) {
         let before = operations.count
         compare(&self)
@@ -214,7 +191,6 @@ extension JSONPatch {
         differencesLeft -= 1
     }
 
-    /// Runs a comparison of a member or an element of the value at the current pointer.
     package mutating func descend<Failure: Error>(
         _ token: String, _ compare: (inout JSONPatch) throws(Failure) -> Void
     ) throws(Failure) {
@@ -235,10 +211,8 @@ extension JSONPatch {
 }
 
 extension JSONPatch {
-    /// Adds the operations that turn one encoded value at the current pointer into another.
-    ///
-    /// O(n) in both encodings, which come from ``JSON/encode(_:)``, so that equal values have equal bytes, and a key escapes
-    /// only what JSON makes it escape: with another spelling of `/` or `~`, its pointer would be wrong.
+    /// O(n) in both encodings, which come from ``JSON/encode(_:)``: equal values have equal bytes, and with another
+    /// escape of `/` or `~` in a key, its pointer would be wrong.
     package mutating func compare(_ old: [UInt8], _ new: [UInt8]) {
         let (whole, newWhole) = (0..<old.count, 0..<new.count)
         old.withUnsafeBufferPointer { old in
@@ -262,7 +236,7 @@ extension JSONPatch {
         replace(oldSpan.count, with: new.slice(newSpan))
     }
 
-    /// Pairs members in order, nearly always to the end, then by key; false, with some operations, where many differ.
+    /// In order, nearly always to the end, then by key; false, with some operations, where many differ.
     private mutating func compareMembers(
         _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
     ) -> Bool {

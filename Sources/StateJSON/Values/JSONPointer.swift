@@ -1,26 +1,20 @@
-/// A JSON Pointer (RFC 6901): it names a value in a JSON document.
-///
-/// Two pointers are equal when their tokens are the same bytes. Swift's own string equality would take two spellings of
-/// one accented letter for the same key; in JSON they are different keys.
+/// RFC 6901; pointers are equal when their tokens are the same bytes: Swift's string equality would take two spellings
+/// of one accented letter for the same key.
 package struct JSONPointer: Sendable {
-    /// The unescaped reference tokens, outermost first; empty for the whole document.
+    /// Unescaped, outermost first; empty for the whole document.
     package var tokens: [String]
 
-    /// The whole document.
     package static let root = JSONPointer([])
 
-    /// The most tokens of a text: as many as the most levels of a state.
+    /// As many as the most levels of a state.
     package static var tokensMax: Int { 1000 }
 
-    /// Makes a pointer of unescaped tokens, outermost first.
     package init(_ tokens: [String]) {
         self.tokens = tokens
     }
 
-    /// Reads RFC 6901 text: empty, or tokens each led by `/`, with `~0` for `~` and `~1` for `/`.
-    ///
-    /// - Returns: nil when the text does not begin with `/`, has more than ``tokensMax`` tokens, or has a `~` that is not
-    ///   followed by `0` or `1`.
+    /// Nil when the text does not begin with `/`, has more than ``tokensMax`` tokens, or a `~` that neither `0` nor `1`
+    /// follows.
     package init?(text: String) {
         guard !text.utf8.isEmpty else {
             self = .root
@@ -50,7 +44,6 @@ package struct JSONPointer: Sendable {
         self.tokens = tokens
     }
 
-    /// The first words of a sentence about a text that is not a JSON Pointer: "expected" and the rule that it breaks.
     package static func expectation(of text: String) -> String {
         guard text.utf8.first == UInt8(ascii: "/") else { return "expected a JSON Pointer, empty or beginning with /" }
         return text.utf8.count(where: { $0 == UInt8(ascii: "/") }) > tokensMax
@@ -58,7 +51,6 @@ package struct JSONPointer: Sendable {
             : "expected a JSON Pointer, in which each ~ is followed by 0 (for ~) or 1 (for /)"
     }
 
-    /// Whether a token has a `~`, so that its unescaped form is another one.
     package static func hasEscape(_ token: String) -> Bool {
         var token = token
         return token.withUTF8 { utf8 in
@@ -67,7 +59,7 @@ package struct JSONPointer: Sendable {
         }
     }
 
-    /// The unescaped form of a token, or nil when a `~` is followed by neither `0` nor `1`.
+    /// Nil when a `~` is followed by neither `0` nor `1`.
     package static func unescape(_ escaped: some Collection<UInt8>) -> String? {
         guard escaped.contains(UInt8(ascii: "~")) else { return String(decoding: escaped, as: UTF8.self) }
         var bytes: [UInt8] = []
@@ -86,19 +78,18 @@ package struct JSONPointer: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The pointer to a member or an element of the value that this pointer names.
     package func appending(_ token: String) -> JSONPointer {
         JSONPointer(tokens + [token])
     }
 
-    /// Whether the pointers are equal, or one names a value inside the value that the other names.
+    /// Equal, or one inside the other's value.
     package func overlaps(_ other: JSONPointer) -> Bool {
         for index in 0..<min(tokens.count, other.tokens.count)
         where !JSONPointer.sameBytes(tokens[index], other.tokens[index]) { return false }
         return true
     }
 
-    /// Whether two strings have the same UTF-8 bytes; equal strings in Swift can have different bytes.
+    /// Equal strings in Swift can have different bytes.
     package static func sameBytes(_ left: String, _ right: String) -> Bool {
         guard left.utf8.count == right.utf8.count else { return false }
         return left.withBytes { left in right.withBytes { left.hasBytes(of: $0) } }
@@ -106,7 +97,6 @@ package struct JSONPointer: Sendable {
 }
 
 extension JSONPointer: CustomStringConvertible {
-    /// The RFC 6901 text.
     package var description: String {
         var text: [UInt8] = []
         text.reserveCapacity(tokens.reduce(0) { $0 + 1 + $1.utf8.count })
@@ -123,7 +113,7 @@ extension JSONPointer: CustomStringConvertible {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The text for a sentence, cut behind 200 characters.
+    /// Cut behind 200 characters.
     package var shown: String {
         let text = description
         return text.utf8.count > 200 ? String(text.unicodeScalars.prefix(200)) + "..." : text
@@ -150,9 +140,7 @@ extension JSONPointer: Hashable {
 }
 
 extension JSONPointer: ExpressibleByStringLiteral {
-    /// Reads a literal.
-    ///
-    /// - Precondition: the literal is a JSON Pointer.
+    /// The literal has to be a JSON Pointer.
     package init(stringLiteral text: String) {
         guard let pointer = JSONPointer(text: text) else {
             preconditionFailure("\"\(text)\" is not a JSON Pointer: it must be empty or begin with /")
@@ -162,7 +150,7 @@ extension JSONPointer: ExpressibleByStringLiteral {
 }
 
 extension JSONPointer {
-    /// The array index that a token names; nil unless the token is digits without a leading zero.
+    /// Nil unless the token is digits without a leading zero.
     package static func index(_ token: String) -> Int? {
         let digits = token.utf8
         guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {

@@ -1,15 +1,12 @@
-/// A patch that does not fit the value it is applied to.
 package struct PatchMismatch: Error, Sendable, Equatable {
-    /// The operation, and why it does not apply, as a sentence.
     package var detail: String
 
     package init(detail: String) { self.detail = detail }
 }
 
-/// An operation of a patch that this module has written: add, remove or replace.
 package struct PatchOperation {
     package private(set) var name: String
-    /// The unescaped tokens from the value that the operation is applied to.
+    /// Begin at the value that the operation is applied to.
     package private(set) var tokens: ArraySlice<String>
     /// Nil for a removal.
     package private(set) var value: JSONValue?
@@ -31,7 +28,6 @@ package struct PatchOperation {
         return found
     }
 
-    /// The operation on the member or element that the first token names.
     package var inner: PatchOperation {
         var inner = self
         inner.tokens = tokens.dropFirst()
@@ -40,7 +36,7 @@ package struct PatchOperation {
 
     package var pointer: JSONPointer { JSONPointer(Array(tokens)) }
 
-    /// The part of the operation inside a place that it overlaps; it may replace or remove a value around the place.
+    /// May replace or remove a value around the place.
     package func inside(_ place: JSONPointer) -> PatchOperation {
         var inner = self
         inner.tokens = tokens.dropFirst(place.tokens.count)
@@ -58,21 +54,12 @@ package struct PatchOperation {
 }
 
 extension JSONValue {
-    /// Applies a JSON Patch (RFC 6902) of the operations that this module writes: add, remove and replace.
-    ///
-    /// The cost is that of the operations; adding to an array and removing from it is O(n) in its length. After an error,
-    /// some operations may have been applied; a caller that needs the old value applies the patch to a copy.
-    ///
-    /// - Throws: ``PatchMismatch`` when an operation names a value that is not there.
+    /// O(n) in the operations, and for arrays in their length; after an error, some operations may have been applied.
     package mutating func apply(patch: JSONValue) throws(PatchMismatch) {
         for operation in try PatchOperation.all(of: patch) { try operation.apply(to: &self) }
     }
 
-    /// The pointers to the values that a patch changes, as ``JSONPatch/changedPointers`` has them.
-    ///
-    /// Call it before the patch is applied.
-    ///
-    /// An added or removed element shifts its array, so the pointer is then that of the array.
+    /// As ``JSONPatch/changedPointers``, before the patch is applied.
     package func places(changing patch: JSONValue) throws(PatchMismatch) -> [JSONPointer] {
         var pointers: [JSONPointer] = []
         for operation in try PatchOperation.all(of: patch) {
@@ -84,9 +71,7 @@ extension JSONValue {
         return pointers
     }
 
-    /// Applies one operation of a patch below this value, or to the whole of it.
-    ///
-    /// - Returns: false where the operation names a value that is not there.
+    /// False where the operation names a value that is not there.
     package mutating func apply(_ operation: String, at tokens: ArraySlice<String>, _ value: JSONValue?) -> Bool {
         guard let token = tokens.first else {
             guard operation != "remove", let value else { return false }

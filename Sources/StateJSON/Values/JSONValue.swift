@@ -31,7 +31,6 @@ public struct JSONObject: Sendable {
         return slots.indices.lazy.filter { !removed.contains($0) }.map { slots[$0] }
     }
 
-    /// The members, and the slots of those that are removed.
     private var slots: [(key: String, value: JSONValue)] = []
     /// One index, or none below nine members, where a scan is faster; as an array it makes no JSON value larger.
     private var index: [Index] = []
@@ -67,7 +66,6 @@ public struct JSONObject: Sendable {
 
     package func contains(_ key: String) -> Bool { slot(of: key) != nil }
 
-    /// Appends a member whose key is known to be new.
     package mutating func append(_ key: String, _ value: JSONValue) {
         slots.append((key, value))
         if !index.isEmpty {
@@ -129,17 +127,13 @@ extension JSONValue: Equatable {
 }
 
 extension JSONValue {
-    /// Parses a whole JSON text.
-    ///
     /// O(n).
-    ///
-    /// - Throws: ``JSONFault`` of kind `malformed`, `duplicateKey` or `tooDeep`.
     package init(parsing bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
         let document = try JSONDocument(bytes, depthMax: depthMax)
         self = Self.value(of: document, at: document.root)
     }
 
-    /// The value at an index of a document; an initializer would retain and release the document for each value.
+    /// An initializer would retain and release the document for each value.
     package static func value(of document: JSONDocument, at index: Int) -> JSONValue {
         switch document.kind(index) {
         case UInt8(ascii: "{"):
@@ -168,14 +162,12 @@ extension JSONValue {
         }
     }
 
-    /// The compact UTF-8 JSON.
     package var text: [UInt8] {
         var writer = JSONWriter()
         write(to: &writer)
         return writer.bytes
     }
 
-    /// Appends the compact JSON.
     package func write(to writer: inout JSONWriter) {
         switch self {
         case .null: writer.raw("null")
@@ -207,7 +199,6 @@ extension JSONValue {
         }
     }
 
-    /// The value at a pointer, or nil.
     package subscript(pointer pointer: JSONPointer) -> JSONValue? {
         var value = self
         for token in pointer.tokens {
@@ -226,7 +217,7 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// About how many bytes of memory the value occupies; O(n) in its parts.
+    /// About; O(n) in the parts.
     package var memoryBytes: Int {
         switch self {
         case .null, .bool, .integer, .unsigned, .double: 32
@@ -239,9 +230,7 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// The pointer to the first difference from another value, in the order of this value's members; nil for equal values.
-    ///
-    /// O(n) in both values.
+    /// In the order of this value's members; nil for equal values, O(n) in both.
     package func firstDifference(from other: JSONValue) -> JSONPointer? {
         var path: [String] = []
         return differs(from: other, at: &path) ? JSONPointer(path) : nil
@@ -274,10 +263,9 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// An object of members in their order; the last of two with one key counts.
+    /// The last of two with one key counts.
     package static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
 
-    /// An object of members in their order; the last of two with one key counts.
     package static func of(_ members: [(String, JSONValue)]) -> JSONValue {
         var object = JSONObject()
         for (key, value) in members { object[key] = value }

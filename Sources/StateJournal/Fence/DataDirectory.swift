@@ -7,16 +7,16 @@ struct DataDirectory: Sendable {
     let path: String
 
     var journal: String { path + "/journal.sqlite" }
-    /// A journal that is being made; a process that is killed leaves it, and the next draft removes it.
+    /// A process that is killed leaves it, and the next draft removes it.
     var draft: String { path + "/draft.sqlite" }
-    /// A whole journal that is to replace the present one: a start completes the replacement.
+    /// A start completes the replacement by this whole journal.
     var replacement: String { path + "/replacement.sqlite" }
     var fence: String { path + "/fence" }
     var lock: String { path + "/lock" }
 
     static let companions = ["-wal", "-shm"]
 
-    /// Makes a missing directory, for this user only; one that exists keeps its permissions.
+    /// For this user only; a directory that exists keeps its permissions.
     @discardableResult
     func make() throws(JournalError) -> [String] {
         var missing: [String] = []
@@ -36,7 +36,7 @@ struct DataDirectory: Sendable {
         return missing
     }
 
-    /// Makes an empty file that only this user can read, unless there is one.
+    /// Only this user can read it.
     func touch(_ file: String) throws(JournalError) {
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw Self.failure("make", file) }

@@ -4,21 +4,19 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// The file beside a journal that knows the newest acknowledged version.
+/// A WAL whose end is gone is a valid, shorter WAL, so a journal cannot tell that it is shorter than it was.
 ///
-/// A WAL whose end is gone is a valid, shorter WAL, so a journal cannot tell that it is shorter than it was. The fence can:
-/// ``raise(to:)`` writes the end of the chain after the sync of an append and before the answer to its clients. The write
-/// goes to the page cache, where it survives the end of the process; the disk has it at most a second later. The records go to
-/// two slots by turns, so that a write that is cut short leaves the one before. Any thread may call any method.
+/// ``raise(to:)`` writes the end of the chain after the sync of an append and before its answer: to the page cache,
+/// which survives the process; the disk has it at most a second later. Two slots by turns, so that a write that is cut
+/// short leaves the one before. Any thread may call any method.
 final class Fence: Sendable {
     enum Content: Equatable {
         case missing
         /// There is a file without a whole record.
         case damaged
-        /// The newest record; `isPartial` if the other slot has none.
+        /// `isPartial` if the other slot has none.
         case record(FenceRecord, isPartial: Bool)
 
-        /// The newest record, or nil without a file; throws where there is a file without one.
         func record(in directory: DataDirectory) throws(JournalError) -> FenceRecord? {
             switch self {
             case .missing: nil
@@ -29,15 +27,15 @@ final class Fence: Sendable {
     }
 
     private struct State {
-        /// The file, and the newest record that is written whole to it; nil before ``begin(_:)``.
+        /// Nil before ``begin(_:)``.
         var file: (descriptor: Int32, record: FenceRecord)?
         var unwritten: ChainLink?
         var isSyncDue = false
-        /// Whether another writer has taken the journal over, after which this one writes no record.
+        /// Another writer has taken the journal over: this one writes no record.
         var isGivenUp = false
     }
 
-    /// The bytes from one slot to the next: a page, so that one damaged sector leaves one record.
+    /// A page, so that one damaged sector leaves one record.
     private static let slotSize = 4096
 
     typealias WriteFile = @Sendable (Int32, UnsafeRawPointer?, Int, off_t) -> Int
@@ -71,7 +69,6 @@ final class Fence: Sendable {
         return newest.map { .record($0, isPartial: records.count < 2) } ?? .damaged
     }
 
-    /// Makes a fence that leaves the file as it is until ``begin(_:)``.
     init(of directory: DataDirectory, by writeFile: @escaping WriteFile = pwrite) {
         (self.directory, self.writeFile) = (directory, writeFile)
     }
@@ -83,7 +80,7 @@ final class Fence: Sendable {
         try begin(record)
     }
 
-    /// Replaces the fence on the disk; a process that ends meanwhile leaves the one that was there.
+    /// A process that ends meanwhile leaves the fence that was there.
     func begin(_ record: FenceRecord) throws(JournalError) {
         let new = path + ".new"
         try directory.remove(new)
@@ -107,8 +104,7 @@ final class Fence: Sendable {
         if let file = state.withLock({ $0.file }) { Glibc.close(file.descriptor) }
     }
 
-    /// Gives a new file the group and the mode of the one that it replaces: a process of another user may be the next writer,
-    /// where the group may write.
+    /// A process of another user may be the next writer, where the group may write.
     private static func keepGroup(of path: String, for descriptor: Int32) {
         var (old, new) = (stat(), stat())
         guard stat(path, &old) == 0, fstat(descriptor, &new) == 0 else { return }
@@ -117,9 +113,7 @@ final class Fence: Sendable {
         fchmod(descriptor, old.st_mode & 0o777)
     }
 
-    /// Notes the end of the newest segment on the disk by one `pwrite` of 96 bytes, about a microsecond.
-    ///
-    /// After a failure, the next call tries again.
+    /// One `pwrite` of 96 bytes, about a microsecond; after a failure, the next call tries again.
     func raise(to link: ChainLink) throws(JournalError) {
         let isFirst = try state.withLock { state throws(JournalError) in
             guard !state.isGivenUp else { return false }
@@ -135,7 +129,6 @@ final class Fence: Sendable {
         }
     }
 
-    /// The end of a segment whose record could not be written: it is to be raised to again.
     var unwritten: ChainLink? { state.withLock { $0.unwritten } }
 
     func sync() throws(JournalError) {
@@ -162,7 +155,7 @@ final class Fence: Sendable {
         DataDirectory.failure("\(doing) the journal's fence", path)
     }
 
-    /// A write that fails may leave a part of the record: the next one goes to the same slot, and never to the other.
+    /// A failed write may leave a part: the next one goes to the same slot, never to the other.
     private func write(
         _ link: ChainLink, _ stage: FenceRecord.Stage, _ state: inout State
     ) throws(JournalError) {
@@ -181,7 +174,7 @@ final class Fence: Sendable {
         guard isWritten else { throw Self.failure("write", path) }
     }
 
-    /// Returns whether all bytes are written; where they are not, `errno` says why.
+    /// Where false, `errno` says why.
     static func write(
         _ bytes: UnsafeRawBufferPointer, at offset: Int, by pwrite: (UnsafeRawPointer?, Int, off_t) -> Int
     ) -> Bool {
@@ -201,10 +194,8 @@ final class Fence: Sendable {
     }
 }
 
-/// The record that a fence has of its journal, of its newest writer, and of what that writer has acknowledged.
-///
-/// As bytes it is twelve little-endian numbers of 64 bits: a mark, the number of this form, the sequence, the term, the
-/// version, the stage, the hash of the segment, the epoch's sixteen characters, and the XXH3-128 hash of all that.
+/// Twelve little-endian numbers of 64 bits: a mark, the number of this form, the sequence, the term, the version, the
+/// stage, the hash of the segment, the epoch's sixteen characters, and the XXH3-128 hash of all that.
 struct FenceRecord: Hashable, Sendable {
     enum Stage: UInt64 {
         /// The journal is being made: it may be missing, and has acknowledged nothing.
@@ -219,7 +210,7 @@ struct FenceRecord: Hashable, Sendable {
     private static let mark: UInt64 = 0x3145_434E_4546_4B53  // SKFENCE1
 
     var epoch: Epoch
-    /// The number of the writer: each opening for writing has a higher one than the one before.
+    /// Each opening for writing has a higher one than the one before.
     var term: UInt64
     var link: ChainLink
     var stage: Stage

@@ -3,21 +3,15 @@ internal import GRDB
 internal import StateJSON
 package import StateStore
 
-/// The loss of a start, and the version that it goes on from, because the operator has accepted the loss.
 package struct Loss: Sendable {
-    /// The sentence with which the start was refused.
     package var reason: String
-    /// The epoch of the new history.
     package var epoch: Epoch
-    /// The last good version, which the new history goes on from, or nil if nothing could be read, and it begins empty.
+    /// Nil if nothing could be read, and the history begins empty.
     package var version: Version?
-    /// The version after which the new history has every commit.
     package var start: Version
-    /// The highest version that is known to have been acknowledged.
     package var acknowledged: Version?
-    /// How many rows of idempotency keys could not be read: a retry with such a key may commit again.
+    /// A retry with such a key may commit again.
     package var unreadableKeys: Int
-    /// The names of the damaged files, which stay in the data directory.
     package var aside: [String]
 }
 
@@ -89,10 +83,8 @@ struct DamageRecovery {
         }
     }
 
-    /// Hands out the commits of a run as far as they can be read a second time; returns the last one's version.
-    ///
-    /// It reads as the search for the run does: a query with another end can look at damaged pages that the search has
-    /// not met.
+    /// Returns the last version; a query with another end can look at damaged pages that the search for the run has not
+    /// met.
     private func copy(
         _ rows: SegmentRows, _ db: Database, _ run: Run, _ take: (Commit) throws -> Void
     ) throws -> Version {
@@ -113,7 +105,7 @@ struct DamageRecovery {
         return end
     }
 
-    /// The run that ends with the highest version; it begins with the oldest snapshot from which it can be read.
+    /// Begins with the oldest snapshot from which the newest version can be read.
     private func newestRun(_ rows: SegmentRows, _ db: Database) -> Run? {
         // Whatever cannot be read ends a run, so each error is an answer here.
         guard let versions = try? rows.snapshotVersions(db, through: .max) else { return nil }
@@ -152,9 +144,9 @@ struct DamageRecovery {
     }
 }
 
-/// The replacement of a damaged journal by a whole one beside it; the next start goes on where a process was killed.
+/// The next start goes on where a process was killed.
 enum Replacement {
-    /// The damaged files stay in the directory as `damaged-1.sqlite`, with the next free number.
+    /// The damaged files stay as `damaged-1.sqlite`, with the next free number.
     @discardableResult
     static func complete(_ directory: DataDirectory) throws -> [String] {
         guard directory.size(directory.replacement) != nil else { return [] }
@@ -190,12 +182,10 @@ enum Replacement {
 }
 
 extension SQLiteJournal {
-    /// The policy of a start for a journal that is damaged or shorter than its fence says.
     package enum DamagePolicy: Sendable {
-        /// It ends with a sentence, and changes nothing.
         case refuse
-        /// It verifies the whole journal, and where that finds damage, goes on from the last good version under a new epoch.
-        /// The damaged files stay beside the new journal.
+        /// Where the whole journal has damage, the start goes on from the last good version under a new epoch; the
+        /// damaged files stay.
         case acceptLoss
     }
 

@@ -2,17 +2,14 @@ internal import GRDB
 internal import Glibc
 internal import StateStore
 
-/// The findings of a start in a data directory, before it changes anything there.
-///
-/// The journal is opened for reading only: SQLite drops the end of a WAL that does not fit when it closes a database
-/// that was opened for writing, and what this program refuses must stay as it is.
+/// Opens the journal for reading only: SQLite drops the end of a WAL that does not fit when it closes a database that
+/// was opened for writing, and what this program refuses must stay as it is.
 struct Inspection {
     var isNew = true
     var term: UInt64
-    /// Whether one of the two records of the fence is damaged.
     let isFencePartial: Bool
     var report: StartCheck.Report?
-    /// The end of the chain, and the clients' IDs that the index does not have; nil for a new journal.
+    /// Nil for a new journal; the IDs are those that the index does not have.
     var newest: (tip: ChainLink, ids: RecentIDs)?
 
     /// An `extent` of nil verifies as much as the last stop calls for.
@@ -62,7 +59,6 @@ struct Inspection {
         }
     }
 
-    /// Throws where a journal without content has a fence that says more.
     private static func refuse(_ path: String, _ finding: String, _ fence: FenceRecord?) throws(JournalError) {
         guard let fence, fence.stage != .beginning else { return }
         throw JournalError(

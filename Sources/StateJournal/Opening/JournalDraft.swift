@@ -1,10 +1,8 @@
 internal import GRDB
 package import StateStore
 
-/// A new journal for a directory without one, which appears there complete or not at all.
-///
-/// The draft writes a file of another name without syncs, and renames it once all of it is on the disk. A draft that is
-/// released before removes its file. Only one thread may use a draft.
+/// Appears complete or not at all: the draft writes a file of another name, and renames it once it is on the disk; one
+/// that is released before removes its file, and only one thread may use it.
 package final class JournalDraft: HistoryDraft {
     package let epoch: Epoch
     package var domain: HistoryDomain?
@@ -19,10 +17,7 @@ package final class JournalDraft: HistoryDraft {
     private var waitingBytes = 0
     private var isFinished = false
 
-    /// Locks the directory, and makes a missing one.
-    ///
-    /// - Parameter epoch: the name of the new history; two servers must not have the same one.
-    /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
+    /// Two servers must not have the same epoch; throws where the directory has a journal, or is locked.
     package convenience init(directory: String, epoch: Epoch = .random()) throws {
         let place = DataDirectory(path: directory)
         let lock = try DirectoryLock(place)
@@ -63,7 +58,6 @@ package final class JournalDraft: HistoryDraft {
 
     deinit {
         guard !isFinished else { return }
-        // If the file cannot be removed, the next draft removes it.
         try? directory.remove(directory.draft)
         lock.undo()
     }
@@ -82,18 +76,14 @@ package final class JournalDraft: HistoryDraft {
         try writing { try rows.insertSnapshot($0, version: tip.version, state: state) }
     }
 
-    /// Adds the next commit; writes 1,024 commits, which are four segments, or 16 megabytes at a time.
-    ///
-    /// - Throws: ``JournalError``.
+    /// Writes 1,024 commits, which are four segments, or 16 megabytes at a time.
     package func append(_ commit: Commit) throws {
         waiting.append(commit)
         waitingBytes += commit.action.count + commit.patch.count
         if waiting.count >= 4 * SegmentBody.commitsMax || waitingBytes >= 16 << 20 { try flush() }
     }
 
-    /// Makes the draft the directory's journal.
-    ///
-    /// - Throws: ``JournalError``; the directory then has no journal.
+    /// After an error, the directory has no journal.
     package func finish() throws {
         try end()
         // The fence comes first: a journal without one is refused. A process that is killed meanwhile leaves no journal, or a

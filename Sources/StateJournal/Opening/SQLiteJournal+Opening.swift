@@ -34,17 +34,15 @@ extension SQLiteJournal {
         return database
     }
 
-    /// Writes the fence of a history that is about to begin: a journal without a fence is refused.
+    /// A journal without a fence is refused.
     static func announce(_ epoch: Epoch, _ directory: DataDirectory, term: UInt64) throws {
         let link = ChainLink(beginning: epoch, version: 0)
         _ = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: link, stage: .beginning))
         try directory.touch(directory.journal)
     }
 
-    /// Takes the next term, after which no other writer can append, and returns it with the newest segment.
-    ///
-    /// A failed sync of an earlier process has left its bytes in the page cache only. The checkpoint writes them to the
-    /// disk before anything is published, if there is room.
+    /// No other writer can append then; a failed sync of an earlier process has left its bytes in the page cache only:
+    /// the checkpoint writes them to the disk before anything is published, if there is room.
     static func nextTerm(
         _ db: Database, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
     ) throws -> (term: UInt64, tip: ChainLink) {

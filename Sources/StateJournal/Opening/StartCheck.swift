@@ -1,34 +1,27 @@
 internal import GRDB
 package import StateStore
 
-/// The verification of a journal's newest segments, and of the whole file where it is small, before a start.
 package enum StartCheck {
     struct Extent: Sendable {
-        /// The bytes of segments, from the newest one back.
+        /// Counts from the newest segment back.
         var segmentBytesMax: Int
         var fileBytesMax: Int
 
-        /// After a kill or a power cut; it takes up to about a second.
+        /// Takes up to about a second.
         static let afterKill = Extent(segmentBytesMax: 64 << 20, fileBytesMax: 64 << 20)
-        /// After a stop in good order, where only a disk or an operator can have changed anything.
+        /// Only a disk or an operator can have changed anything then.
         static let afterClose = Extent(segmentBytesMax: 0, fileBytesMax: 16 << 20)
         static let whole = Extent(segmentBytesMax: .max, fileBytesMax: .max)
     }
 
-    /// The verified part.
     package struct Report: Sendable {
-        /// The version after which every commit was verified.
         package var start: Version
         package var end: Version
-        /// The version of the snapshot that the start reads.
         package var snapshot: Version
-        /// The bytes of the verified segments.
         package var segmentBytes: Int
-        /// Whether SQLite has verified its tables.
         package var isFileVerified: Bool
         package var duration: Duration
 
-        /// The place in the history after which every commit was verified, in words.
         package var beginning: String { "\(start == snapshot ? "the snapshot of version" : "version") \(start)" }
     }
 

@@ -1,10 +1,9 @@
 internal import Glibc
 
-/// The figures of a data directory that an operator watches: the room on its disk, and when its history was last copied.
 package struct DirectoryFigures: Sendable {
-    /// The bytes that the file system has for this user; nil where it does not say.
+    /// Nil where the file system does not say.
     package let freeBytes: Int?
-    /// When the newest backup was made, in seconds since 1970; nil where none is known.
+    /// Seconds since 1970; nil where no backup is known.
     package let backupTime: Int?
 
     package init(_ path: String) {
@@ -13,8 +12,6 @@ package struct DirectoryFigures: Sendable {
         backupTime = stat(Self.mark(in: path), &status) == 0 ? status.st_mtim.tv_sec : nil
     }
 
-    /// Notes that a backup has been made now.
-    ///
     /// Where the directory cannot be written, the time stays: the backup is none the worse.
     package static func noteBackup(of path: String) {
         let descriptor = open(mark(in: path), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)

@@ -2,10 +2,8 @@ internal import Glibc
 package import StateStore
 internal import Synchronization
 
-/// A copy of a verified journal as a tar archive, which is read in chunks.
-///
-/// Its files have no name any more, so that nothing is left of them when the process ends. The fence is the last file: what
-/// was cut off is no journal. Any thread may use it.
+/// Its files have no name, so that nothing is left when the process ends, and the fence comes last: what was cut off is
+/// no journal; any thread may use it.
 package final class JournalArchive: Sendable {
     private struct File {
         let name: String
@@ -19,17 +17,13 @@ package final class JournalArchive: Sendable {
         case content(File)
     }
 
-    /// The last commit of the copy.
     package let cursor: Cursor
     private let files: [File]
     private let parts: [Part]
     private let position = Mutex((part: 0, offset: 0))
 
-    /// Copies a history, which a server may be writing to.
-    ///
-    /// The copy is in a directory `.outgoing` inside, which has gone at the end. The history is verified; O(n) in the size of the journal.
-    ///
-    /// - Throws: ``JournalError``: of the kind `noRoom` where the disk would have less room left than ``bytesToSpare``.
+    /// Copies into a directory `.outgoing` inside, which has gone at the end, also while a server writes; O(n) in the
+    /// size of the journal, and `noRoom` where less than ``bytesToSpare`` would be left.
     package init(in directory: String, of history: () throws -> any RecordedHistory) throws(JournalError) {
         let place = Self.place(in: directory)
         let source = DataDirectory(path: directory)
@@ -66,14 +60,10 @@ package final class JournalArchive: Sendable {
         for file in files { close(file.descriptor) }
     }
 
-    /// The bytes that a copy leaves free on the disk, for the journal itself.
     static let bytesToSpare = 64 << 20
 
     private static func place(in journal: String) -> String { journal + "/.outgoing" }
 
-    /// Removes what a process that was killed has left of a copy.
-    ///
-    /// - Throws: ``JournalError``.
     package static func removeRemains(in journal: String) throws(JournalError) {
         let directory = DataDirectory(path: place(in: journal))
         try directory.removeDraft()
@@ -98,17 +88,13 @@ package final class JournalArchive: Sendable {
             modified: Int64(status.st_mtim.tv_sec))
     }
 
-    /// How many bytes the archive has.
     package var bytesCount: Int {
         files.reduce(TarHeader.trailer.count) {
             $0 + TarHeader.blockBytes + $1.size + TarHeader.padding(behind: $1.size)
         }
     }
 
-    /// Reads on; empty at the end.
-    ///
-    /// - Parameter count: how many bytes of a file to read at most.
-    /// - Throws: ``JournalError`` where a file cannot be read.
+    /// Empty at the end.
     package func next(_ count: Int) throws(JournalError) -> [UInt8] {
         try position.withLock { position throws(JournalError) in
             while position.part < parts.count {
@@ -148,15 +134,14 @@ package final class JournalArchive: Sendable {
     }
 }
 
-/// The head of a file in a tar archive: 512 bytes in the format of POSIX.1-1988 (ustar).
+/// 512 bytes in the format of POSIX.1-1988 (ustar).
 struct TarHeader {
     static let blockBytes = 512
 
     let bytes: [UInt8]
 
-    /// Makes the head of a file that only its owner can read and write; the name has at most 100 bytes of ASCII.
-    ///
-    /// A size from 8 GiB on is written in base 256, as GNU tar and bsdtar read it. The seconds are since 1970.
+    /// The name has at most 100 bytes of ASCII, the seconds count since 1970, and a size from 8 GiB on is written in
+    /// base 256, as GNU tar and bsdtar read it.
     init(_ name: String, size: Int, modified seconds: Int64) {
         precondition(name.utf8.count <= 100, "a name in an archive has at most 100 bytes")
         var bytes = [UInt8](repeating: 0, count: Self.blockBytes)

@@ -1,41 +1,27 @@
 internal import GRDB
 package import StateStore
 
-/// The facts about a journal that an operator asks for first; `journal info` writes them as JSON.
 package struct JournalFacts: Sendable, Encodable {
-    /// The content of the fence beside the journal.
     package struct FenceFacts: Sendable, Encodable {
         /// `open`, `closed`, `missing` or `damaged`; open is also the fence of a server that was killed.
         package var stage: String
-        /// The newest version that was acknowledged.
         package var version: Version?
-        /// How often the journal has been opened for writing.
         package var term: UInt64?
     }
 
-    /// The number of the file's format; of an older one only the files and the fence are known.
+    /// Of an older format only the files and the fence are known.
     package var format = 0
     package var epoch: String?
-    /// The name of the domain whose history it is, if recorded.
     package var domain: String?
     package var versions: HistoryVersions?
     package var commits: Int?
-    /// The snapshots, oldest first.
     package var snapshots: [SnapshotSize]?
-    /// How many idempotency keys have not expired.
     package var keys: Int?
     package var fence: FenceFacts
-    /// The bytes of each file.
     package var files: [String: Int]
-    /// Whether another process has the journal open for writing.
     package var isInUse: Bool
 
-    /// Reads the journal in a directory, also while a server writes to it; O(n) in the number of keys.
-    ///
-    /// It verifies nothing, and changes nothing.
-    ///
-    /// - Parameter time: the current time, at which keys may have expired.
-    /// - Throws: ``JournalError`` where there is no journal, or it cannot be read.
+    /// Verifies and changes nothing, also while a server writes; O(n) in the keys, which may have expired at `time`.
     package init(directory path: String, at time: Timestamp) throws {
         try JournalReader.check(path)
         let directory = DataDirectory(path: path)

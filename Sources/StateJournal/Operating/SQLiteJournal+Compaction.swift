@@ -3,25 +3,16 @@ package import StateStore
 internal import Synchronization
 
 extension SQLiteJournal {
-    /// The result of a compaction.
     package struct Compaction: Sendable {
-        /// The bytes of the file before and after.
         package var bytesBefore: Int
         package var bytesAfter: Int
-        /// The oldest version after which every commit is there, before and after.
         package var oldestBefore: Version
         package var oldestAfter: Version
-        /// The versions of the damaged snapshots that it has deleted.
         package var damagedSnapshots: [Version]
     }
 
-    /// Deletes damaged snapshots and what the retention does not keep, and gives the space of everything that was deleted
-    /// back to the file system.
-    ///
-    /// No server may be running. It verifies every commit first, and refuses a journal that lacks one. SQLite writes the file anew
-    /// in one transaction, which needs free space of up to twice the size of the file.
-    ///
-    /// - Throws: ``JournalError`` where there is no journal, another process uses it, or it is damaged; nothing is lost then.
+    /// Refuses a journal that lacks a commit, or that a server uses; SQLite writes the file anew in one transaction,
+    /// which needs free space of up to twice its size, and an error loses nothing.
     package static func compact(
         directory path: String, retention: JournalRetention, at time: Timestamp
     ) throws -> Compaction {

@@ -1,36 +1,24 @@
 internal import StateJSON
 package import StateStore
 
-/// A history as JSON Lines: a header with the first state, then one commit a line, in order.
-///
-/// A recording has no idempotency keys, which serve the retries of requests to one server.
+/// JSON Lines: a header with the first state, then one commit a line, without keys, which serve retries to one server.
 package enum Recording {
-    /// The number of this format; a program refuses recordings of any other.
+    /// A program refuses any other.
     static let format = 1
 
-    /// The first line of a recording.
     package struct Header: Sendable {
-        /// The epoch of the recorded history.
         package var epoch: Epoch
-        /// The version of the first state.
         package var version: Version
-        /// The version of the last commit, by which a reader detects a recording that was cut off, or nil if the header
-        /// has none.
-        ///
-        /// The JSON member is `head`.
+        /// By it a reader detects a recording that was cut off; the JSON member is `head`, nil if the header has none.
         package var latest: Version?
-        /// The first state, as ``SavedState`` has it.
-        ///
-        /// The JSON members are `state` and, where actions are scheduled, `schedule`.
+        /// As ``SavedState`` has it; the JSON members are `state` and, where actions are scheduled, `schedule`.
         package var state: [UInt8]
 
-        /// Makes a header from its members.
         package init(epoch: Epoch, version: Version, latest: Version?, state: [UInt8]) {
             (self.epoch, self.version, self.latest, self.state) = (epoch, version, latest, state)
         }
     }
 
-    /// Encodes the first line, with its line feed.
     package static func line(of header: Header) -> [UInt8] {
         var writer = JSONWriter(capacity: header.state.count + 128)
         var isFirst = true
@@ -57,7 +45,6 @@ package enum Recording {
         return writer.bytes
     }
 
-    /// Encodes the line of a commit, with its line feed.
     package static func line(of commit: Commit) -> [UInt8] {
         var writer = JSONWriter(capacity: commit.action.count + commit.patch.count + 128)
         var isFirst = true
@@ -89,18 +76,14 @@ package enum Recording {
     }
 }
 
-/// Why a line of a recording is invalid.
 package struct RecordingFault: Error, Sendable, CustomStringConvertible {
-    /// The line, counted from 1.
+    /// Counts from 1.
     package var line: Int
-    /// The fault in it.
     package var detail: String
 
-    /// Makes a fault from its line and detail.
     package init(line: Int, _ detail: String) {
         (self.line, self.detail) = (line, detail)
     }
 
-    /// The number of the line and what is wrong with it.
     package var description: String { "line \(line): \(detail)" }
 }

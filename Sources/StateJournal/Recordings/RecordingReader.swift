@@ -1,20 +1,13 @@
 internal import StateJSON
 package import StateStore
 
-/// A reader of recordings, which makes their commits part of a history with another epoch.
 package struct RecordingReader {
-    /// The first line.
     package let header: Recording.Header
-    /// The number of lines read so far.
     package private(set) var line = 1
     private var version: Version
     private let epoch: Epoch
 
-    /// Reads the first line.
-    ///
-    /// - Parameter epoch: the epoch of the history of which the commits become part. An ID that is a cursor of the
-    ///   recorded history becomes the cursor with the same version of this history.
-    /// - Throws: ``RecordingFault``.
+    /// An ID that is a cursor of the recorded history becomes the cursor with the same version under `epoch`.
     package init(_ first: [UInt8]?, for epoch: Epoch) throws(RecordingFault) {
         guard let first else { throw RecordingFault(line: 1, "there is no line; a recording begins with a header") }
         var members = try Members(first, line: 1)
@@ -39,9 +32,7 @@ package struct RecordingReader {
         self.epoch = epoch
     }
 
-    /// Reads the next line.
-    ///
-    /// - Throws: ``RecordingFault`` for a line that is no commit, or whose version is not the next.
+    /// Throws for a version that is not the next.
     package mutating func take(_ bytes: [UInt8]) throws(RecordingFault) -> Commit {
         line += 1
         var members = try Members(bytes, line: line)
@@ -91,9 +82,6 @@ package struct RecordingReader {
         }
     }
 
-    /// Checks that the recording is complete.
-    ///
-    /// - Throws: ``RecordingFault`` when the last commit does not have the version that the header names.
     package func end() throws(RecordingFault) {
         guard let latest = header.latest, latest != version else { return }
         throw RecordingFault(
@@ -101,7 +89,6 @@ package struct RecordingReader {
             "there is no further line; the header says that the recording ends at version \(latest), not \(version)")
     }
 
-    /// Reads the IDs that clients have given, without the commit's own cursor.
     private func clientIDs(
         _ id: String, at version: Version, _ members: inout Members
     ) throws(RecordingFault) -> [String] {

@@ -2,13 +2,10 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
-/// The right to be the only process that writes to a data directory.
-///
-/// It is an advisory lock on a file in the directory, which the kernel releases when the process ends for any reason.
+/// An advisory lock on a file in the directory, which the kernel releases when the process ends for any reason.
 final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32?>
     private let directory: DataDirectory
-    /// The directories that were made for the lock, the innermost first.
     private let madeDirectories: [String]
 
     init(_ directory: DataDirectory) throws(JournalError) {
@@ -31,8 +28,7 @@ final class DirectoryLock: Sendable {
         self.descriptor = Mutex(descriptor)
     }
 
-    /// The ID of the process that has the lock of a directory, or 0 if the kernel does not tell it, as outside of its
-    /// container; nil without such a process.
+    /// 0 if the kernel does not tell the process, as outside of its container; nil without one.
     static func holder(of directory: DataDirectory) -> Int32? {
         let descriptor = open(directory.lock, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -52,8 +48,6 @@ final class DirectoryLock: Sendable {
         if let descriptor = descriptor.withLock({ $0.take() }) { Glibc.close(descriptor) }
     }
 
-    /// Releases the lock where its directory was made for it, and removes what was made, as far as nothing else has
-    /// come into it.
     func undo() {
         guard !madeDirectories.isEmpty else { return }
         release()

@@ -1,17 +1,14 @@
 internal import GRDB
 internal import StateStore
 
-/// The table that finds a commit by a client's ID.
-///
-/// It has a hash and a version for each ID; the reader of a row verifies that the commit has the ID. Rows of pruned
-/// commits stay until the next write.
+/// Has a hash for each ID, so the reader of a row verifies the commit's; rows of pruned commits stay until the next
+/// write.
 enum IDTable {
-    /// How many transactions write the entries, so that appends do not wait for long.
+    /// Bounds how long appends wait.
     private static let partsCount = 64
 
-    /// Writes entries and deletes those of pruned commits, in the order of the hashes, in several transactions.
-    ///
-    /// The table has all IDs up to `through` afterwards, and no rows up to `pruned`.
+    /// In the order of the hashes, in several transactions; the table has all IDs up to `through` afterwards, and no
+    /// rows up to `pruned`.
     static func write(
         _ entries: [RecentIDs.Entry], through version: Version, pruned: Version, to database: some DatabaseWriter
     ) throws {
@@ -48,7 +45,7 @@ enum IDTable {
             sql: "INSERT OR REPLACE INTO meta VALUES ('ids_through', ?)", arguments: [Int64(version)])
     }
 
-    /// The version up to which the table has all IDs, once something was written.
+    /// Nil before anything was written.
     static func indexed(_ db: Database) throws -> Version? {
         try Version(db, "SELECT value FROM meta WHERE name = 'ids_through'")
     }

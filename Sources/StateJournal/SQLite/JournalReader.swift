@@ -3,14 +3,10 @@ internal import GRDB
 internal import StateJSON
 package import StateStore
 
-/// A read-only view of a journal, which may be open while a server writes to the journal.
-///
-/// Each read is one transaction of at most a thousand commits, so that a slow caller does not keep the server from
-/// checkpointing its WAL. A commit that the server prunes between two reads makes the next read throw. Any thread may use it.
+/// Each read is one transaction of at most a thousand commits, so that a server can checkpoint its WAL; a commit that
+/// is pruned between two reads makes the next one throw, and any thread may use it.
 package final class JournalReader: RecordedHistory, Sendable {
-    /// The epoch of the history.
     package let epoch: Epoch
-    /// The newest version when the reader was opened.
     package let latest: Version
     package let domain: HistoryDomain?
     let directory: DataDirectory
@@ -18,9 +14,7 @@ package final class JournalReader: RecordedHistory, Sendable {
     let rows: SegmentRows
     let path: String
 
-    /// Opens the journal in a directory, and changes nothing there.
-    ///
-    /// - Throws: ``JournalError`` when there is no journal, or it is damaged or of another format.
+    /// Changes nothing in the directory.
     package init(directory: String) throws {
         try Self.check(directory)
         let directory = DataDirectory(path: directory)
@@ -38,20 +32,17 @@ package final class JournalReader: RecordedHistory, Sendable {
         }
     }
 
-    /// Throws where a directory has no journal.
     package static func check(_ directory: String) throws(JournalError) {
         guard FileManager.default.fileExists(atPath: DataDirectory(path: directory).journal) else {
             throw JournalError("there is no journal in the data directory \(directory)")
         }
     }
 
-    /// The ID of the process that serves or changes the journal in a directory, or 0 if it is unknown; nil without such
-    /// a process.
+    /// 0 if the process is unknown; nil without one.
     package static func user(of directory: String) -> Int32? {
         DirectoryLock.holder(of: DataDirectory(path: directory))
     }
 
-    /// Throws where another process serves or changes the journal in a directory.
     package static func refuseInUse(_ directory: String) throws(JournalError) {
         guard user(of: directory) != nil else { return }
         throw JournalError(
@@ -59,17 +50,12 @@ package final class JournalReader: RecordedHistory, Sendable {
         )
     }
 
-    /// Verifies that the journal has what its fence says, the whole chain of segments, and SQLite's tables.
-    ///
-    /// A deep verification reads everything in one transaction, so that the WAL of a serving journal grows meanwhile. O(n) in
-    /// the size of the journal.
-    ///
-    /// - Throws: ``JournalError`` for the first fault.
+    /// O(n) in the size; a deep verification is one transaction, during which the WAL of a serving journal grows.
     package func verify(_ depth: HistoryDepth, at time: Timestamp) throws {
         try verify { db in if depth == .deep { try verifyDeeply(db, at: time) } }
     }
 
-    /// Calls `body` in one read transaction, in which the journal is verified: the WAL of a serving journal grows meanwhile.
+    /// The WAL of a serving journal grows meanwhile.
     package func holding<Value>(_ body: () throws -> Value) throws -> Value {
         var result: Result<Value, any Error>?
         try verify { _ in result = Result { try body() } }
@@ -93,10 +79,6 @@ package final class JournalReader: RecordedHistory, Sendable {
         try Inspection.compare(rows, with: record, db)
     }
 
-    /// Returns the oldest undamaged state that the journal keeps with every commit after it.
-    ///
-    /// - Throws: ``JournalError`` without such a state, for a missing commit after it, and for a journal that its fence
-    ///   does not fit.
     package func beginning() throws -> HistoryBeginning {
         let fence = try Fence.read(directory)
         return try reading { db in
@@ -121,9 +103,6 @@ package final class JournalReader: RecordedHistory, Sendable {
         }
     }
 
-    /// Returns the state at a version.
-    ///
-    /// - Throws: ``JournalError`` when the journal lacks that state or a commit after it.
     package func beginning(at version: Version) throws -> HistoryBeginning {
         try reading { db in
             guard version <= latest else {
@@ -141,7 +120,7 @@ package final class JournalReader: RecordedHistory, Sendable {
         }
     }
 
-    /// Returns the oldest version after which no commit is missing; O(n) in the number of segments.
+    /// O(n) in the number of segments.
     private func oldestStart(_ db: Database) throws -> Version {
         guard try rows.tip(db).version >= latest else { return latest }
         let first = try Version(
@@ -154,11 +133,7 @@ package final class JournalReader: RecordedHistory, Sendable {
         return first.flatMap { $0 > 0 ? $0 - 1 : nil } ?? latest
     }
 
-    /// Calls `body` with each commit after a version up to ``latest``, in order, with the clients' IDs.
-    ///
     /// The reader has at most a thousand commits or 16 megabytes of them in memory at a time.
-    ///
-    /// - Throws: what `body` throws, or ``JournalError`` when a commit is missing.
     package func forEachCommit(after start: Version, _ body: (Commit) throws -> Void) throws {
         var version = start
         while version < latest {
@@ -176,12 +151,12 @@ package final class JournalReader: RecordedHistory, Sendable {
         }
     }
 
-    /// Returns the versions of the snapshots up to ``latest``, oldest first.
+    /// Oldest first.
     package func snapshots() throws -> [Version] {
         try reading { try rows.snapshotVersions($0, through: latest) }
     }
 
-    /// Returns a snapshot as ``SavedState`` has it, or nil when it is damaged or pruned.
+    /// Nil when it is damaged or pruned.
     package func snapshot(_ version: Version) throws -> [UInt8]? {
         try reading { db in
             try rows.snapshotBytes(db, version).map { [UInt8]($0.state) }

@@ -2,10 +2,9 @@ internal import GRDB
 internal import StateStore
 
 enum JournalSchema {
-    /// The number of this format; a program refuses journals of a newer one.
+    /// A program refuses a newer one.
     static let version = 2
 
-    /// Makes the tables of a history that begins behind a version.
     static func begin(_ db: Database, _ epoch: Epoch, version: Version) throws {
         try db.execute(
             sql: """
@@ -43,7 +42,7 @@ enum JournalSchema {
             sql: "INSERT OR REPLACE INTO meta VALUES ('term', ?)", arguments: [Int64(clamping: term)])
     }
 
-    /// The domain whose history it is, or nil if no server has named it.
+    /// Nil if no server has named it.
     static func domain(_ db: Database) throws -> HistoryDomain? {
         let name = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain'")
         let since = try Version(db, "SELECT value FROM meta WHERE name = 'domain_since'")
@@ -60,9 +59,8 @@ enum JournalSchema {
         try db.execute(sql: "INSERT INTO meta VALUES ('domain_schema', 1)")
     }
 
-    /// Makes the table of the bytes of segments from one snapshot to the next, also where the snapshots are gone.
-    ///
-    /// An imported journal gets it at the first start.
+    /// Counts the bytes of segments from one snapshot to the next, also where the snapshots are gone; an imported
+    /// journal gets it at the first start.
     static func addSizes(_ db: Database) throws {
         try db.execute(
             sql: "CREATE TABLE IF NOT EXISTS sizes (version INTEGER PRIMARY KEY, bytes INTEGER NOT NULL)")

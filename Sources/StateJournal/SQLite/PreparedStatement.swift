@@ -1,10 +1,8 @@
 internal import GRDB
 internal import GRDBSQLite
 
-/// A statement of GRDB's, whose arguments and columns are SQLite's own.
-///
-/// A row or an argument of GRDB's costs about a microsecond, which is as much as the rest of an append, or as the decoding of a
-/// commit. Only the queue of the connection's database may use it.
+/// A row or an argument of GRDB's costs about a microsecond, as much as the rest of an append; only the queue of the
+/// connection's database may use it.
 struct PreparedStatement {
     private let owner: Statement
     private let statement: OpaquePointer
@@ -32,7 +30,6 @@ struct PreparedStatement {
         guard code == SQLITE_DONE else { throw error(code) }
     }
 
-    /// How many rows the last statement of the connection that was run has changed.
     var changesCount: Int { Int(sqlite3_changes(sqlite3_db_handle(statement))) }
 
     func row<Value>(_ read: (PreparedStatement) throws -> Value) throws -> Value? {
@@ -40,10 +37,10 @@ struct PreparedStatement {
         return try step() ? read(self) : nil
     }
 
-    /// Ends the reading, so that the connection can end its transaction.
+    /// The connection can end its transaction then.
     func reset() { sqlite3_reset(statement) }
 
-    /// Goes on to the next row, whose columns are valid until the one after it; returns whether there is one.
+    /// The columns are valid until the next call; returns whether there is a row.
     func step() throws -> Bool {
         let code = sqlite3_step(statement)
         guard code == SQLITE_ROW || code == SQLITE_DONE else { throw error(code) }

@@ -4,11 +4,8 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// The clients' IDs of the newest commits, which the table of IDs does not have yet.
-///
-/// A row of that table costs more than the rest of a commit when it is written alone, because each goes to another page.
-/// The IDs therefore wait here, and are written in the order of their hashes when they are many. They are not lost with the
-/// process, because the segments have them.
+/// A row of the table costs more than the rest of a commit when it is written alone, because each goes to another page,
+/// so the IDs wait here until they are many; the segments have them, too.
 struct RecentIDs {
     struct Entry: Hashable, Comparable {
         var hash: Int64
@@ -19,16 +16,15 @@ struct RecentIDs {
         }
     }
 
-    /// How many IDs, or commits, wait at most before the table takes them: it bounds memory, and the time of a start.
+    /// Bounds memory, and the time of a start.
     static let waitingMax = 65_536
 
     private(set) var indexed: Version
     private var latest: Version
     private var newest: [Int64: Version] = [:]
-    /// Entries whose hash a newer commit has, too: a client has used an ID again, or two IDs have one hash.
+    /// A client has used an ID again, or two IDs have one hash.
     private var older: [Entry] = []
     private var isWriting = false
-    /// The newest version when the table could not be written.
     private var failed: Version?
 
     init(indexed: Version) {
@@ -44,7 +40,7 @@ struct RecentIDs {
         commit.names.map { Entry(hash: Int64(bitPattern: $0.hash.low), version: commit.version) }
     }
 
-    /// Whether the table shall take the entries now, as of the last commits; after a failure, when as many have come again.
+    /// After a failure, when as many have come again.
     private(set) var isDue = false
 
     @discardableResult
@@ -67,14 +63,13 @@ struct RecentIDs {
         older.append(Entry(hash: entry.hash, version: before))
     }
 
-    /// The versions whose commits may have an ID, newest first.
+    /// Newest first.
     func versions(_ hash: Int64) -> [Version] {
         guard let version = newest[hash] else { return [] }
         guard !older.isEmpty else { return [version] }
         return [version] + older.filter { $0.hash == hash }.map(\.version).sorted(by: >)
     }
 
-    /// Takes the right to write all entries to the table if that is due; they stay here meanwhile.
     mutating func claim() -> (entries: [Entry], through: Version)? {
         guard isDue else { return nil }
         (isDue, isWriting) = (false, true)
@@ -96,9 +91,6 @@ struct RecentIDs {
 }
 
 extension SQLiteJournal {
-    /// Returns the newest commit with a client's ID, or nil when the journal lacks it.
-    ///
-    /// - Parameter subject: the subject that has dispatched it; nil for any.
     package func commit(id: String, by subject: String? = nil) throws -> Commit? {
         let hash = RecentIDs.hash(of: id, by: subject)
         let recent = ids.withLock { $0.versions(hash) }

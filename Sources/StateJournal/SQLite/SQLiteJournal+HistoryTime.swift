@@ -3,18 +3,16 @@ internal import FoundationEssentials
 internal import GRDB
 package import StateStore
 
-/// The progress of the time of the history, by which keys expire.
-///
-/// The file has it an hour late at most while the server is used, and exactly after a stop. A loss makes keys live
+/// The file has it an hour late at most while the server is used, and exactly after a stop; a loss makes keys live
 /// longer, never shorter.
 struct NotedHistoryTime: Sendable {
-    /// The newest time that the store has given; nil before ``SQLiteJournal/recover(at:)``.
+    /// Nil before ``SQLiteJournal/recover(at:)``.
     var latest: Timestamp?
     var written: Timestamp?
 
     var unwritten: Timestamp? { latest == written ? nil : latest }
 
-    /// Takes a time, and returns whether the file should have it.
+    /// Returns whether the file should have it.
     mutating func take(_ time: Timestamp) -> Bool {
         latest = time
         guard let written, time < written.advanced(by: .seconds(3600)) else { return true }
@@ -39,8 +37,7 @@ extension SQLiteJournal {
 }
 
 extension SegmentRows {
-    /// The time of the history in the file, unless it is damaged: its hash guards against a wrong one, which could make
-    /// a key expire early.
+    /// Nil where it is damaged: a wrong time could make a key expire early.
     func historyTime(_ db: Database) throws -> Timestamp? {
         let value = try DatabaseValue.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'history_time'")
         guard let data = value.flatMap(Data.fromDatabaseValue), data.count == 24 else { return nil }

@@ -3,12 +3,9 @@ internal import GRDB
 package import StateStore
 internal import Synchronization
 
-/// A journal in an SQLite file: segments of commits, snapshots and idempotency keys.
-///
 /// A commit that ``append(_:after:)`` has taken survives the end of the process and of the machine: each call is one
-/// transaction in WAL mode with `synchronous=FULL`. Any thread may call any method; writers take turns.
+/// transaction in WAL mode with `synchronous=FULL`; any thread may call any method, and writers take turns.
 package final class SQLiteJournal: Journal {
-    /// The epoch of the history.
     package let epoch: Epoch
     let path: String
     let rows: SegmentRows
@@ -23,7 +20,7 @@ package final class SQLiteJournal: Journal {
     private let condition: Mutex<Condition>
     let snapshots: Mutex<SnapshotSchedule>
     private let directory: DataDirectory
-    /// The term of the writer before, as long as this one has not taken the journal over.
+    /// Nil once this writer has taken the journal over.
     private let termBefore: Mutex<UInt64?>
 
     private struct Condition {
@@ -37,14 +34,8 @@ package final class SQLiteJournal: Journal {
         var historyTime = NotedHistoryTime()
     }
 
-    /// Opens the journal in a directory, or begins one there.
-    ///
-    /// - Parameters:
-    ///   - extent: how much of the journal is verified before; nil for as much as the last stop calls for.
-    ///   - report: takes the failures of calls that do not throw, and of work in the background, on any thread.
-    ///   - initial: returns the first state of a new history as UTF-8 JSON.
-    /// - Throws: ``JournalError`` when another process has locked the directory, or the journal is damaged, shorter than its
-    ///   fence says, or of a newer format.
+    /// An `extent` of nil verifies as much as the last stop calls for; any thread may call `report`, and `initial` is
+    /// the first state of a new history.
     init(
         directory: String, retention: JournalRetention = JournalRetention(), extent: StartCheck.Extent? = nil,
         report: @escaping @Sendable (JournalEvent) -> Void = { _ in }, initial: () throws -> [UInt8]
@@ -91,10 +82,9 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// Whether the start has had no room to take the journal over.
     private var mustTakeOver: Bool { termBefore.withLock { $0 != nil } }
 
-    /// The start may have no room for this: what is there can be read then, and each append and probe tries again.
+    /// Without room, what is there can be read, and each append and probe tries again.
     private func takeOver() throws {
         // The lock is held for so long, because an append and a probe must not both do it.
         try termBefore.withLock { termBefore in
@@ -108,20 +98,17 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// Whose history it is; nil for one of an earlier program.
+    /// Nil for one of an earlier program.
     package func domain() throws -> HistoryDomain? { try reading { try JournalSchema.domain($0) } }
 
-    /// Says whose history it is.
     package func setDomain(_ domain: HistoryDomain) throws { try writing { try JournalSchema.setDomain($0, domain) } }
 
-    /// Why the last attempt to record failed; nil when it succeeded.
     package var failure: String? { condition.withLock { $0.failure } }
 
     package var isOutcomeOpen: Bool { condition.withLock { $0.isOpen } }
 
     package var isShared: Bool { false }
 
-    /// How many bytes the files of the journal have on the disk.
     package var bytesCount: Int? {
         // A file that is not there has no bytes: SQLite makes the WAL with the first write.
         (directory.size(path) ?? 0) + (directory.size(path + "-wal") ?? 0)
@@ -205,8 +192,7 @@ package final class SQLiteJournal: Journal {
         return failure
     }
 
-    /// Writes as much as the last append that failed, in the way of an append, so that ``failure`` is reset once the next
-    /// append will work; what that append may have left is taken back.
+    /// Writes as much as the failed append, so that ``failure`` is reset once the next append will work.
     package func probe() {
         let isDue = condition.withLock { $0.failure != nil && $0.superseded == nil }
         guard isDue else { return }
@@ -224,7 +210,6 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// Writes to the database within a transaction, unless another process has taken the journal over.
     func writing<Value>(_ write: (Database) throws -> Value) throws -> Value {
         try database.write { db in
             try writer.verifyTerm(db)
@@ -240,10 +225,7 @@ package final class SQLiteJournal: Journal {
         try close(snapshot.saved(), version: snapshot.cursor.version)
     }
 
-    /// Saves a last snapshot if there are commits after the newest one, checkpoints the WAL, and releases the
-    /// directory.
-    ///
-    /// - Throws: ``JournalError``. No recorded commit is lost; the next start takes longer.
+    /// No recorded commit is lost by an error; the next start takes longer.
     package func close(_ state: [UInt8], version: Version) throws {
         defer { lock.release() }
         do {

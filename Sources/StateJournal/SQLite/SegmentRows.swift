@@ -2,17 +2,14 @@ internal import FoundationEssentials
 internal import GRDB
 internal import StateStore
 
-/// The reading of a journal's segments, which the journal and a ``JournalReader`` share.
-///
 /// Everything that it returns is verified: a segment has the hash that its content and its predecessor's hash make, and
-/// follows its predecessor without a gap.
+/// follows without a gap.
 struct SegmentRows: Sendable {
     let path: String
     let epoch: Epoch
 
     init(path: String, epoch: Epoch) { (self.path, self.epoch) = (path, epoch) }
 
-    /// The rows of a journal of this format.
     init(_ db: Database, _ path: String) throws {
         let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard format == JournalSchema.version else { throw JournalError(format: format, path) }
@@ -47,7 +44,6 @@ struct SegmentRows: Sendable {
         try readSegments(db, after: base.version, through: first) { _, _ in true }
     }
 
-    /// Returns the end of the last segment that begins before a version, or the base.
     func link(_ db: Database, before first: Version) throws -> ChainLink {
         let row = try db.cachedStatement(
             sql: "SELECT last, hash FROM segments WHERE first < ? ORDER BY first DESC LIMIT 1")
@@ -60,7 +56,7 @@ struct SegmentRows: Sendable {
 
     func tip(_ db: Database) throws -> ChainLink { try link(db, before: .max) }
 
-    /// Returns the end of the last segment that ends at a version or before, but not that of the newest segment.
+    /// Never that of the newest segment.
     func link(_ db: Database, endingAtOrBefore version: Version) throws -> ChainLink? {
         // Of all segments that begin by then, only the last can end later.
         let rows = try Row.fetchAll(
@@ -143,7 +139,7 @@ struct SegmentRows: Sendable {
 extension SegmentRows {
     func oldest(_ db: Database) throws -> Version { try base(db).version }
 
-    /// Returns at most `limit` commits and about 16 megabytes, and none where the first of them has been pruned.
+    /// About 16 megabytes at most; none where the first commit has been pruned.
     func commits(_ db: Database, after version: Version, through last: Version, limit: Int) throws -> [Commit] {
         var commits: [Commit] = []
         var bytes = 0
@@ -187,7 +183,7 @@ extension SegmentRows {
             after: SegmentHash(beginning: epoch, version: 0), first: first, last: first, body: body.bytes)
     }
 
-    /// Returns all keys, oldest first, also expired ones: by the index a damaged expiry would hide keys.
+    /// Includes expired ones: by the index a damaged expiry would hide keys.
     func keys(_ db: Database) throws -> [KeyRecord] {
         var all: [KeyRecord] = []
         try readKeys(db) { first, keys in
@@ -200,7 +196,7 @@ extension SegmentRows {
         return all
     }
 
-    /// Calls `take` with the first version and the keys of each row, or nil for a row that is not what was recorded.
+    /// Nil for a row that is not what was recorded.
     func readKeys(_ db: Database, _ take: (_ first: Version, _ keys: [KeyRecord]?) throws -> Void) throws {
         let rows = try Row.fetchCursor(db, sql: "SELECT first, expiry, hash, body FROM keys NOT INDEXED ORDER BY first")
         while let row = try rows.next() {
@@ -249,7 +245,6 @@ extension Version {
         self.init(recorded: number)
     }
 
-    /// The number that a query of one column has in its first row, if it is a version.
     init?(_ db: Database, _ sql: String, _ arguments: StatementArguments = []) throws {
         guard let value = try DatabaseValue.fetchOne(db, sql: sql, arguments: arguments),
             let number = Int64.fromDatabaseValue(value)
@@ -257,7 +252,7 @@ extension Version {
         self.init(recorded: number)
     }
 
-    /// Reads a number of a file; nil below 0, and from 2^62 on, behind which the columns would have no room for the next.
+    /// Nil below 0, and from 2^62 on, behind which the columns would have no room for the next.
     init?(recorded number: Int64) {
         guard (0..<(1 << 62)).contains(number) else { return nil }
         self.init(number)

@@ -5,19 +5,18 @@ internal import StateStore
 /// Writes commits as segments behind the tip of the chain.
 // unchecked: only the queue that serializes the writes to the database calls it.
 final class SegmentWriter: @unchecked Sendable {
-    /// A segment of a failed append, which may be on the disk: after a failed sync that is unknown.
+    /// After a failed sync it is unknown whether it is on the disk.
     struct Remains: Hashable {
         var first: Version
         var hash: SegmentHash
     }
 
     struct Failure: Error {
-        /// Of the kind `superseded` when another process has written, of which nothing is deleted.
+        /// Nothing is deleted of another process, with the kind `superseded`.
         var cause: JournalError
         /// Whether the record that commits the transaction was written, or may have been.
         var mayHaveLanded = false
 
-        /// A failure before anything is written, unless it is one already.
         init(_ error: any Error, _ path: String) {
             self = error as? Failure ?? Failure(cause: JournalError("write to", path, error))
         }
@@ -29,9 +28,9 @@ final class SegmentWriter: @unchecked Sendable {
 
     private let epoch: Epoch
     private let path: String
-    /// The term that the journal has as long as no other process has opened it for writing; nil before ``begin(term:)``.
+    /// Another process that opens the journal raises it; nil before ``begin(term:)``.
     private var term: UInt64?
-    /// How many segments of failed appends are looked for; older ones are written over by newer ones.
+    /// Older remains are written over by newer ones.
     private static let remainsMax = 1024
     private var encoder: SegmentEncoder
     private var keys = ByteWriter()
@@ -66,12 +65,10 @@ final class SegmentWriter: @unchecked Sendable {
         encoder = SegmentEncoder(epoch: epoch, fence: term)
     }
 
-    /// Releases the statements, without which the database cannot be closed.
+    /// The database cannot be closed with open statements.
     func finish() { statements = nil }
 
-    /// Appends all commits or none, after it has deleted the `remains`, the segments of failed appends.
-    ///
-    /// After an error `remains` has also those of this append that may have landed; after a success it is empty.
+    /// All or none; after an error `remains` has also those of this append that may have landed, else none.
     func append(
         _ commits: [Commit], after tip: ChainLink, takingBack remains: inout [Remains], _ db: Database
     ) throws(Failure) -> ChainLink {
@@ -88,11 +85,8 @@ final class SegmentWriter: @unchecked Sendable {
         return next
     }
 
-    /// Writes over what a failed append may have left in the WAL, so that the append is not and never comes into the journal.
-    ///
-    /// SQLite writes the frames of a transaction where those of the failed one begin. When they are on the disk, the later
-    /// frames of the failed transaction no longer fit to the frames before them, so no recovery takes them. `bytesCount` more
-    /// bytes, as many as an append has, find out whether there is room.
+    /// SQLite writes the frames where those of the failed transaction begin, whose later frames then fit nothing, so no
+    /// recovery takes them; `bytesCount` more bytes find out whether there is room for an append.
     func takeBack(
         _ remains: inout [Remains], after tip: ChainLink, writing bytesCount: Int, _ db: Database
     ) throws(Failure) {
@@ -149,7 +143,6 @@ final class SegmentWriter: @unchecked Sendable {
         return error.resultCode != .SQLITE_FULL && error.extendedResultCode != .SQLITE_IOERR_WRITE
     }
 
-    /// Verifies that no other process has opened the journal for writing, within a transaction of the caller's.
     func verifyTerm(_ db: Database) throws { try verifyTerm(prepared(db)) }
 
     private func verifyTerm(_ statements: Statements) throws {
@@ -237,9 +230,7 @@ final class SegmentWriter: @unchecked Sendable {
         }
     }
 
-    /// Deletes a segment of a failed append; no client has received an answer for its commits.
-    ///
-    /// A segment with another hash was written by another process and stays.
+    /// No client has received an answer for its commits; a segment with another hash is another process's and stays.
     private func takeBack(_ remains: Remains, _ statements: Statements) throws {
         statements.delete.bind(1, Int64(remains.first))
         try remains.hash.withBytes { hash in

@@ -1,4 +1,4 @@
-/// A reader of what a ``ByteWriter`` has written, which throws where the bytes end early or do not fit together.
+/// Throws where the bytes end early or do not fit together.
 struct ByteReader {
     private let bytes: UnsafeRawBufferPointer
     private(set) var offset: Int
@@ -37,10 +37,10 @@ struct ByteReader {
         return Int(value)
     }
 
-    /// Reads a number of elements, each of which takes at least one of the bytes that are left.
+    /// Each element takes at least one of the bytes that are left.
     mutating func count() throws(SegmentFault) -> Int { try count(upTo: bytes.count - offset) }
 
-    /// Reads a number of such elements that was written plus one; nil for 0.
+    /// It was written plus one; 0 is nil.
     mutating func optionalCount() throws(SegmentFault) -> Int? {
         let value = try number()
         guard value > 0 else { return nil }

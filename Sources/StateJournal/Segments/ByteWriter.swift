@@ -1,7 +1,5 @@
 internal import StateJSON
 
-/// A writer of the numbers and texts of a segment into a buffer that stays.
-///
 /// Numbers are LEB128: seven bits a byte, the least significant first, with the top bit set on all bytes but the last.
 package struct ByteWriter {
     package private(set) var bytes: [UInt8] = []
@@ -59,7 +57,7 @@ package struct ByteWriter {
 }
 
 extension RawSpan {
-    /// How many bytes at the start are equal, at most `limit`, which is at most the size of either.
+    /// `limit` is at most the size of either.
     fileprivate func commonPrefix(_ other: RawSpan, upTo limit: Int) -> Int {
         var count = 0
         while count + 8 <= limit {
@@ -73,7 +71,7 @@ extension RawSpan {
         return count
     }
 
-    /// How many bytes at the end are equal, at most `limit`, which is at most the size of either.
+    /// `limit` is at most the size of either.
     fileprivate func commonSuffix(_ other: RawSpan, upTo limit: Int) -> Int {
         var count = 0
         while count + 8 <= limit {

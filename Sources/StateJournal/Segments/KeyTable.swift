@@ -1,14 +1,11 @@
 internal import StateJSON
 package import StateStore
 
-/// The idempotency keys of a segment as bytes of their own, which outlive the segment: a key can expire long after its
-/// commit is pruned.
+/// A key can expire long after its commit is pruned.
 package enum KeyTable {
     static let form: UInt8 = 1
 
-    /// Replaces the content of a writer by keys.
-    ///
-    /// - Returns: the time at which the last of them expires, or nil without keys, for which nothing is written.
+    /// Returns the last expiry, or nil without keys, for which nothing is written.
     package static func write(
         _ keys: some Sequence<KeyRecord>, _ epoch: Epoch, to writer: inout ByteWriter
     ) -> Timestamp? {
@@ -38,7 +35,6 @@ package enum KeyTable {
         if let client = key.client { writer.string(client) }
     }
 
-    /// Reads the keys.
     package static func read(_ bytes: UnsafeRawBufferPointer, _ epoch: Epoch) throws(SegmentFault) -> [KeyRecord] {
         var reader = ByteReader(bytes)
         guard try reader.byte() == form else { throw SegmentFault("a newer program reads them") }

@@ -58,7 +58,7 @@ extension ByteReader {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// How far after the last place a mark is looked for: it bounds the time for large texts.
+    /// Bounds the time for large texts.
     private static var searchMax: Int { 256 }
 
     fileprivate func end(of mark: StaticString, from offset: Int) -> Int? {
@@ -78,7 +78,7 @@ extension UnsafeBufferPointer<UInt8> {
         return true
     }
 
-    /// How many bytes the text of a pointer has if it stands at an offset; nil if it does not, or needs escapes.
+    /// Nil if it does not stand there, or needs escapes.
     fileprivate func size(of pointer: JSONPointer, at offset: Int) -> Int? {
         var end = offset
         for var token in pointer.tokens {

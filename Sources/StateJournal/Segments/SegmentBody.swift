@@ -17,9 +17,9 @@ package import StateStore
 package enum SegmentBody {
     static let form: UInt8 = 1
 
-    /// The most commits of one segment, which bounds what is read for one commit.
+    /// Bounds what is read for one commit.
     package static let commitsMax = 256
-    /// The bytes of actions and patches after which a segment ends; a larger commit has a segment of its own.
+    /// A larger commit has a segment of its own.
     static let bytesMax = 64 << 10
 
     static let scheduleName = "schedule"
@@ -27,16 +27,14 @@ package enum SegmentBody {
     struct Members: OptionSet {
         let rawValue: UInt64
         static let model = Members(rawValue: 1 << 0)
-        /// One client ID, which is the commit's ID.
         static let clientID = Members(rawValue: 1 << 1)
-        /// Any other client IDs.
         static let clientIDs = Members(rawValue: 1 << 2)
         static let cause = Members(rawValue: 1 << 3)
         static let root = Members(rawValue: 1 << 4)
         static let key = Members(rawValue: 1 << 5)
         static let by = Members(rawValue: 1 << 6)
         static let trace = Members(rawValue: 1 << 7)
-        /// Members with a name and a size each, of which a reader passes over unknown ones.
+        /// A reader passes over unknown ones.
         static let named = Members(rawValue: 1 << 8)
         static let all = Members(rawValue: (1 << 9) - 1)
     }
@@ -52,7 +50,7 @@ package enum SegmentBody {
         static let all = KeyMembers(rawValue: (1 << 4) - 1)
     }
 
-    /// Where the segment ends that begins with a commit: the index after its last one.
+    /// The index after the last commit.
     package static func end(of commits: [Commit], from start: Int) -> Int {
         var (end, bytes) = (start, 0)
         while end < commits.count, end - start < commitsMax {

@@ -1,36 +1,26 @@
 internal import StateJSON
 package import StateStore
 
-/// Reads commits from the body of a segment, in order, or one alone.
-///
-/// A decoder is valid as long as the bytes. It never traps, whatever the bytes are.
+/// Valid as long as the bytes; never traps, whatever they are.
 package struct SegmentDecoder {
-    /// The number of commits.
     package let count: Int
-    /// The term of the writer; 0 for one that had none.
+    /// 0 for a writer that had none.
     package let fence: UInt64
     let members: SegmentBody.Members
-    /// Whether any commit may have an ID that a client gave.
     package var hasClientIDs: Bool { !members.isDisjoint(with: [.clientID, .clientIDs]) }
 
-    /// The size of the body.
     package var bytesCount: Int { bytes.count }
 
     private let first: Version
     private let epoch: Epoch
     private let time: Int64
     private let bytes: UnsafeRawBufferPointer
-    /// Where each record ends, from the beginning of the records; empty for one commit.
+    /// Empty for one commit.
     private let ends: [Int]
     private let recordsOffset: Int
-    /// The models that have been read, by their index.
     private var models: [Int: Commit] = [:]
 
-    /// Reads the head and the sizes.
-    ///
-    /// - Parameters:
-    ///   - first: the version of the first commit.
-    ///   - epoch: the history's, from which IDs that are cursors are derived.
+    /// IDs that are cursors are derived from `epoch`.
     package init(_ bytes: UnsafeRawBufferPointer, first: Version, epoch: Epoch) throws(SegmentFault) {
         self.bytes = bytes
         self.first = first
@@ -58,7 +48,6 @@ package struct SegmentDecoder {
         recordsOffset = reader.offset
     }
 
-    /// The version of the commit at an index.
     package func version(at index: Int) -> Version { first + Version(index) }
 
     private func record(at index: Int) throws(SegmentFault) -> (reader: ByteReader, members: SegmentBody.Members) {
@@ -71,7 +60,7 @@ package struct SegmentDecoder {
         return (reader, members)
     }
 
-    /// Reads the commit at an index, which is below ``count``.
+    /// The index is below ``count``.
     package mutating func commit(at index: Int) throws(SegmentFault) -> Commit {
         var (reader, members) = try record(at: index)
         let model = members.contains(.model) ? try self.model(at: reader.count(upTo: index - 1)) : nil
@@ -103,7 +92,6 @@ package struct SegmentDecoder {
         return try commit(at: index)
     }
 
-    /// The parts that a record may take from its model.
     private struct Text {
         var types: [String]
         var action: [UInt8]
@@ -111,7 +99,6 @@ package struct SegmentDecoder {
         var changedPointers: [JSONPointer]
     }
 
-    /// Reads the named members, and passes over the members of a newer program.
     private func named(_ reader: inout ByteReader) throws(SegmentFault) -> ScheduleChanges? {
         var schedule: ScheduleChanges?
         for _ in 0..<(try reader.count()) {

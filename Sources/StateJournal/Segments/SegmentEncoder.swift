@@ -1,11 +1,8 @@
 internal import StateJSON
 package import StateStore
 
-/// Encodes commits as the body of a segment, into memory that it keeps for the next one.
-///
-/// Equal commits have equal bodies.
+/// Keeps its memory for the next segment; equal commits have equal bodies.
 package struct SegmentEncoder {
-    /// The body that ``encode(_:from:to:)`` has made last.
     package private(set) var body = ByteWriter()
     private let epoch: Epoch
     private let fence: UInt64
@@ -14,20 +11,16 @@ package struct SegmentEncoder {
     private var form = ByteWriter()
     private var models: [Int] = []
 
-    /// How many of the last models an encoder compares with: it bounds the time for commits of many types.
+    /// Bounds the time for commits of many types.
     private static let modelsMax = 16
 
-    /// - Parameters:
-    ///   - epoch: the history's, from which IDs that are cursors are derived.
-    ///   - fence: the term of the writer.
+    /// IDs that are cursors are derived from `epoch`; `fence` is the term of the writer.
     package init(epoch: Epoch, fence: UInt64 = 0) {
         self.epoch = epoch
         self.fence = fence
     }
 
-    /// Encodes the commits from one index up to another, at least one.
-    ///
-    /// O(n) in their bytes.
+    /// At least one commit; O(n) in their bytes.
     package mutating func encode(_ commits: [Commit], from start: Int, to end: Int) {
         records.removeAll()
         sizes.removeAll(keepingCapacity: true)
@@ -54,7 +47,6 @@ package struct SegmentEncoder {
         _ index: Int, of commits: [Commit], _ start: Int, since time: Int64
     ) -> SegmentBody.Members {
         let commit = commits[index]
-        // The newest model with the same types.
         let model = models.reversed().prefix(Self.modelsMax).first { Self.areSame(commits[$0].types, commit.types) }
         var members: SegmentBody.Members = model == nil ? [] : .model
         if commit.hasDetails { members.formUnion(self.members(of: commit)) }
@@ -114,7 +106,7 @@ package struct SegmentEncoder {
         return members
     }
 
-    /// Whether strings have the same bytes; in Swift, equal ones may have different bytes.
+    /// In Swift, equal strings may have different bytes.
     private static func areSame(_ left: [String], _ right: [String]) -> Bool {
         guard left.count == right.count else { return false }
         // Nearly all commits of a type share one array.
@@ -139,7 +131,7 @@ package struct SegmentEncoder {
         }
     }
 
-    /// Writes the ID of another commit: a cursor of this history as its distance, any other as 0 and a string.
+    /// A cursor of this history is its distance, any other ID 0 and a string.
     private mutating func reference(_ id: String, of commit: Commit) {
         if let cursor = Cursor(text: id), cursor.epoch == epoch, cursor.version < commit.version {
             records.number(commit.version - cursor.version)

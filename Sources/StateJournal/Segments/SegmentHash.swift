@@ -1,25 +1,20 @@
 internal import StateJSON
 package import StateStore
 
-/// A link of the chain of segments: the XXH3 128-bit hash of a segment, its versions and the hash before it.
-///
-/// It detects damage, a missing segment and a segment of another history. It does not detect forgery, because XXH3 is not
-/// cryptographic.
+/// Covers the segment, its versions and the hash before it by XXH3 with 128 bits; it detects damage, a missing segment
+/// and one of another history, but no forgery: XXH3 is not cryptographic.
 package struct SegmentHash: Hashable, Sendable {
     private let content: ContentHash
 
     /// The number that segments have for this algorithm in their bodies and that the hash covers.
     package static let algorithm: UInt8 = 1
 
-    /// Computes the hash on which the first segment of a history builds.
     package init(beginning epoch: Epoch, version: Version) {
         let name = Array(epoch.text.utf8)
         let none = SegmentHash(content: ContentHash(high: 0, low: 0))
         self.init(after: none, first: version, last: version, body: name.span.bytes)
     }
 
-    /// Computes the hash of a segment.
-    ///
     /// O(n) in the size of the body, about 10 GB a second.
     package init(after predecessor: SegmentHash, first: Version, last: Version, body: RawSpan) {
         // The hash of the text stands in a block of a fixed size, so that no byte of the text can pass for a number.
@@ -35,7 +30,7 @@ package struct SegmentHash: Hashable, Sendable {
 
     private init(content: ContentHash) { self.content = content }
 
-    /// Reads the 16 bytes of ``bytes``; nil for any other number of bytes.
+    /// Nil for any number of bytes but 16.
     package init?(_ bytes: some Swift.Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         content = ContentHash(
@@ -43,18 +38,15 @@ package struct SegmentHash: Hashable, Sendable {
             low: bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) })
     }
 
-    /// Calls `body` with the 16 bytes, most significant first.
+    /// Most significant first.
     package func withBytes<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
         try withUnsafeBytes(of: (content.high.bigEndian, content.low.bigEndian), body)
     }
 
-    /// The 16 bytes, most significant first.
     package var bytes: [UInt8] { withBytes { Array($0) } }
 }
 
-/// Why bytes are not a segment.
 package struct SegmentFault: Error, Equatable {
-    /// The fault, as a clause.
     package let detail: String
 
     package init(_ detail: String) { self.detail = detail }
@@ -63,14 +55,13 @@ package struct SegmentFault: Error, Equatable {
     package static let malformed = SegmentFault("its parts do not fit together")
 }
 
-/// The end of a segment, or the beginning of a history: what the next segment builds on.
+/// The next segment builds on it.
 package struct ChainLink: Hashable, Sendable {
     package var version: Version
     package var hash: SegmentHash
 
     package init(version: Version, hash: SegmentHash) { (self.version, self.hash) = (version, hash) }
 
-    /// The link on which the first segment of a history builds.
     package init(beginning epoch: Epoch, version: Version) {
         self.init(version: version, hash: SegmentHash(beginning: epoch, version: version))
     }

@@ -4,7 +4,7 @@ internal import StateJSON
 internal import StateStore
 
 extension SegmentRows {
-    /// The commits after the snapshot are verified, and that the snapshot belongs to their chain.
+    /// Verifies the commits after the snapshot, and that it belongs to their chain.
     func state(
         _ db: Database, upTo version: Version, warnings: inout [String]
     ) throws -> (state: PatchedState, patchesCount: Int, patchesBytes: Int) {
@@ -24,7 +24,7 @@ extension SegmentRows {
         throw JournalError(damaged: path, "it has no snapshot that can be used for version \(version)")
     }
 
-    /// Returns the version of the snapshot that a recovery of the newest state begins with, as far as its hash tells.
+    /// Tells by the hash only.
     func newestSnapshot(_ db: Database) throws -> Version {
         for candidate in try snapshotVersions(db, through: .max, isNewestFirst: true) {
             guard let (_, chain) = try snapshotBytes(db, candidate) else { continue }

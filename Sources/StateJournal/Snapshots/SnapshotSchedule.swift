@@ -4,13 +4,11 @@ internal import GRDB
 package import StateStore
 internal import Synchronization
 
-/// Decides when a snapshot is due: after 10,000 commits whose patches have as many bytes as the last snapshot, after
-/// commits with a quarter of the bytes that the journal keeps, or of a quarter of the time for which it keeps commits.
-///
-/// That bounds the time of a start, and the bytes of snapshots stay below those of the commits.
+/// Due after 10,000 commits whose patches have the bytes of the last snapshot, or a quarter of the bytes or time that
+/// the journal keeps: that bounds the time of a start, and keeps snapshots below the commits.
 struct SnapshotSchedule: Sendable {
     let bytesMax: Int
-    /// For how many seconds the journal keeps a commit; 0 for no limit.
+    /// 0 for no limit.
     let secondsMax: Int
     private var commits = 0
     private var patchBytes = 0
@@ -55,16 +53,12 @@ struct SnapshotSchedule: Sendable {
     }
 }
 
-/// The choice of the snapshots that a journal drops when it has too many.
-///
 /// The oldest snapshot that all kept commits follow stays, so that past versions, exports and verifications begin
-/// there, however often the server was stopped since. Between it and the two newest ones, the snapshots stay that
-/// divide the history most evenly.
+/// there, and between it and the two newest ones, those that divide the history most evenly.
 struct SnapshotRetention {
     var countMax: Int
-    /// The version up to which the commits exceed their number.
     var surplus: Version
-    /// The version up to which the commits exceed their bytes; only the two newest snapshots may be older.
+    /// Only the two newest snapshots may be older.
     var heavy: Version
 
     func dropped(of versions: [Version]) -> [Version] {
@@ -94,13 +88,9 @@ extension SQLiteJournal {
         }
     }
 
-    /// Returns whether a snapshot is due, and if so claims the right to save it.
     func claimSnapshot() -> Bool { snapshots.withLock { $0.claim() } }
 
-    /// Saves a snapshot after ``claimSnapshot()``, and prunes what exceeds the retention.
-    ///
-    /// - Returns: the oldest version after which the journal has all commits.
-    /// - Throws: ``JournalError``. No commit is lost; the next start takes longer.
+    /// Returns the oldest version after which all commits stay; an error loses none, and the next start takes longer.
     package func saveSnapshot(_ state: [UInt8], version: Version) throws -> Version {
         defer { snapshots.withLock { $0.finish(snapshotBytes: state.count) } }
         do {
@@ -142,7 +132,7 @@ extension SQLiteJournal {
         return link.version
     }
 
-    /// The version after which the segments have at most the bytes that the journal keeps, or 0.
+    /// 0 for none.
     private func versionBeyondBytesMax(_ db: Database) throws -> Version {
         // More than the file has is damage, which must not delete anything.
         let most = try StartCheck.fileBytes(db)
@@ -156,9 +146,8 @@ extension SQLiteJournal {
         }
         return 0
     }
-    /// The newest version whose commit is older than the journal keeps commits, or 0.
-    ///
-    /// It reads O(log n) commits, as if their times were in order: where a clock was set back, it may find an older version.
+    /// 0 for none; reads O(log n) commits, as if their times were in order: where a clock was set back, it may find an
+    /// older version.
     private func versionBeyondSecondsMax(_ db: Database, at now: Timestamp) throws -> Version {
         guard retention.secondsMax > 0 else { return 0 }
         let limit = now.advanced(by: .seconds(-retention.secondsMax))

@@ -62,7 +62,6 @@ extension Authenticator {
         switch try? settings.reachablePlace() {
         case .address(let host, let port)?: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
         case .socket(let path, _)?: "--unix-socket \(path) http://localhost"
-        // The settings have been read, so there is an address.
         case nil: settings.listen
         }
     }

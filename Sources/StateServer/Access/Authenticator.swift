@@ -5,7 +5,6 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// The server's knowledge of the client of a request, without a verification.
 enum Recognition: Sendable {
     case known(Authentication)
     case unverified(String)
@@ -14,7 +13,6 @@ enum Recognition: Sendable {
 /// Knows the credentials of the server, and what each of them allows; any thread may call any method.
 final class Authenticator: Sendable {
     private struct State {
-        /// The access of every client, while no credential is asked for.
         var open: Access?
         var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
         var hasFile = false
@@ -29,19 +27,15 @@ final class Authenticator: Sendable {
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
     private let date: @Sendable () -> Timestamp
-    /// The last look at the files, and whether accesses have ended that nobody was told of.
     private let looks = Mutex((last: Instant?.none, hasEnded: false))
     private let logger: Logger
     /// How long tokens and keys stay known while their file cannot be read: one of them may have been revoked.
     static let unreadableMax = Duration.seconds(10)
     /// How near the end of a token is when its answers are not reused any more: longer than between two looks at the files.
     static let reuseMargin = Duration.seconds(2)
-    /// The shortest time between two looks at the files because of unknown tokens.
     static let lookPause = Duration.milliseconds(100)
 
-    /// Without a file (`tokens` is nil) and without `signed`, every client may do everything until there is a file.
-    ///
-    /// This holds for requests that came by a proxy only if it `takesProxied`.
+    /// Without `tokens` and without `signed`, every client may do everything; a proxied one only if it `takesProxied`.
     init(
         _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: WatchedFile<[TokenFile.Entry]?>? = nil,
         signed: SignedTokens? = nil, takesProxied: Bool = false, now: @escaping @Sendable () -> Instant,
@@ -73,7 +67,6 @@ final class Authenticator: Sendable {
             .sorted { ($0.created, $0.id) < ($1.created, $1.id) }
     }
 
-    /// Whether tokens can be judged: not while their file could not be read for so long that none is taken.
     var canJudge: Bool { file?.isShut != true && signed?.isShut != true }
 
     /// The subjects that have a token of the file; nil while that is not known, and where clients need none.
@@ -87,7 +80,6 @@ final class Authenticator: Sendable {
         }
     }
 
-    /// Whether a client that has scheduled with such a credential needs a token of the file to have it dispatched.
     func needsToken(_ credential: CredentialKind?) -> Bool { signed == nil || credential == .file }
 
     /// A JSON Web Token says only when it is shown what it allows; `credential` is nil for what an older program kept.
@@ -144,9 +136,7 @@ final class Authenticator: Sendable {
         return known.hasEnded(at: date()) ? .expired : .access(known)
     }
 
-    /// Verifies an unknown token, and looks for one that is not good in newer files; `done` takes nil for a good one.
-    ///
-    /// An address that has had its share of failures is refused without a verification. Any thread may call `done`.
+    /// Verifies an unknown token; `done`, which any thread may call, takes nil for a good one.
     func verify(_ token: String, for client: String, _ done: @escaping @Sendable (Problem?) -> Void) -> Bool {
         let (begun, digest) = (now(), Token.digest(token))
         return verifications.run(for: client) { [self] in
@@ -213,7 +203,6 @@ final class Authenticator: Sendable {
         state.withLock { $0.accesses.values.map(\.access) }.filter { !$0.hasEnded && $0.hasEnded(at: time) }
     }
 
-    /// Whether a token is about to expire, so that kept answers must not be given to its client for much longer.
     var isEndNear: Bool {
         let time = date().advanced(by: Self.reuseMargin)
         return signed?.hasEnds(by: time) ?? false || !expiring(by: time).isEmpty
@@ -274,7 +263,6 @@ final class Authenticator: Sendable {
     }
 }
 
-/// The credentials that the server did not know, by address: 20 at once, and one more each second.
 struct Failures {
     private var byClient: [String: (left: Double, since: Instant)] = [:]
     private static let burst = 20.0

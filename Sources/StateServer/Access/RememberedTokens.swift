@@ -12,7 +12,6 @@ struct RememberedTokens: Sendable {
     }
 
     private var entries: [[UInt8]: Entry] = [:]
-    /// The tokens that are held, oldest first.
     private var order: Deque<[UInt8]> = []
     private(set) var earliestEnd = Timestamp(milliseconds: .max)
     private let heldMax: Int
@@ -21,7 +20,6 @@ struct RememberedTokens: Sendable {
 
     init(heldMax: Int = 10_000) { self.heldMax = heldMax }
 
-    /// The number of known accesses, with the ones that only streams and connections hold.
     var count: Int { entries.count }
 
     func access(_ digest: [UInt8], at now: Timestamp) -> Access? {
@@ -41,7 +39,6 @@ struct RememberedTokens: Sendable {
         entries[digest] = Entry(access: access, held: access, key: key, end: end)
         earliestEnd = min(earliestEnd, end)
         if order.count > heldMax, let oldest = order.popFirst() { entries[oldest]?.held = nil }
-        // The entries of forgotten accesses go where they are as many as the others.
         if entries.count > 2 * heldMax + 64, entries.count.isMultiple(of: 64) {
             entries = entries.filter { $0.value.access != nil }
         }

@@ -41,7 +41,6 @@ final class SignedTokens: Sendable {
 
     var fault: String? { file.fault ?? state.withLock { $0.fault } }
 
-    /// Whether no token is taken, because one of the keys may have been withdrawn in a file that cannot be read.
     var isShut: Bool { file.isShut }
 
     enum Knowledge {

@@ -4,7 +4,6 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-/// A bearer token: 256 random bits in text.
 struct Token: Sendable {
     let text: String
 
@@ -24,7 +23,6 @@ struct Token: Sendable {
     }
 }
 
-/// The file of the tokens that a server knows, with the grant of each; it holds hashes only.
 struct TokenFile: Sendable {
     struct Entry: Sendable, Codable, Equatable {
         var id: String
@@ -105,7 +103,6 @@ extension TokenFile.Entry {
         if whole.isEverything { grant = whole }
     }
 
-    /// When it ends; nil for never.
     var end: Timestamp? { expires.flatMap { RFC3339.milliseconds($0) }.map { Timestamp(milliseconds: $0) } }
 
     init(_ token: Token, subject: String, _ grant: Grant, expires: String? = nil) {

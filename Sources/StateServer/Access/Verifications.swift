@@ -9,10 +9,8 @@ final class Verifications: Sendable {
     }
 
     private let state = Mutex(State())
-    /// How many may wait; each of them is a request that waits with its head and its body.
     static let waitingMax = 4096
 
-    /// Runs a verification in turn with those of other clients; false if as many wait as may.
     func run(for client: String, _ verification: @escaping @Sendable () async -> Void) -> Bool {
         let (isTaken, mustStart) = state.withLock { state in
             guard state.waiting.count < Self.waitingMax else { return (false, false) }

@@ -9,7 +9,6 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// A server on a history in etcd beside other servers, which sends actions on to the one that writes.
 final class Cluster: Sendable {
     enum Outcome {
         case answered(Response, Cursor?)
@@ -18,7 +17,6 @@ final class Cluster: Sendable {
         case ended
         /// The connection has ended before the answer: it may have carried it out, and may have ended by it.
         case lost
-        /// It has not answered in time, and may have carried it out.
         case unknown
     }
 
@@ -29,7 +27,6 @@ final class Cluster: Sendable {
     private let unreachable = Mutex<(address: String, since: ContinuousClock.Instant)?>(nil)
 
     private static let requestsMax = 64
-    /// How long a connection to the server that writes may take, and its answer behind what its client allows.
     private static let connectTime = Duration.seconds(1)
     private static let answerTime = Duration.seconds(10)
     private static let answerBytesMax = 1 << 30
@@ -39,7 +36,6 @@ final class Cluster: Sendable {
         "storekeeper-forwarded", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
-    /// The codes of a server that takes no action, whatever it is.
     private static let refusing: Set<String> = ["domain-mismatch", "draining", "model-version"]
 
     init(_ journal: ClusterJournal) throws {
@@ -145,7 +141,6 @@ final class Cluster: Sendable {
 }
 
 enum ForwardingAddress {
-    /// The host of `http://host:port`; nil for any other text.
     static func host(of text: String) -> String? {
         let place = text.dropFirst("http://".count)
         guard text.hasPrefix("http://"), let colon = place.lastIndex(of: ":"), colon > place.startIndex,
@@ -159,15 +154,13 @@ enum ForwardingAddress {
 extension RequestHandler {
     /// Sends a request on to the server that writes, over one hop; nil for one that the caller carries out.
     ///
-    /// An action that the other server has surely not carried out is carried out here: the journal takes the commits of
-    /// any server. A server that is lost meanwhile may have ended by the action, which is not repeated here at once.
+    /// The journal takes the commits of any server; an action that may have ended another one is not repeated here.
     func forward(
         _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, in cluster: Cluster
     ) -> Reply? {
         guard cluster.staleness == nil else { return .now(respond(.notDurable, exchange)) }
         guard let address = cluster.target, cluster.origin(of: request) == nil, !isDraining.load(ordering: .acquiring)
         else { return carryOut(dispatch, exchange) }
-        // Many lines take their time.
         let wait = (dispatch.wait?.duration ?? .zero) + .milliseconds(request.body.count / 1000)
         cluster.send(request, to: address, of: exchange.client, waiting: wait) { [self] outcome in
             metrics.count(outcome)
@@ -197,7 +190,6 @@ extension RequestHandler {
         guard let quarantine else { return self.dispatch(dispatch, exchange) }
         let verdict = quarantine.judge(dispatch, isSuspected: isSuspected) { [self] verdict in
             let isAnswered = complete(carryOut(dispatch, exchange, verdict), exchange)
-            // It is refused before it has come to the store.
             if isAnswered { quarantine.endTrial(of: dispatch, isReduced: false) }
             store.flush()
         }

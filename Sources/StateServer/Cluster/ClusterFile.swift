@@ -1,7 +1,6 @@
 internal import FoundationEssentials
 internal import StateCluster
 
-/// A ``SharedDocument`` beside the turns of a history in etcd.
 struct ClusterFile: SharedDocument {
     let name: String
     let path: String

@@ -2,7 +2,6 @@ internal import Glibc
 internal import StateStore
 
 enum Greeting {
-    /// Tells a person at a terminal what a server serves, and how to begin.
     static func show(
         _ domain: String, data: String, socket: String?, listening: StateServer.Address, isProtected: Bool
     ) {
@@ -29,7 +28,6 @@ enum Greeting {
         show(lines.map { "  \($0)" }.joined(separator: "\n"))
     }
 
-    /// Writes a text of several lines to standard error, where that is a terminal; a line of the log has it otherwise.
     static func show(_ text: String) {
         guard isatty(STDERR_FILENO) == 1, text.contains("\n") else { return }
         LogWriter.standardError.write(Array("\(text)\n".utf8))

@@ -3,10 +3,7 @@ internal import Logging
 internal import Synchronization
 internal import Threads
 
-/// The signals to a server: SIGTERM and SIGINT end it, and SIGHUP makes it read its files again.
-///
-/// A program receives them from its first line on. The kernel drops a signal to process 1, such as that of a container, for
-/// which there is no handler yet, and ends any other process by it.
+/// The signals that a program receives from its first line on: the kernel drops one to process 1 that has no handler.
 enum ProcessSignals {
     private static let numbers = [SIGTERM, SIGINT, SIGHUP]
     /// A bit for each signal that has arrived and that nobody has handled yet.
@@ -20,7 +17,6 @@ enum ProcessSignals {
     private static let handler = Mutex<(@Sendable (Int32) -> Void)?>(nil)
     private static let hasThread = Atomic(false)
 
-    /// Keeps the signals that arrive from now on for ``endStart()`` and ``handle(_:)``.
     static func receive() {
         // A handler may not initialize them.
         _ = (arrived.load(ordering: .relaxed), count)
@@ -32,7 +28,6 @@ enum ProcessSignals {
         }
     }
 
-    /// Gives the signals back to the system, for a command that is not a server.
     static func restore() {
         for number in numbers { signal(number, SIG_DFL) }
         for number in take() { raise(number) }

@@ -60,7 +60,6 @@ struct QuarantineRetry: SettingsCommand {
 }
 
 extension QuarantineFile {
-    /// Throws `JournalError` without a journal, as the other commands for journals do.
     fileprivate init(of settings: Settings) throws {
         if let file = try settings.clusterFile("quarantine", name: Self.name) {
             self.init(file)

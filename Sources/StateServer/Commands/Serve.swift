@@ -69,7 +69,6 @@ struct Serve: SettingsCommand {
         withExtendedLifetime((server, served)) { Self.exit() }
     }
 
-    /// Throws where the port file could not be written when the server is ready.
     private static func checkPlace(of portFile: String) throws {
         // Only a directory has contents.
         if (try? FileManager.default.contentsOfDirectory(atPath: portFile)) != nil {

@@ -58,13 +58,7 @@ public enum ServerCommand {
         }
     }
 
-    /// Runs the command that the command line names on one of several domains, or one of the program's own, and ends the
-    /// program.
-    ///
-    /// - Parameters:
-    ///   - domainName: the name by which a journal knows the domain of some settings.
-    ///   - adopt: makes the settings those of the domain that a journal names, where nothing else names one.
-    ///   - domainFile: the file that the domain of some settings is made of, and its kind, such as `model`; or nil.
+    /// Runs the command that the command line names, on one of several domains or one of the program's own.
     package static func main(
         settings: [PartialKeyPath<SettingKeys>], name: String, commands: [any ParsableCommand.Type],
         domainName: @escaping @Sendable (Settings) -> String,

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import Glibc
 internal import StateStore
 
-/// A command that needs the settings; what it throws ends the program with a sentence and an exit code.
 protocol SettingsCommand: AsyncParsableCommand {
     associatedtype Options: SettingsSource
     var options: Options { get }
@@ -10,7 +9,6 @@ protocol SettingsCommand: AsyncParsableCommand {
     func run(_ reading: SettingsReading) async throws
 }
 
-/// Options that say where settings come from.
 protocol SettingsSource: ParsableArguments {
     func read() throws -> SettingsReading
 }
@@ -26,7 +24,6 @@ extension SettingsCommand {
     }
 }
 
-/// Ends the program with a sentence on standard error and exit code 1.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 
@@ -52,7 +49,6 @@ struct Failure: Error, CustomStringConvertible {
         default: return error is Failure ? error : Failure("\(error)")
         }
         let line = Array("Error: \(error)\n".utf8)
-        // The code says the same where the sentence cannot be written.
         _ = write(STDERR_FILENO, line, line.count)
         return code
     }

@@ -9,8 +9,7 @@ struct SettingsOptions: SettingsSource, CustomReflectable {
     @Flag(help: "Let every client do everything, on any address, without a token.")
     var open = false
 
-    /// The value of `--port`, an option of many servers that this one does not have, unless a setting of the program
-    /// has that name.
+    /// The value of `--port`, an option of other servers, unless a setting of the program has that name.
     private var port: String?
 
     private var values: [String: String] = [:]
@@ -80,7 +79,6 @@ struct SettingsOptions: SettingsSource, CustomReflectable {
     }
 }
 
-/// The options of a command for a file that lies in the directory of the journal.
 struct JournalFileOptions: SettingsSource, CustomReflectable {
     private var options = SettingsOptions()
 

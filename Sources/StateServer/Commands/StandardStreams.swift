@@ -3,7 +3,6 @@ internal import Glibc
 struct StandardInput {
     private let file: UnsafeMutablePointer<FILE>? = fdopen(STDIN_FILENO, "r")
 
-    /// Returns the next line without its line feed, or nil at the end; the last line need not have a line feed.
     func nextLine() throws -> [UInt8]? {
         var line: UnsafeMutablePointer<CChar>?
         var size = 0

@@ -25,7 +25,6 @@ extension RequestHandler {
         }
     }
 
-    /// How long a fork runs before other clients have their turn.
     private static let forkSlice = Duration.milliseconds(20)
 
     private func make(_ order: ForkOrder, _ forks: Forks, _ exchange: Exchange) throws -> Reply {
@@ -120,7 +119,6 @@ extension RequestHandler {
             guard low >= oldest else { throw Problem.versionGone(oldest: oldest) }
             let (found, looks) = try Bisection.first(after: low, through: request.to?.version ?? latest.version) {
                 version in
-                // The client may have gone: what is found then is of no use.
                 guard !exchange.isOver else { return true }
                 let value = try pastState(version, for: exchange).encoded(.pointer(request.test.pointer)).map {
                     try JSONValue(parsing: Array($0.json), depthMax: 1000)

@@ -4,9 +4,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// The forks of a server: stores in memory that end by themselves; any thread may call any method.
-///
-/// Their memory counts in the server's budget, of which they have at most half.
+/// The forks of a server, with at most half of its memory budget; any thread may call any method.
 final class Forks: Sendable {
     static let runTimeMax = Duration.seconds(30)
 
@@ -15,7 +13,6 @@ final class Forks: Sendable {
         let transport: InProcessTransport
         let handler: RequestHandler
         let place: Place
-        /// When the fork ends, on the clock that no operator sets.
         let end: Instant
 
         var current: ForkDescription {
@@ -160,7 +157,6 @@ final class Forks: Sendable {
     func stop() { for entry in entries { _ = remove(entry.description.name) } }
 }
 
-/// The forks of each client, and the memory of all: at most half of the server's budget, so that requests have the rest.
 private final class ForkShares: Sendable {
     private let memory: MemoryBudget
     private let state = Mutex((clients: [String](), bytes: 0))

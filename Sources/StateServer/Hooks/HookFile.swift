@@ -4,14 +4,12 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-/// The file of a server's hooks, with their secrets, which commands change while the server runs.
 struct HookFile: Sendable {
     struct Entry: Sendable, Codable, Equatable {
         var id: String
         var url: String
         /// The action types to which it is limited, with `*` at the end for any ending; empty for all.
         var types: [String] = []
-        /// The part of the state to which it is limited; nil for all.
         var path: String?
         var grant: Grant
         /// The secrets, each of which signs: one, or during a rotation the new one and the old one.
@@ -19,10 +17,8 @@ struct HookFile: Sendable {
         var created: String
         /// Further header fields of the deliveries, such as `Authorization: Basic ...`; nobody is shown them.
         var fields: [String]?
-        /// The cursor behind which it begins.
         var since: String?
         var paused: String?
-        /// The newest order to go on, by the name that files have for it.
         var resend: Order?
 
         struct Order: Sendable, Codable, Equatable {
@@ -76,7 +72,6 @@ struct HookFile: Sendable {
         try change { (entries) throws(SettingsFault) in entries.remove(at: try index(of: id, in: entries)) }
     }
 
-    /// Changes the hook with an ID; all of them for nil.
     func change(_ id: String?, _ body: (inout Entry) throws(SettingsFault) -> Void) throws(SettingsFault) {
         try change { (entries) throws(SettingsFault) in
             let chosen = if let id { [try index(of: id, in: entries)] } else { Array(entries.indices) }
@@ -160,7 +155,6 @@ enum HookURL {
         return nil
     }
 
-    /// Whether what is sent there can be read or changed on its way: http to another machine.
     static func isInsecure(_ url: String) -> Bool {
         let host = host(of: url) ?? ""
         // 127.example.org is a name like any other.
@@ -173,7 +167,6 @@ enum HookURL {
         return String(url[..<scheme.upperBound] + url[scheme.upperBound...].prefix { !"/?#".contains($0) })
     }
 
-    /// The host; nil for an address that is not one of http or https, or has a name and a password in it.
     private static func host(of url: String) -> String? {
         guard let scheme = ["https://", "http://"].first(where: url.hasPrefix) else { return nil }
         let authority = url.dropFirst(scheme.count).prefix { !"/?#".contains($0) }

@@ -12,11 +12,9 @@ struct HookProgress: Sendable, Codable, Equatable {
         var reason: String
     }
 
-    /// Answers whose actions were not committed.
     struct Refusals: Sendable, Codable, Equatable {
         var count: Int
-        /// The cursor of the first commit that was answered so, and the time of that commit, in RFC 3339; not that of the
-        /// answer, which is another one when the commit is sent again, while later answers stay as old as they are.
+        /// The cursor of the first commit answered so, and the time of that commit in RFC 3339, not that of the answer.
         var first: String
         var since: String
         var newest: String
@@ -28,10 +26,8 @@ struct HookProgress: Sendable, Codable, Equatable {
     var cursor: String
     var failing: Failing?
     var refusals: Refusals?
-    /// The time of the newest ``HookFile/Entry/Order`` that was carried out.
     var resent: String?
 
-    /// A text of a receiver as it is shown to an operator: at most 300 characters, without control and format characters.
     static func shown(_ text: String) -> String {
         var shown = String.UnicodeScalarView()
         for scalar in text.unicodeScalars.prefix(300) {
@@ -44,21 +40,18 @@ struct HookProgress: Sendable, Codable, Equatable {
         return String(shown) + (text.unicodeScalars.count > 300 ? "..." : "")
     }
 
-    /// How long to wait behind so many failed attempts: a second, then twice as long each time, up to an hour.
     static func pause(after attempts: Int) -> Duration {
         .seconds(min(secondsMax, 1 << min(max(0, attempts &- 1), 12)))
     }
     static let secondsMax = 3600
 }
 
-/// The file of how far the hooks have come, which the server writes some times a second at most.
 struct HookProgressFile: Sendable {
     struct Content: Sendable, Codable, Equatable {
         var hooks: [HookProgress] = []
         var roots: [Root] = []
     }
 
-    /// How many actions the answers of hooks have dispatched because of a commit.
     struct Root: Sendable, Codable, Equatable {
         var id: String
         var actions: Int

@@ -2,14 +2,12 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-/// A hook of a running server, which decides and does not act; the time comes in as an argument.
 struct HookRun: Sendable {
     struct Delivery: Sendable {
         /// Nil where the hook is behind the history that is kept.
         var commit: Commit?
         var cursor: Cursor
         var body: [UInt8]
-        /// The ID by which the receiver knows a repeated delivery.
         var id: String
     }
 
@@ -27,7 +25,6 @@ struct HookRun: Sendable {
         (self.entry, self.view, self.progress) = (entry, view, progress)
     }
 
-    /// The cursor through which everything is delivered; nil if the file has another text there.
     var cursor: Cursor? { Cursor(text: progress.cursor) }
 
     func isDue(at now: Instant) -> Bool {
@@ -36,7 +33,6 @@ struct HookRun: Sendable {
 
     mutating func replace(by entry: HookFile.Entry, _ view: HookView) {
         let isOther = (entry.types, entry.path, entry.grant) != (self.entry.types, self.entry.path, self.entry.grant)
-        // One that goes on again, or elsewhere, does so at once.
         if entry.paused == nil, self.entry.paused != nil || entry.url != self.entry.url { notBefore = nil }
         (self.entry, self.view) = (entry, view)
         if entry.paused != nil || isOther { attempt = nil }
@@ -56,8 +52,6 @@ struct HookRun: Sendable {
         move(to: Cursor(from.epoch, from.version - 1))
         return true
     }
-
-    // MARK: The next delivery
 
     var needsCommits: Version? { delivery == nil && commits.isEmpty ? cursor?.version : nil }
 
@@ -96,8 +90,6 @@ struct HookRun: Sendable {
             progress.failing = nil
         }
     }
-
-    // MARK: Attempts
 
     mutating func begin() -> Int {
         attemptsCount += 1

@@ -13,7 +13,6 @@ struct HookSecret: Sendable {
         text = Self.prefix + Data(key).base64EncodedString()
     }
 
-    /// Reads a secret of 24 to 64 bytes, as the specification allows; nil for any other text.
     init?(_ text: String) {
         guard text.hasPrefix(Self.prefix), let data = Data(base64Encoded: String(text.dropFirst(Self.prefix.count))),
             (24...64).contains(data.count)

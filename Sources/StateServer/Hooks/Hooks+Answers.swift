@@ -128,7 +128,6 @@ extension HTTPConnection.Failure {
 }
 
 extension Outcome {
-    /// Why an answer's actions are not committed, and whether the receiver is asked again, so that they are committed once.
     fileprivate var refusal: (isRetried: Bool, sentence: String)? {
         switch self {
         case .committed: nil

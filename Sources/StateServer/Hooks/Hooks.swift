@@ -9,13 +9,11 @@ internal import Synchronization
 
 /// The hooks of a server: it POSTs to each receiver the commits that its hook sees, in order, one at a time.
 ///
-/// Threads: any may call any method, and none waits. One queue decides what is sent next; one thread carries the requests
-/// out; a second queue writes how far the hooks have come.
+/// Any thread may call any method. One queue decides, one thread carries the requests out, a second queue writes.
 final class Hooks: Sendable {
     struct Site: Sendable {
         let store: UntypedStore
         let contract: Contract
-        /// The cluster, of whose servers the one that writes delivers; nil for a server of its own.
         let cluster: Cluster?
     }
 
@@ -80,7 +78,6 @@ final class Hooks: Sendable {
         }
     }
 
-    /// Reads, retries and writes what is due; the server calls it some times a second.
     func refresh() {
         queue.async { [self] in
             switch watched.news() {
@@ -100,12 +97,10 @@ final class Hooks: Sendable {
         }
     }
 
-    /// Ends the deliveries; those under way are made again by the next start.
     func stop() {
         isStopped.store(true, ordering: .releasing)
         pool.withLock { $0 }?.stop()
         queue.sync {}
-        // Behind those under way, which may fail.
         writing.sync { if let content = state.withLock({ $0.contentToWrite() }) { write(content) } }
     }
 
@@ -178,7 +173,6 @@ final class Hooks: Sendable {
             if let delivery = run.delivery {
                 let pool = try runningPool()
                 let number = run.begin()
-                // The pool asks at once whether the attempt is wanted.
                 state.withLock { $0.runs[id] = run }
                 send(delivery, of: run.entry, number, in: pool)
             } else {
@@ -257,7 +251,6 @@ final class Hooks: Sendable {
             try progressFile.write(content, isShared: ClusterAddress.isMeant(by: settings.data))
             state.withLock { if $0.written != nil { $0.written = content } }
         } catch {
-            // It is written again some looks later; what is not written is delivered again by the next start.
             logger.log(.error, "progress of hooks not written", ["reason": error.description])
         }
     }

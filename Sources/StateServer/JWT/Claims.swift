@@ -2,14 +2,12 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-/// The claims that the server reads of a token whose signature is good.
 struct Claims: Sendable, Decodable {
     var sub: String
     /// Seconds since 1970, as is `nbf`.
     var exp: Double
     var nbf: Double?
     var iss: String?
-    /// One name or several.
     var aud: [String]?
     /// The grant, or nil for a token that says nothing of this server.
     var storekeeper: Grant?
@@ -46,18 +44,13 @@ extension KeyedDecodingContainer {
     }
 }
 
-/// The rules for the claims of a token.
 struct ClaimRules: Sendable {
-    /// The issuer; nil for any.
     var issuer: String?
-    /// A name that must be in the audience; nil for any audience.
     var audience: String?
-    /// How much the clocks of the issuer and the server may differ.
     var leeway: Duration
     /// The grant of a token without the claim `storekeeper`; nil for a server that takes no such tokens.
     var grant: Grant?
 
-    /// The grant of a token, and the end of its access, also where that time is over.
     func access(of claims: Claims, at now: Timestamp) throws(TokenRefusal) -> (grant: Grant, end: Timestamp) {
         func require(_ isGood: Bool, _ claim: String, _ expected: String) throws(TokenRefusal) {
             if !isGood { throw TokenRefusal(claim, expected) }
@@ -82,7 +75,6 @@ struct ClaimRules: Sendable {
 }
 
 extension Timestamp {
-    /// Nil beyond some ten thousand years.
     fileprivate init?(seconds: Double) {
         guard abs(seconds) < 1e12 else { return nil }
         self.init(milliseconds: Int64(seconds * 1000))

@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// A JSON Web Key Set (RFC 7517): the keys that sign.
 struct JSONWebKeySet: Sendable {
     /// Why a set or one of its keys cannot be used, in words without the keys.
     struct Fault: Error, Sendable, CustomStringConvertible {
@@ -12,12 +11,10 @@ struct JSONWebKeySet: Sendable {
     let keys: [VerificationKey]
     /// The number of keys that are left out: those for something else, and those with faults.
     let skippedCount: Int
-    /// The faults of keys (RFC 7517, section 5), in words without the keys.
     let faults: [String]
     /// A token that names no key is tried with every key of its algorithm, so their number is bounded.
     static let keysMax = 16
 
-    /// Reads a set, UTF-8 JSON.
     init(_ bytes: [UInt8]) throws(Fault) {
         let entries: [Entry]
         do {
@@ -70,7 +67,6 @@ private struct JSONWebKey: Decodable {
     var x: String?
     var y: String?
     var k: String?
-    /// A chain of certificates, which the server does not read, whatever it is.
     var x5c: JSONValue?
 
     /// Nil for a key of another use or algorithm.

@@ -3,7 +3,6 @@ internal import StateJSON
 /// A JSON Web Token whose signature has not been verified (RFC 7519), in the compact form of RFC 7515.
 struct SignedToken: Sendable {
     let algorithm: VerificationKey.Algorithm
-    /// The name of the key.
     let keyID: String?
     /// The signed bytes: the header and the claims, as they were sent.
     let message: [UInt8]
@@ -12,9 +11,7 @@ struct SignedToken: Sendable {
 
     static let bytesMax = 8192
 
-    /// Whether a credential could be a token of this kind; another one needs no verification.
-    ///
-    /// O(n) in the length of the credential, up to ``bytesMax``.
+    /// Whether a credential could be a token of this kind, in O(n) up to ``bytesMax``.
     static func isLike(_ text: String) -> Bool {
         func isAllowed(_ byte: UInt8) -> Bool {
             switch byte {
@@ -28,7 +25,6 @@ struct SignedToken: Sendable {
             && text.utf8.count { $0 == UInt8(ascii: ".") } == 2
     }
 
-    /// Reads the header; throws for a token that no key of the server can have signed, and for one of another kind.
     init(_ text: String) throws(TokenRefusal) {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         let decoded = parts.compactMap { Base64URL.bytes(Array($0)) }
@@ -58,7 +54,6 @@ struct SignedToken: Sendable {
         var alg: String
         var kid: String?
         var typ: String?
-        /// Whether the header has `crit`, whatever its value is.
         var hasCrit: Bool
 
         private enum CodingKeys: String, CodingKey { case alg, kid, typ, crit }
@@ -72,7 +67,6 @@ struct SignedToken: Sendable {
         }
     }
 
-    /// The keys that may have signed the token.
     func candidates(among keys: [VerificationKey]) -> [VerificationKey] {
         keys.filter { key in
             guard key.algorithm == algorithm else { return false }
@@ -81,13 +75,10 @@ struct SignedToken: Sendable {
         }
     }
 
-    /// The claims, which count only after the signature.
     func claims() throws(TokenRefusal) -> Claims { try Claims(payload) }
 }
 
-/// Why a token gives no access, in words without the token.
 struct TokenRefusal: Error, Sendable, Equatable {
-    /// The claim, the field of the header, or the part of the token.
     var claim: String
     var expected: String
 

@@ -1,8 +1,6 @@
 internal import CSignatures
 
-/// A key with which the server verifies the signatures of JSON Web Tokens, and the one algorithm that it is used with.
 struct VerificationKey: Sendable, Hashable {
-    /// The algorithms of RFC 7518 and RFC 8037 that the server knows.
     enum Algorithm: String, Sendable {
         case hs256 = "HS256"
         case rs256 = "RS256"
@@ -24,7 +22,6 @@ struct VerificationKey: Sendable, Hashable {
         }
     }
 
-    /// The name by which a token picks the key; nil for a key that has none.
     var id: String?
     var algorithm: Algorithm
     /// The secret, the modulus, or `x`.

@@ -2,7 +2,6 @@ internal import CoreMetrics
 internal import MicroHTTP
 internal import Synchronization
 
-/// A metric for Prometheus that also goes to the program's own metrics system, where it has one.
 protocol ExportedMetric: AnyObject, Sendable {
     func write(_ name: String, _ labels: String, to text: inout String)
 }

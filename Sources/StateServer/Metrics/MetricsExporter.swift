@@ -1,9 +1,9 @@
 internal import CoreMetrics
 internal import Synchronization
 
-/// Makes metrics and writes them for Prometheus; each also goes to the program's own metrics system, where it has one.
+/// Makes metrics, one for a name and labels, and writes them for Prometheus and for the program's own metrics system.
 ///
-/// Any thread may call it, and to record takes no lock. The names begin with `storekeeper_`.
+/// Any thread may call it, and to record takes no lock.
 final class MetricsExporter: Sendable {
     private struct Family {
         let kind: String
@@ -20,7 +20,6 @@ final class MetricsExporter: Sendable {
 
     var isShared: Bool { program != nil }
 
-    /// The metrics in the text format 0.0.4 of Prometheus, by name and labels.
     func text() -> [UInt8] {
         var text = ""
         for (name, family) in families.withLock(\.self).sorted(by: { $0.key < $1.key }) {
@@ -32,8 +31,6 @@ final class MetricsExporter: Sendable {
         return Array(text.utf8)
     }
 
-    // MARK: The metrics: a second one with a name and labels is the first one
-
     /// - Parameter help: one line without a backslash.
     func counter(_ name: String, _ help: String, _ labels: [(String, String)] = []) -> Total {
         metric(name, "counter", help, labels) { Total(program?.makeCounter(label: $0, dimensions: labels)) }
@@ -43,7 +40,6 @@ final class MetricsExporter: Sendable {
         metric(name, "gauge", help, labels) { Level(program?.makeMeter(label: $0, dimensions: labels)) }
     }
 
-    /// Times in seconds.
     func timer(_ name: String, _ help: String, _ bounds: [Double]) -> Distribution {
         metric(name, "histogram", help) {
             Distribution(bounds, timer: program?.makeTimer(label: $0, dimensions: []))
@@ -64,7 +60,6 @@ final class MetricsExporter: Sendable {
         // The program's own metrics system makes a new one outside the lock.
         let made = make(name)
         return families.withLock { families in
-            // Another thread may have been first.
             if let known = families[name]?.series[text] as? Metric { return known }
             families[name, default: Family(kind: kind, help: help)].series[text] = made
             return made

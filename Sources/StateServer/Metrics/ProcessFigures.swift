@@ -1,7 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// The figures that Linux has of the process, under the names that Prometheus' own clients use.
 enum ProcessFigures {
     /// The cost before Linux 6.2 is O(n) in the number of open files; a figure that /proc does not tell is left out.
     static func text() -> [UInt8] {

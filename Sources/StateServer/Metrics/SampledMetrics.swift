@@ -2,7 +2,6 @@ internal import MicroHTTP
 internal import StateJournal
 internal import StateStore
 
-/// A metric that is read whenever `/metrics` is asked for; one without a value is left out.
 struct SampledMetric: Sendable {
     let name: String
     let help: String

@@ -63,7 +63,6 @@ final class ServerMetrics: Sendable {
             let help = "Requests that began to wait, without streams, by route."
             return exporter.counter("waits_total", help, [("route", $0.label)])
         }
-        // An action has no stream.
         streams = Watch.Route.streamed.map {
             exporter.counter("streams_total", "Streams that began, by route.", [("route", $0.label)])
         }
@@ -180,7 +179,6 @@ final class ServerMetrics: Sendable {
 
     // MARK: What is read when `/metrics` is asked for
 
-    /// The metrics in the text format of Prometheus, as the last ``sample(_:)`` has found them.
     var text: [UInt8] { exporter.text() }
 
     func sample(_ report: ServerReport) {
@@ -198,7 +196,6 @@ final class ServerMetrics: Sendable {
         count(report.transport, report.handler.gauges.answers)
     }
 
-    /// Counts what is new in the totals of the transport.
     func count(_ transport: Statistics, _ total: Answers) {
         let (received, refused, answered) = sampled.withLock { last in
             defer { last = (transport.requests, transport.refused, total) }
@@ -224,7 +221,6 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
     private let bound: @Sendable (Label, _ count: Int) -> Label
     private let make: @Sendable (Label) -> Total
 
-    /// Where there are so many counters, a label without one counts under the label that `bound` returns.
     init(
         bound: @escaping @Sendable (Label, _ count: Int) -> Label = { label, _ in label },
         make: @escaping @Sendable (Label) -> Total

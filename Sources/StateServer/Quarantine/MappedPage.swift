@@ -2,9 +2,7 @@ internal import Glibc
 internal import StateJSON
 internal import StateStore
 
-/// The file `reducing` beside the journal, mapped into memory.
-///
-/// The kernel keeps what is stored there when the process ends, without a call at each store.
+/// The file `reducing`, mapped into memory: the kernel keeps what is stored there when the process ends.
 final class MappedPage: Sendable {
     // unsafe: it only keeps the mapping, whose address never changes.
     nonisolated(unsafe) private let address: UnsafeMutableRawPointer

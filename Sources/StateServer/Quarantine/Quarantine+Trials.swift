@@ -5,22 +5,17 @@ internal import Synchronization
 
 /// Actions that may have ended another server of the cluster, which has left no page of its own.
 ///
-/// A server that sends an action on and loses the server that carries it out says so in the list. Whoever carries the action
-/// out next says that first, so that a second end sets it aside, whether anybody has seen it or not.
+/// Whoever carries out an action after a loss says so in the list first, so that a second end sets it aside.
 extension Quarantine {
     enum Verdict: Equatable, Sendable {
         case passes
         case refused(String)
-        /// Another server tries it.
         case isTried
-        /// The list cannot be changed.
         case unknown
     }
 
     struct Trials {
-        /// The action that this server tries, and a group that its end leaves.
         fileprivate(set) var current: (identity: TransactionIdentity, end: DispatchGroup)?
-        /// When the list could last not be changed.
         fileprivate var failed: ContinuousClock.Instant?
     }
 
@@ -48,8 +43,7 @@ extension Quarantine {
         return nil
     }
 
-    /// One suspected action after the other: the next ones would wait behind one that ends the server, and be set aside
-    /// with it.
+    /// Carries out one suspected action at a time: others would wait behind one that ends the server, and be blamed.
     private func carryOut(
         _ record: MarkPage.Record, since asked: ContinuousClock.Instant, _ done: (Verdict) -> Void
     ) {
@@ -62,7 +56,6 @@ extension Quarantine {
         trials.withLock { $0.current = (record.identity, end) }
         done(.passes)
         guard end.wait(timeout: .now() + trialSeconds) == .timedOut else { return }
-        // The next one need not wait for it any longer, and a group must be left.
         trials.withLock { $0.current.take() }?.end.leave()
     }
 
@@ -93,7 +86,6 @@ extension Quarantine {
         .init(server: server, process: process, isOnPage: hasPage && identity.kind != .content)
     }
 
-    /// Drops from the list what this server has tried and carried out without harm, and what is set aside but committed.
     func endTrial(of dispatch: DispatchRequest, isReduced: Bool) {
         guard mayTry, let identity = MarkPage.Record(dispatch)?.identity else { return }
         let end = trials.withLock { $0.current?.identity == identity ? $0.current.take()?.end : nil }
@@ -109,7 +101,6 @@ extension Quarantine {
     }
 }
 
-/// How long a trial may take before it counts as the end of the server that has begun it.
 private let trialSeconds = 10.0
 
 extension MarkPage.Record {

@@ -6,11 +6,9 @@ internal import Synchronization
 
 /// The actions and the views that are set aside because the process has ended twice while it computed them.
 ///
-/// The first time one is only suspected, because a kill or a lack of memory can meet anything; what is later computed
-/// without harm is suspected no longer. The second time it is refused.
+/// The first time one is only suspected, because a kill or a lack of memory can meet anything.
 final class Quarantine: Sendable {
     private struct State {
-        /// The names of what is set aside, oldest first.
         var names: [String] = []
         /// The entries, and since when this server has seen that the same server tries it.
         var known: [TransactionIdentity: (entry: QuarantineFile.Entry, triedSince: ContinuousClock.Instant)] = [:]
@@ -20,7 +18,6 @@ final class Quarantine: Sendable {
     let changes: QuarantineChanges
     let server: String
     let process = String(UInt64.random(in: 0 ... .max), radix: 16)
-    /// Whether the next process of this server can see what this one was computing when it ended.
     let hasPage: Bool
     let trials = Mutex(Trials())
     let trialsQueue = DispatchQueue(label: "storekeeper.quarantine.trials")
@@ -39,7 +36,6 @@ final class Quarantine: Sendable {
         page.prepare(boot: MappedPage.boot)
         var ended: [MarkPage.Record] = []
         for record in (0..<MarkPage.slotsMax).compactMap(page.interrupted) {
-            // A crash counts once.
             if !ended.contains(where: { $0.identity == record.identity }) { ended.append(record) }
         }
         var entries = try file.read()
@@ -75,7 +71,6 @@ final class Quarantine: Sendable {
 
     var names: [String] { state.withLock(\.names) }
 
-    /// Whether the outcome of an action can change the list, other than by the mark.
     var mayTry: Bool { state.withLock { !$0.names.isEmpty } || trials.withLock { $0.current != nil } }
 
     var hasEntries: Bool { state.withLock { !$0.known.isEmpty } }

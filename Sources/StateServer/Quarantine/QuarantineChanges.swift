@@ -23,7 +23,6 @@ final class QuarantineChanges: Sendable {
         if isFirst { queue.async { self.writeAll() } }
     }
 
-    /// Calls `done` when the list has the changes so far, or cannot be changed.
     func afterwards(_ done: @escaping @Sendable () -> Void) { queue.async(execute: done) }
 
     /// Tries to make a change once, behind those before, and waits; false where the list may not have it.

@@ -2,15 +2,13 @@ internal import FoundationEssentials
 internal import StateJSON
 internal import StateStore
 
-/// The file of the actions that are set aside, which the server writes at a start and an operator's command at any time.
 struct QuarantineFile: Sendable {
     struct Entry: Sendable, Codable, Equatable {
         enum State: String, Codable {
             case quarantined
             /// It passes; the next crash sets it aside again.
             case retry
-            /// One process has ended while it reduced the action; the next crash sets it aside, unless one reduces it without
-            /// harm before.
+            /// One process has ended while it reduced the action; the next crash sets it aside.
             case suspected
         }
 
@@ -36,7 +34,6 @@ struct QuarantineFile: Sendable {
     }
 
     struct Trial: Sendable, Codable, Equatable {
-        /// The name of the server, which stays the same over its restarts.
         var server: String
         /// The name of the process, which is another one after a restart.
         var process: String
@@ -73,7 +70,6 @@ struct QuarantineFile: Sendable {
         }
     }
 
-    /// Changes the entries, while no other process does.
     func change(_ body: (inout [Entry]) throws(SettingsFault) -> Void) throws(SettingsFault) {
         try file.change { (bytes) throws(SettingsFault) in
             var entries = try self.entries(in: bytes)
@@ -84,12 +80,10 @@ struct QuarantineFile: Sendable {
 }
 
 extension QuarantineFile {
-    /// Forgets an action: it passes, and takes two crashes to be set aside again.
     func drop(_ id: String) throws(SettingsFault) {
         try change(id) { entries, index in entries.remove(at: index) }
     }
 
-    /// Lets an action pass; one crash sets it aside again.
     func retry(_ id: String) throws(SettingsFault) {
         try change(id) { entries, index in entries[index].state = .retry }
     }
@@ -112,7 +106,6 @@ extension QuarantineFile.Entry {
             + (line.map { " line \($0)" } ?? "") + (subject.map { " of \($0)" } ?? "")
     }
 
-    /// A suspected one.
     init(_ record: MarkPage.Record, server: String?, tried: QuarantineFile.Trial?) {
         let hash = record.identity.hash
         let digits = String(UInt128(hash.high) << 64 | UInt128(hash.low), radix: 16)

@@ -1,19 +1,13 @@
 internal import StateStore
 
-/// The rules for an action or a view in the list, each a change of the list.
-///
-/// The first end of a server makes it suspected, the second one sets it aside. A suspected one that is then computed
-/// without harm leaves the list.
+/// The rules of the list: the first end of a server makes an action or a view suspected, the second sets it aside.
 extension [QuarantineFile.Entry] {
-    /// How many entries the list has at most; a suspected one makes way for another one first.
     private static var countMax: Int { 1000 }
 
-    /// How long a suspicion counts of which no server has found out that it is wrong.
     private static var suspicionTime: Duration { .seconds(3600) }
 
     private func index(of record: MarkPage.Record) -> Int? { firstIndex { $0.identity == record.identity } }
 
-    /// Adds a suspected one.
     private mutating func add(_ record: MarkPage.Record, server: String? = nil, tried: QuarantineFile.Trial? = nil) {
         removeAll { $0.state == .suspected && $0.age > Self.suspicionTime }
         if count >= Self.countMax { remove(at: firstIndex { $0.state == .suspected } ?? 0) }
@@ -27,21 +21,18 @@ extension [QuarantineFile.Entry] {
         append(entry)
     }
 
-    /// Records that a server has ended while it computed something, as its page says.
     mutating func recordEnd(during record: MarkPage.Record, of server: String?) {
         guard let index = index(of: record) else { return add(record) }
         let entry = self[index]
         guard entry.state == .suspected, entry.tried == nil, server != nil, entry.server == server else {
             return setAside(index, version: record.identity.kind == .view ? record.version : nil)
         }
-        // Another server has told of this end already, and will not of the next one.
         self[index].server = nil
     }
 
     /// Records that a server was lost while it carried out an action that another server had sent to it.
     ///
-    /// Many actions are under way at such a moment, and at most a few of them are the reason: one that is suspected is set
-    /// aside only where the lost server had said that it tries it, and has no page that tells more.
+    /// Many actions are under way then: a suspected one is set aside only where the server had said that it tries it.
     mutating func recordLoss(of server: String, during record: MarkPage.Record) {
         guard let index = index(of: record) else { return add(record, server: server) }
         let trial = self[index].tried
@@ -50,8 +41,7 @@ extension [QuarantineFile.Entry] {
 
     /// Records that a server tries a suspected action, before it does.
     ///
-    /// A trial of the same process that is still in the list has done no harm: an answer of the list was lost. One of an
-    /// earlier process of the same server has ended that process, unless its page has been read since.
+    /// A trial of this process has done no harm (an answer was lost); one of an earlier process has ended that process.
     mutating func begin(_ trial: QuarantineFile.Trial, of record: MarkPage.Record) -> Quarantine.Verdict {
         guard let index = index(of: record) else {
             add(record, tried: trial)
@@ -73,7 +63,6 @@ extension [QuarantineFile.Entry] {
         return .passes
     }
 
-    /// Records that a trial is over.
     mutating func end(_ trial: QuarantineFile.Trial, of identity: TransactionIdentity) {
         for index in indices where self[index].identity == identity && self[index].tried == trial {
             self[index].tried = nil

@@ -4,8 +4,7 @@ internal import Synchronization
 
 /// The transactions of a bulk load, which reach the store in batches, each after the landing of the one before.
 ///
-/// A turn has eight transactions, so that another client's action waits for eight, and not for the batch. All loads
-/// together have half of the mailbox, which keeps room for others.
+/// A turn has eight, so that another client's action waits for these only; all loads have half of the mailbox.
 final class BulkLoad: Sendable {
     enum Standing {
         case wanted, abandoned
@@ -101,7 +100,6 @@ final class BulkLoad: Sendable {
     private func take(_ outcomes: [Outcome]) {
         _ = progress.withLock { progress -> ArraySlice<Transaction> in
             for outcome in outcomes { progress.outcomes.append(outcome) }
-            // A store that stops takes nothing more.
             return if case .draining? = outcomes.last { progress.end(.refused(.draining)) } else { [] }
         }
     }
@@ -162,10 +160,8 @@ private final class OutcomeCollector: Sendable {
     }
 }
 
-/// The outcomes of a bulk load so far; a line is answered without its values if these exceed the bound or the budget.
 struct LoadOutcomes: Sendable {
     static let valuesBytesMax = 16 << 20
-    /// About how many bytes the outcome of a line and its answer take without values.
     private static let lineBytes = 400
 
     private(set) var all: [Outcome] = []

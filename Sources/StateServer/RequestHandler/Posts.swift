@@ -22,7 +22,6 @@ extension RequestHandler {
         return dispatchTagged(request, exchange)
     }
 
-    /// Dispatches what guards no long value without a tag, or only one that has come since.
     private func dispatchTagged(_ request: DispatchRequest, _ exchange: Exchange) -> Reply {
         switch request.content {
         case .one(let transaction):
@@ -136,9 +135,7 @@ extension RequestHandler {
         } ?? .working()
     }
 
-    /// Dry-runs transactions as slow work beside the turns; between two of them other clients have theirs.
-    ///
-    /// The outcomes come to `done` in order; fewer if the client has gone.
+    /// Dry-runs transactions as slow work; the outcomes come to `done` in order, fewer if the client has gone.
     private func dryRun(
         _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange,
         _ done: @escaping @Sendable (LoadOutcomes) -> Void
@@ -283,7 +280,6 @@ extension RequestHandler {
 }
 
 extension Outcome {
-    /// Whether the reducers have decided it, so that they have done no harm.
     fileprivate var isOfReducers: Bool {
         switch self {
         case .committed, .wouldCommit, .nothingCommitted, .failed: true

@@ -255,7 +255,6 @@ extension RequestHandler {
         return .waiting(atMost: time(of: wait))
     }
 
-    /// The answer with the commits of a page, or that with what there is where they are not kept any more.
     func response(to request: ChangesRequest, _ page: ChangesPage?, since version: Version) throws -> Response {
         guard let page else {
             return request.form.isDifference

@@ -9,8 +9,7 @@ internal import Synchronization
 
 /// Carries out the plans of the contract: it dispatches to the store, reads, registers watches and answers.
 ///
-/// Threads: the loop thread calls it with requests and expiries, the store's queue with outcomes, the hub's fan-out queue
-/// with deliveries. It reads the journal and encodes large values on the schedule's read queues.
+/// Threads: the loop calls it with requests and expiries, the store's queue with outcomes, the hub's with deliveries.
 final class RequestHandler: Sendable {
     let authenticator: Authenticator
     let contract: Contract
@@ -20,7 +19,6 @@ final class RequestHandler: Sendable {
     let quarantine: Quarantine?
     let backups: Backups?
     let forks: Forks?
-    /// Nil without a journal.
     let hooks: Hooks?
     let schedule: Schedule
     let logger: Logger
@@ -36,7 +34,6 @@ final class RequestHandler: Sendable {
     let statePages = StatePages()
     let begun: Instant
     private let requestNumbers: RequestNumbers
-    /// The exchanges whose slow work before they are carried out has been done a moment ago.
     let checkedRequests = Mutex<Set<UInt64>>([])
 
     init(
@@ -83,7 +80,6 @@ final class RequestHandler: Sendable {
         exchange.own = received.own
         var request = received
         if let origin = cluster?.origin(of: request) {
-            // The request is one of the client from whom another server of the cluster has sent it on.
             exchange.count(toShareOf: origin)
             request = Request(request.head, request.own, body: request.body, client: origin)
         }
@@ -226,8 +222,7 @@ final class RequestHandler: Sendable {
             return .now(response)
         case .reusable(var response):
             finish(&response, exchange.trace)
-            // While the server is stale, the answers tell how old they are, and that grows. The transport does not ask whether
-            // a token still counts.
+            // While the server is stale, the age in answers grows. The transport does not ask whether a token holds.
             let isNearEnd = endedAccess(of: exchange, within: Authenticator.reuseMargin) != nil
             return staleness == nil && !isNearEnd ? .reusable(response) : .now(response)
         case .streaming(var response, let heartbeat):
@@ -283,13 +278,11 @@ final class RequestHandler: Sendable {
                 answer(exchange, response)
             }
         case .workingLong: store.flush()
-        // Only a GET is deferred, waits or streams.
         default: break
         }
         return false
     }
 
-    /// The response, which also ends its connection while the server drains.
     func closing(_ response: Response) -> Response {
         guard isDraining.load(ordering: .relaxed) else { return response }
         var response = response

@@ -3,7 +3,6 @@ internal import FoundationEssentials
 internal import StateStore
 internal import Threads
 
-/// The clock, the queues and the random numbers of a request handler, as values that a test replaces.
 struct Schedule: Sendable {
     /// The kind of slow work; each kind has threads of its own, so that no kind waits for another.
     enum Kind: CaseIterable {
@@ -17,11 +16,9 @@ struct Schedule: Sendable {
     var now: @Sendable () -> Instant
     var time: @Sendable () -> Timestamp
     var after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
-    /// Runs slow work in turn by client, as ``SlowWork`` does, with the time that it has taken before.
     var slowWork: @Sendable (Kind, _ client: String, Duration?, @escaping @Sendable () -> Void) -> Void
     var random: @Sendable (ClosedRange<Double>) -> Double
 
-    /// The threads for reads evaluate and encode what is watched.
     static func live() -> (schedule: Schedule, hub: WatchHub.Queues) {
         // One client has half of the processors at most.
         let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)

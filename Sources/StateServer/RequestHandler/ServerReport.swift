@@ -7,7 +7,6 @@ internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
-/// The present work and condition of a server, which the verbose probe, the operations and the metrics show.
 struct ServerReport {
     let handler: RequestHandler
     let hub: HubFigures
@@ -35,7 +34,6 @@ struct ServerReport {
         journal?.failure ?? handler.cluster?.staleness.map { _ in "no majority of the etcds answers" }
     }
 
-    /// Why the server is not ready; empty where it is.
     var reasons: [String] {
         [
             isDraining ? "the server is stopping and takes no more actions" : nil, journalFailure, unreadableReason,
@@ -155,9 +153,7 @@ struct ServerReport {
             ), ("grants", .array(grants)), ("hooks", .array(hooks.map(\.json))))
     }
 
-    /// The requests that wait for, or stream, one thing.
     private struct Waiters {
-        /// The member that names the thing; its value is true where there is one such thing only.
         var subject: (name: String, text: String?)
         var waits = 0
         var streams = 0
@@ -169,7 +165,6 @@ struct ServerReport {
         }
     }
 
-    /// The most waited for first.
     private var waiters: [Waiters] {
         var waiters: [ExactText: Waiters] = [:]
         for case let watched as WatchedRequest in handler.hub.watchedRequests {
@@ -203,10 +198,8 @@ extension JSONValue {
     fileprivate static func count(_ count: Int) -> JSONValue { .integer(Int64(count)) }
 }
 
-/// A hook as the operator sees it.
 struct HookReport: Sendable {
     let entry: HookFile.Entry
-    /// Nil on a server that does not deliver.
     let progress: HookProgress?
     let latest: Cursor?
 

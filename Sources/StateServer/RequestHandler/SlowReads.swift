@@ -51,9 +51,7 @@ extension RequestHandler {
     /// About the most bytes of one answer that a thread that serves others handles; ``SlowWork`` does what is longer.
     static let quickBytesMax = 64 << 10
 
-    /// Does slow work for a request, and goes on with what it has made; returns the refusal, or nil.
-    ///
-    /// A `work` that returns nil goes on when other clients have had their turn.
+    /// Does slow work for a request and goes on with the result; `work` that returns nil goes on behind other clients.
     func slowly<Made: Sendable>(
         _ kind: Schedule.Kind, _ exchange: Exchange, of selection: Selection? = nil, isAbandonable: Bool = false,
         _ work: @escaping @Sendable () throws -> Made?, then: @escaping @Sendable (Made) -> Reply
@@ -63,7 +61,6 @@ extension RequestHandler {
         }
         @Sendable func takeTurn() {
             schedule.slow(kind, exchange.client, taking: selection.flatMap(hub.time)) { [self] in
-                // The client may have gone.
                 guard !exchange.isOver else { return slowReads.end(exchange) }
                 let result = Result(catching: work)
                 if case .success(nil) = result { return takeTurn() }
@@ -81,7 +78,6 @@ extension RequestHandler {
         return nil
     }
 
-    /// Reads on a thread of slow work; nil is for a read that goes on when other clients have had their turn.
     func reading(
         _ exchange: Exchange, _ kind: Schedule.Kind = .read, of selection: Selection? = nil,
         _ read: @escaping @Sendable () throws -> Response?
@@ -95,9 +91,7 @@ extension RequestHandler {
         } ?? (mayWait ? .waiting() : .working())
     }
 
-    /// Does slow work before a request is carried out, so that the client learns by the status where it fails.
-    ///
-    /// The server hands the request on again after the work; nil means that it has been done a moment ago.
+    /// Does slow work first, so that the status tells where it fails; nil means that it has been done a moment ago.
     func check(
         _ exchange: Exchange, of selection: Selection? = nil, _ work: @escaping @Sendable () throws -> Void
     ) -> Reply? {

@@ -13,15 +13,12 @@ extension RequestHandler {
     /// The time of an event: without a random part, so that the cursors of a stream's events never go back.
     var streamTime: StreamTime { StreamTime(schedule.time(), random: 0) }
 
-    /// The longest life of a stream; the protocol asks for about a minute, so that a cache in front of the server can have
-    /// clients share connections.
+    /// The longest life of a stream, about a minute by the protocol, so that a cache has clients share connections.
     func lifetime(of request: StreamRequest) -> Duration {
         .seconds(min(metrics.settings.streamSecondsMax, request.durable == nil ? .max : 60))
     }
 
-    /// Whether the messages take so long that a thread that serves others should not make them.
-    ///
-    /// The page is long, or the entities before it have to be made first.
+    /// Whether the messages of a long page, or the entities before it, take too long for a thread that serves others.
     func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
         guard let key = key(of: page, since: since, request) else { return page.weight > Self.quickBytesMax }
         if statePages.messages(of: key) != nil { return false }
@@ -43,9 +40,7 @@ extension RequestHandler {
         statePages.keep(EntityChanges(of: contract.parts, in: request.scopes, at: latest), of: request.filter)
     }
 
-    /// The messages of a page of commits, as an array; the page becomes what they hold of it.
-    ///
-    /// A small patch of a large entity is a large message, so the messages may end before the page does.
+    /// The messages of a page of commits as an array; a long one ends early, and the page becomes what it holds.
     func messages(
         of page: inout ChangesPage, since: Version, _ request: ChangesRequest
     ) throws -> [UInt8] {
@@ -81,7 +76,6 @@ extension RequestHandler {
         return made
     }
 
-    /// About the most bytes of messages in one answer or chunk; a single commit may have more.
     private static let messagesBytesMax = 256 << 10
 
     private func entities(at version: Version, _ request: ChangesRequest) throws -> EntityChanges {
@@ -98,10 +92,7 @@ extension RequestHandler {
         return EntityChanges(of: parts, in: scopes, at: past)
     }
 
-    /// Throws where a stream cannot go on inside a snapshot.
-    ///
-    /// A client that learns it from the status begins again; one whose stream only ends would come back with the same
-    /// offset.
+    /// Throws where a stream cannot go on inside a snapshot: a client begins again by the status, not by an end.
     func checkSnapshot(of request: StreamRequest, _ bounds: HistoryBounds) throws {
         guard let snapshot = request.snapshot, let cursor = snapshot.cursor else { return }
         let isKept =
@@ -111,7 +102,6 @@ extension RequestHandler {
         }
     }
 
-    /// Begins to read a stream's start before the status is sent; nil if the start is in memory, or has been read.
     func checkStart(
         of request: StreamRequest, _ follow: ChangesRequest, _ bounds: HistoryBounds, _ exchange: Exchange
     ) -> Reply? {
@@ -200,7 +190,6 @@ final class StatePages: Sendable {
     }
 
     private struct State {
-        /// The entities at the version of the last page of each filter, the one that was used last at the end.
         var entities: [(filter: ChangesFilter, entities: EntityChanges)] = []
         /// The snapshots that clients are reading in pages, oldest first, each with the time at which its first client came.
         var snapshots: [(snapshot: Snapshot, since: Instant)] = []
@@ -214,7 +203,6 @@ final class StatePages: Sendable {
     private static let pagesMax = 8
     private static let bytesMax = 1 << 20
 
-    /// For how long clients that begin to read a large state share a version.
     private static let sharing = Duration.seconds(5)
     private static let snapshotsMax = 4
 

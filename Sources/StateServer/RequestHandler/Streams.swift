@@ -24,7 +24,6 @@ extension RequestHandler {
         }
         if let refusal = hub.register(watch) { throw Problem.tooManyWaiters(refusal) }
         metrics.streamBegan(watch.route)
-        // A value or a reset that comes first has a cursor of its own.
         let start = watch.chunk == .first ? watch.examinedVersion.map { Cursor(bounds.latest.epoch, $0) } : nil
         let response =
             if let read = request.durable {
@@ -77,7 +76,6 @@ extension RequestHandler {
         case (.value(let reading), _) where Self.isLong(reading):
             if let known = event(chunk, reading, of: request) { return Exchange.send(known, to: streams) }
             let shared = Shared<StreamChunk>()
-            // The loop thread does not make what is long.
             slowly(group) { [self] group in
                 Exchange.send(shared.made { long(chunk, reading, of: request) }, to: group.map(\.exchange))
             }
@@ -156,13 +154,11 @@ extension RequestHandler {
 
     /// Ends streams whose clients cannot go on from where they are: they learn the reason when they come back.
     private func fail(_ streams: [WatchedRequest], _ error: any Error) {
-        // A problem is the client's: its offset is gone.
         logger.log(
             level: error is Problem ? .debug : .error, "stream failed", metadata: ["reason": .string("\(error)")])
         end(streams.filter { hub.end($0.exchange.id) != nil })
     }
 
-    /// Examines the commits after a version for streams with equal options, once for all of them, on a read queue.
     func prepare(_ group: [WatchedRequest], _ chunk: Watch.Chunk, after version: Version) {
         guard case .stream(let request)? = group.first?.kind, case .changes(let follow) = request.source else { return }
         let shared = Shared<CommitsChunk?>()
@@ -180,7 +176,6 @@ extension RequestHandler {
             var sent: [Exchange] = []
             for watched in group {
                 let id = watched.exchange.id
-                // A client that reads too slowly begins again from the state.
                 if made.isMore, hub.isSlow(id) {
                     prepare(watched, .reset(.slow))
                 } else if hub.prepared(id, chunk, made.next, hasMore: made.isMore) {
@@ -220,7 +215,6 @@ extension RequestHandler {
                     return Exchange.send(made.bytes, to: [watched.exchange])
                 }
             } catch let error as JournalError where error.kind == .damage && follow.durable == nil {
-                // The client goes on from the latest state, and knows that it has missed commits.
                 logger.error("reading failed", metadata: ["reason": .string("\(error)")])
                 reason = .damaged
             }
@@ -241,7 +235,6 @@ extension ChangesRequest {
     }
 }
 
-/// A value that is made once for several pieces of slow work, or by each of them that runs at the same time.
 final class Shared<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
 

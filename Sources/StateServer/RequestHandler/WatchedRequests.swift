@@ -15,9 +15,7 @@ final class WatchedRequest: Sendable {
         case dispatch(DispatchRequest)
     }
 
-    /// The whole request without what decides no byte of its answers, which requests with equal options share.
-    ///
-    /// A parameter that is forgotten here is compared, and costs time.
+    /// The request without what decides no byte of its answers; a parameter forgotten here is compared, at a cost.
     struct Options: Hashable {
         let read: ReadRequest?
         let changes: ChangesRequest?
@@ -47,7 +45,6 @@ final class WatchedRequest: Sendable {
         changes?.debounce = nil
         if case .stream(let stream) = kind {
             format = stream.format
-            // The stream has begun.
             read?.known = nil
             read?.atLeast = nil
         }
@@ -234,7 +231,6 @@ extension RequestHandler: WatchReceiver {
             // The exchange has no watch: it is work that outlasts the grace time, or another thread answers it now.
             switch expiry {
             case .stopping: return respond(.draining, exchange)
-            // The work of a client that has gone is not begun.
             case .hangUp where slowReads.isAbandonable(exchange.id): return Response(status: .ok)
             case .hangUp, .deadline: return nil
             }

@@ -71,7 +71,6 @@ extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue =
 }
 
 struct DeclaredSetting: Sendable {
-    /// The raw value is what the help has for a value.
     enum Kind: String, Sendable {
         case number, text
         case boolean = "true|false"
@@ -81,7 +80,6 @@ struct DeclaredSetting: Sendable {
     let kind: Kind
     let initial: String
     let summary: String
-    /// The values that the setting takes, as the end of a sentence.
     let expectation: String
     /// The text of a value in its one spelling; nil for what the setting does not take.
     let checked: @Sendable (String) -> String?
@@ -89,7 +87,6 @@ struct DeclaredSetting: Sendable {
     var environmentName: String { "STOREKEEPER_" + key.uppercased() }
     var optionName: String { key.replacing("_", with: "-") }
 
-    /// A value as the configuration file has it.
     func json(_ value: String) -> String {
         kind == .text ? String(decoding: JSONValue.string(value).text, as: UTF8.self) : value
     }

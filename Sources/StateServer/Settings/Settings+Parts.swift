@@ -125,7 +125,6 @@ extension Settings {
         return names
     }
 
-    /// Whether the server listens on loopback and Unix sockets only, and no setting tells of a proxy or of another name.
     func isReachedFromHereOnly(_ places: [ListeningPlace]) throws(SettingsFault) -> Bool {
         let hosts = places.compactMap(\.host) + (try allowedNames().map(AllowedHosts.host))
         return self.trustedProxies == "none" && hosts.allSatisfy(AllowedHosts.isLoopback)

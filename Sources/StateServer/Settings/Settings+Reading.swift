@@ -8,7 +8,6 @@ internal import StateStore
 public struct SettingsFault: Error, Sendable, CustomStringConvertible {
     /// The fault, its source, and the expected value, in a sentence.
     public var description: String
-    /// Whether the disk has refused a write: the settings are right.
     var isOfDisk = false
 
     /// Makes a fault with its sentence.
@@ -130,8 +129,7 @@ public struct SettingsReading: Sendable {
         return values
     }
 
-    /// Whether Kubernetes makes such a variable of a Service's name, in each pod of its namespace, such as
-    /// `STOREKEEPER_PORT=tcp://10.96.0.7:80` and `STOREKEEPER_BACKUP_SERVICE_HOST`.
+    /// Whether Kubernetes makes such a variable of a Service's name, such as `STOREKEEPER_PORT=tcp://10.96.0.7:80`.
     private static func isOfKubernetes(_ name: String) -> Bool {
         let ofAnAddress = /STOREKEEPER(_.+)?_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?/
         return name.wholeMatch(of: /STOREKEEPER(_.+)?_SERVICE_(HOST|PORT(_.+)?)/) != nil
@@ -140,7 +138,6 @@ public struct SettingsReading: Sendable {
 
     private static func checkNames(_ names: [String], known: [String], place: String) throws(SettingsFault) {
         for name in names.sorted() where !known.contains(name) {
-            // The case of a name is no difference in its letters.
             let isUpperCase = known.first.map { $0 == $0.uppercased() } ?? false
             let spelled = isUpperCase ? name.uppercased() : name.lowercased()
             let hint = NearestNames.hint(spelled, among: known)

@@ -5,9 +5,6 @@ extension JSONTree {
     ///
     /// The cost is that of the ways to the places, of the new values, and of the leaves that are changed. Of a tree that a codec
     /// has made the codec makes its part: see ``PartCodec/read(_:after:into:)``.
-    ///
-    /// - Throws: ``PatchMismatch`` for an operation that names a value that is not there, and ``JSONFault`` for an entity or an ID
-    ///   that does not fit its type.
     package func applying(patch: JSONValue) throws -> JSONTree {
         try patched(by: PatchOperation.all(of: patch)[...])
     }
@@ -55,9 +52,7 @@ extension JSONTree {
         }
     }
 
-    /// The value with another one merged into it (RFC 7396): a member that is null is removed.
-    ///
-    /// The cost is O(m log n) for a patch of m members.
+    /// The value with another one merged into it (RFC 7396): a null member is removed; O(m log n) for m members.
     package func merging(_ patch: JSONTree) -> JSONTree {
         guard patch.isArray == false, case .object(let changes)? = patch.opened?.shape else { return patch }
         let old = isArray == false ? self : .emptyObject
@@ -73,7 +68,6 @@ extension JSONTree {
 
     package var isNull: Bool { bytesCount == 4 && equals(.null) }
 
-    /// The members of an object in their order; none of another value.
     package var members: [(name: String, value: JSONTree)] {
         guard isArray == false, case .object(let members)? = opened?.shape else { return [] }
         var found: [(String, JSONTree)] = []
@@ -83,7 +77,6 @@ extension JSONTree {
 }
 
 extension PatchOperation {
-    /// The operations of a commit's patch, as UTF-8 JSON.
     static func all(in patch: [UInt8]) throws -> [PatchOperation] {
         try all(of: JSONValue(parsing: patch, depthMax: 1000))
     }

@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// The codec of one part of a state: it makes the part's tree, and reads the part.
 protocol PartCodec<Part>: Sendable {
     associatedtype Part
 
@@ -112,7 +111,6 @@ struct SliceCodec<Part: Sendable>: PartCodec {
         }
     }
 
-    /// The members are read in the order of the declaration, because the order of a table needs its entities.
     func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree {
         guard case .record(let found) = tree.shape else { return try readAll(tree, into: &part) }
         var tree = tree
@@ -158,7 +156,6 @@ final class SliceMember<Root: Sendable>: Sendable {
         readChanges = { tree, earlier, root in try codec.read(tree, after: earlier, into: &root[keyPath: path]) }
     }
 
-    /// Whether they are the two members of a table.
     func sharesPart(with other: SliceMember) -> Bool { self !== other && path == other.path }
 }
 

@@ -1,9 +1,7 @@
 internal import Dispatch
 internal import Synchronization
 
-/// A value that one thread gives and another waits for.
-///
-/// Where it is there before the caller waits, as in a store without a journal, no semaphore is made.
+/// A value that one thread gives and another waits for, without a semaphore where it is there already.
 final class Awaited<Value: Sendable>: Sendable {
     private let given = Mutex<(value: Value?, isGiven: DispatchSemaphore?)>((nil, nil))
 

@@ -1,12 +1,8 @@
-/// The commit that caused a follow-up, and the commit that began the cascade.
 package struct Causation: Sendable, Equatable {
     /// The ID of the commit that caused it, or nil if a middleware swallowed the action.
     package let cause: String?
-    /// The ID of the commit that began the cascade, or nil if a middleware swallowed the action.
     package let root: String?
-    /// The version of the commit that began the cascade: a client may use an ID twice, while a version is unique.
-    ///
-    /// Without such a commit it is a number that no version reaches.
+    /// The root's version, as a client may use an ID twice; without such a commit, a number that no version reaches.
     let rootVersion: Version
     /// How many commits lie between the root and this one, this one included.
     let depth: Int
@@ -74,9 +70,10 @@ public struct CascadeReport: Sendable {
     package init() {}
 }
 
-/// The cascades that are not complete: how many follow-ups and effects of each are pending, and the watchers of its end.
+/// The cascades that are not complete.
 ///
-/// A commit that causes nothing has no entry. A swallowed action whose middleware dispatched others begins a cascade, too.
+/// A commit that causes nothing has no entry; a swallowed action whose middleware dispatched others begins a cascade,
+/// too.
 struct Cascades: Sendable {
     typealias Watcher = @Sendable (CascadeReport) -> Void
 
@@ -162,6 +159,5 @@ struct Cascades: Sendable {
         running[root]?.watchers.removeAll { $0.id == id }
     }
 
-    /// The report so far, or nil if the cascade is complete or the commit has caused nothing.
     func currentReport(of root: Version) -> CascadeReport? { running[root]?.report }
 }

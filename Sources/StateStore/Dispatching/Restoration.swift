@@ -1,17 +1,16 @@
 internal import StateJSON
 
-/// An earlier state, or that of a fork, that an action of the type ``Commit/restoreType`` makes the present one.
+/// An earlier state, or that of a fork, that becomes the present one.
 ///
-/// No reducer and no middleware runs: the commit has the patch that leads there, and the history goes on.
+/// No reducer and no middleware runs: the commit has the patch that leads there.
 package struct Restoration: Sendable {
-    /// The name by which a client asks for a state.
     package enum Source: Sendable {
         case version(Version)
         case fork(String)
     }
 
     package let source: Source
-    /// The state with its schedule, and with everything that it has in common with the present one; nil until it is looked up.
+    /// The state with its schedule, which shares with the present one what is equal; nil until it is looked up.
     var state: Snapshot?
     var base: Version?
 
@@ -31,9 +30,7 @@ extension Transaction {
         return restoration
     }
 
-    /// The same transaction with the state that it restores.
-    ///
-    /// - Parameter base: the version that the store must still have; nil for any.
+    /// The same transaction with the state that it restores, if the store still has the version `base`; nil for any.
     package func restoring(_ state: Snapshot, ifAt base: Version?) -> Transaction {
         var items = items
         if case .restore(var restoration) = items[0].content {
@@ -45,11 +42,9 @@ extension Transaction {
 }
 
 extension UntypedStore {
-    /// A state of this domain for a ``Restoration``, which shares with the present state what both have in common.
+    /// A state of this domain that shares with the present one what both have in common; O(n) in the size of both.
     ///
-    /// The cost is O(n) in the size of both states.
-    ///
-    /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain as it is now.
+    /// Throws with the pointer at which the state does not fit the domain.
     package func stateToRestore(like past: Snapshot) throws -> Snapshot {
         let present = latest
         let state = try domain.resumed(from: past.whole())

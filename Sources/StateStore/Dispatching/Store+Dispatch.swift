@@ -241,14 +241,11 @@ extension UntypedStore {
         }
     }
 
-    /// Computes the effect of a dry run on the published state, beside the turns of the store.
+    /// Computes the effect of a dry run on the published state, on the caller's thread, one call at a time and perhaps
+    /// at the same time as a turn.
     ///
-    /// The middleware, the commands and the reducers run on the caller's thread, perhaps at the same time as in a turn,
-    /// but of one call at a time. A turn waits only for a look at the idempotency keys, which waits for a turn. A
-    /// caller must not be on the store's queue.
-    ///
-    /// - Parameter client: see ``OutcomeTaker/client``.
-    /// - Returns: any outcome but ``Outcome/committed(_:)``.
+    /// A look at the idempotency keys waits for a turn, so a caller must not be on the store's queue. The outcome is
+    /// never ``Outcome/committed(_:)``.
     package func dryRun(_ transaction: Transaction, of client: String? = nil) -> Outcome {
         let known = transaction.idempotency == nil ? nil : outcome(byKeyOf: transaction, of: client)
         let outcome: Outcome =

@@ -101,12 +101,10 @@ extension UntypedStore {
         for watcher in watchers { watcher(report) }
     }
 
-    /// Drops the watcher of a cascade whose client no longer waits.
     package func stopAwaitingCascade(of root: Version, _ watcherID: UInt64) {
         cascades.withLock { $0.stopWatching(root, as: watcherID) }
     }
 
-    /// The report of a commit's cascade so far, or nil if the cascade is complete or the commit has caused nothing.
     package func cascade(of root: Version) -> CascadeReport? { cascades.withLock { $0.currentReport(of: root) } }
 }
 

@@ -1,8 +1,6 @@
 package import StateJSON
 
-/// Actions that apply together or not at all, with their preconditions and their idempotency key.
-///
-/// It is an object, because a turn and its landing hand it on often, and a value of so many fields would be copied.
+/// Actions that apply together or not at all; an object, because a turn and its landing hand it on often.
 package final class Transaction: Sendable {
     package enum Content: Sendable {
         case action(any Action)
@@ -13,13 +11,11 @@ package final class Transaction: Sendable {
 
     package struct Item: Sendable {
         package var content: Content
-        /// The entry of the action's type, where the action was read by it.
         package var entry: ActionEntry?
         package var id: String?
         /// UTF-8 JSON object that the store records and does not interpret.
         package var meta: [UInt8]?
-        /// The action as the client has sent it, without white space and without what is not recorded; nil for an action of
-        /// the process.
+        /// The client's action without white space and what is not recorded; nil for an action of the process.
         package var sent: [UInt8]?
 
         package init(
@@ -43,11 +39,9 @@ package final class Transaction: Sendable {
         }
     }
 
-    /// A test of what the state has at a pointer before the transaction applies.
     package struct Expectation: Sendable {
         package enum Wanted: Sendable {
             case value(JSONValue), anyValue, nothing
-            /// A value with one of these content tags.
             case tags(TagSet)
         }
 
@@ -65,11 +59,9 @@ package final class Transaction: Sendable {
         }
     }
 
-    /// Whether the items came as an array, which the commit records as an array.
     package enum Form: Sendable { case single, batch }
     package enum Purpose: Sendable { case commit, dryRun }
 
-    /// The reason for which the store itself dispatches a transaction.
     package final class Origin: Sendable {
         let causation: Causation
         /// The scheduled action that the transaction is of, which its commit removes from the schedule; nil for none.
@@ -84,18 +76,15 @@ package final class Transaction: Sendable {
     package let form: Form
     package let purpose: Purpose
     package let expectations: [Expectation]
-    /// The expectation of tags, which is tested before the others.
     package let tagGuard: Expectation?
     package let idempotency: (key: IdempotencyKey, fingerprint: String)?
     /// The hash of the request's body or line; nil for a transaction of the process, and where a key or an ID identifies it.
     package let contentHash: ContentHash?
     package let subject: String?
-    /// The value of the field `traceparent` of the request, or nil.
     package let trace: String?
     package let wantsRepresentation: Bool
     /// Nil for a transaction of a client, and of the process.
     let origin: Origin?
-    /// How many bytes the actions have as the client has sent them.
     package let sentBytesCount: Int
     let hasClientIDs: Bool
 
@@ -118,7 +107,6 @@ package final class Transaction: Sendable {
     /// Whether the actions have something that the state may have already: see ``UntypedStore/prepared(_:)``.
     package var isPreparable: Bool { isLong || !expectations.isEmpty }
 
-    /// Whether the transaction is of actions whose types have entries, and so no restoration.
     package var isOfEntries: Bool { !items.isEmpty && items[0].entry != nil }
 
     var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
@@ -161,7 +149,6 @@ package final class Transaction: Sendable {
         self.init(followUp.items, form: followUp.form, subject: causation.subject, origin: Origin(causation))
     }
 
-    /// The same transaction of a client, whose receipt has no part of the new state.
     package var withoutRepresentation: Transaction { copy(items, wantsRepresentation: false) }
 
     func copy(
@@ -173,9 +160,7 @@ package final class Transaction: Sendable {
             wantsRepresentation: wantsRepresentation)
     }
 
-    /// The same actions as the answer to a commit, which theirs names as its cause.
-    ///
-    /// The store commits one answer under a key, whatever its actions are.
+    /// The answer to a commit, which is its cause; the store commits one under a key, whatever its actions are.
     package func answering(_ commit: Commit, once key: IdempotencyKey) -> Transaction {
         let causation = Causation(
             cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 0, subject: subject)
@@ -200,31 +185,21 @@ package enum TagSet: Hashable, Sendable {
     }
 }
 
-/// The result of a transaction.
-///
-/// The long parts of few outcomes are behind a reference: an outcome is copied on its way to the client.
+/// The result of a transaction, with its long parts behind a reference: it is copied on its way to the client.
 package enum Outcome: Sendable {
     /// The commit is published and, where there is a journal, durable.
     case committed(Receipt)
     /// A dry run: the store would have committed the transaction with this patch; nil if there was no room for it.
     case wouldCommit(isChange: Bool, patch: [UInt8]?)
-    /// There is nothing to commit: a middleware swallowed every action, or the creators made none.
     case nothingCommitted
-    /// A reducer or a middleware rejected the item at `index`.
     indirect case rejected(Rejection, index: Int)
-    /// An expectation or a tag guard does not hold.
     indirect case preconditionFailed(PreconditionFailure)
-    /// A request with another body has used the idempotency key.
     case keyReused(key: String)
-    /// The mailbox or the ledger of idempotency keys is full.
     case full(Resource)
-    /// The journal did not take the commit, and will not have it; or a scheduled action waits for a later turn. The state is
-    /// unchanged.
+    /// The journal will not have the commit, or a scheduled action waits for a later turn.
     case notRecorded
-    /// The journal failed while it took the commit, which may be in it after a restart. The state is unchanged.
-    ///
-    /// The ID is the one that the client gave. The cursor that a commit without one would have had does not name it: another
-    /// commit can get that version.
+    /// The journal failed while it took the commit, which may be in it after a restart. The ID is the client's: another
+    /// commit can get the cursor that this one would have had.
     case unknown(id: String?)
     /// The new state cannot be encoded, which is a fault of the domain. The state is unchanged.
     case failed(detail: String)
@@ -244,7 +219,6 @@ public final class Receipt: Sendable {
     package let commitCursor: Cursor
     /// Whether the state differs from the version before; true behind a direct turn, which compares nothing.
     package let isChange: Bool
-    /// The ID that the client gave; nil for a commit that its cursor names.
     package let ownID: String?
     package let isReplay: Bool
     /// The types of the committed actions, in order; empty for a replay, whose types the store does not keep.
@@ -280,7 +254,6 @@ extension Outcome {
         }
     }
 
-    /// How many bytes of values the outcome has: parts of the state, a patch, or what a precondition has expected and found.
     package var valuesBytesCount: Int {
         switch self {
         case .committed(let receipt):

@@ -3,13 +3,10 @@ package import StateJSON
 /// The identity of a transaction from one attempt of its client to the next.
 package struct TransactionIdentity: Hashable, Sendable {
     package enum Kind: UInt8, Sendable {
-        /// The idempotency key, with the subject and the line of a bulk load.
         case key = 1
-        /// The IDs that the client gave to the actions, with the subject.
         case id = 2
         /// The bytes of the request or of its line, or else the types and payloads of the actions.
         case content = 3
-        /// The name and the arguments of a view.
         case view = 4
     }
 
@@ -43,8 +40,7 @@ package struct TransactionIdentity: Hashable, Sendable {
         self.init(.view, hash)
     }
 
-    /// Identifies several transactions that one request has brought, or returns nil if the turn alone knows the actions
-    /// of one.
+    /// Nil if the turn alone knows the actions of one of the transactions.
     package init?(_ transactions: [Transaction]) {
         var hash = ContentHash(high: 0, low: 0)
         for transaction in transactions {

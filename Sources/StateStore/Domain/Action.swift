@@ -43,9 +43,7 @@ public protocol ValidatedAction: Action {
     func validate() throws(Rejection)
 }
 
-/// An action that names the places of the state that it changes or looks at.
-///
-/// A client may dispatch it only where it may see all of them: an answer, and a copy, would show the others.
+/// An action that names the places that it changes or looks at; a client dispatches it only where it may see them.
 package protocol PlacedAction: Action {
     /// The places, each with the pointer of its name in the payload; a misspelled one is left to ``ValidatedAction/validate()``.
     var places: [(name: JSONPointer, place: JSONPointer)] { get }
@@ -93,16 +91,13 @@ public struct Rejection: Error, Sendable, Equatable {
 
 package struct ActionType: Sendable {
     package let name: String
-    /// Whether only the domain dispatches the action: see ``Action/isInternal``.
     package let isInternal: Bool
     package let type: any Action.Type
     /// Nil for an action of a Swift type of its own.
     package let declaration: DeclaredAction.Declaration?
     let identity: ObjectIdentifier
     let description: String
-    /// The function that makes an action of its payload; one without fields may come without a payload.
-    ///
-    /// It throws ``PayloadFaults`` with the pointers into the payload's document.
+    /// Decodes a payload, which may be nil for an action without fields; faults point into the payload's document.
     package let decode: @Sendable (JSONNode?) throws(PayloadFaults) -> any Action
 
     init<Typed: Action>(_ type: Typed.Type) {
@@ -125,7 +120,6 @@ package struct ActionType: Sendable {
         }
     }
 
-    /// Whether a payload may be any JSON value, and not only an object.
     package var takesAnyValue: Bool { declaration?.payload != nil }
 }
 
@@ -141,13 +135,11 @@ package struct PayloadFaults: Error, Sendable {
     package var first: JSONFault { faults[0] }
 }
 
-/// An action that has a declaration instead of a Swift type.
 package struct DeclaredAction: Action {
     package final class Declaration: Sendable {
         package let type: String
         /// The JSON Schema of the payload, or nil for any object or no payload.
         package let payload: JSONValue?
-        /// Whether only the domain dispatches the action: see ``Action/isInternal``.
         package let isInternal: Bool
         private let faults: @Sendable ([UInt8]) -> [JSONFault]
 

@@ -69,7 +69,6 @@ package final class ActionEntry: Sendable {
                 for handler in handlers { try handler.apply(&state, action, context) }
             }
         }
-        // As with the reducers.
         if scopes.count == 1 {
             step = codec.step(at: scopes[0][...])
         } else {

@@ -1,28 +1,23 @@
 package import StateJSON
 
-/// The action types and views that clients may see, in the whole store and in each derived store.
 package struct Catalogue: Sendable {
     package let whole: Scope
     /// The derived stores: one for each slice under the slice's name; the names of nested slices are joined by dots.
     package let stores: [Scope]
     package let views: [String: View<StateBox>]
     package let collections: [Collection]
-    /// The parts of the state that a state stream tells as entities, in the order of their declaration.
     package let parts: [StatePart]
 
     package var types: [String] { whole.types }
 }
 
-/// A store as a client sees it: the whole store, or a derived store of one slice.
-///
-/// It is an object, so that each request to the store has it without a copy.
+/// A store as a client sees it; an object, so that each request to the store has it without a copy.
 package final class Scope: Sendable {
     /// The name of the derived store; empty for the whole store.
     package let name: String
     package let pointer: JSONPointer
     /// The actions that only reducers of this store handle, by the bytes of the names of their types.
     package let entries: ActionTable
-    /// The names of these types, sorted.
     package let types: [String]
     /// The actions that clients may dispatch, sorted by their types: not the internal ones.
     package let open: [ActionEntry]
@@ -41,7 +36,6 @@ package final class Scope: Sendable {
 
     package var isWhole: Bool { name.isEmpty }
 
-    /// Turns a pointer into this store's state into one into the whole state.
     package func outer(_ pointer: JSONPointer) -> JSONPointer {
         isWhole ? pointer : JSONPointer(self.pointer.tokens + pointer.tokens)
     }
@@ -54,17 +48,13 @@ package final class Scope: Sendable {
         return JSONPointer(Array(pointer.tokens.dropFirst(depth)))
     }
 
-    /// The filter for the commits of a derived store; nil for the whole store.
     package var filter: ChangesFilter.Within? {
         isWhole ? nil : ChangesFilter.Within(pointer: pointer, types: Set(types))
     }
 }
 
-/// The pointers of an entity table in the JSON.
 package struct Collection: Sendable {
-    /// The pointer to the object of the entities by ID.
     package let entities: JSONPointer
-    /// The pointer to the array of the IDs in order.
     package let ids: JSONPointer
     /// Makes the UTF-8 JSON of an ID from the entity's key in the object.
     package let id: @Sendable (_ token: String) -> [UInt8]

@@ -1,9 +1,7 @@
 internal import StateJSON
 
 extension CompiledDomain {
-    /// The UTF-8 JSON of a whole state.
-    ///
-    /// The cost is O(n) in the size of the state.
+    /// The UTF-8 JSON of a whole state; O(n) in its size.
     ///
     /// - Throws: ``JSONFault`` or `EncodingError` for a number that JSON does not have, such as infinity.
     package func bytes(of state: StateBox) throws -> [UInt8] { try tree(of: state).encoded() }
@@ -11,8 +9,6 @@ extension CompiledDomain {
     /// The commit that adds the newly declared parts of the domain to a recorded state; nil when there are none.
     ///
     /// The cost is O(n) in the size of the state.
-    ///
-    /// - Throws: ``JSONFault`` or `EncodingError` where the recorded state or the new one cannot be read or encoded.
     package func upgrade(
         from recorded: [UInt8], to state: StateBox, version: Version, epoch: Epoch, at time: Timestamp
     ) throws -> Commit? {

@@ -9,7 +9,6 @@ public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
     package init(description: String) { self.description = description }
 }
 
-/// The form of a domain that the store works with: its codec, its action entries and handlers, and its views.
 package final class CompiledDomain: Sendable {
     let codec: any PartCodec<StateBox>
     private let entries: [String: ActionEntry]
@@ -25,10 +24,7 @@ package final class CompiledDomain: Sendable {
     package var takesAnyState: Bool { hooks.takesAnyState }
     package let initial: StateBox
 
-    /// Compiles a domain.
-    ///
-    /// - Throws: ``DeclarationFault`` for a part of the state that the domain does not declare or declares twice, and
-    ///   for two Swift types under one action type.
+    /// Throws for a part of the state that is undeclared or declared twice, and for two Swift types of one action type.
     package convenience init<D: Domain>(_ domain: D) throws(DeclarationFault) {
         var declaration = Declaration<D.State>()
         domain.reducer.declare(in: &declaration)
@@ -256,8 +252,6 @@ package final class CompiledDomain: Sendable {
     /// The state that a server goes on from, of the recorded one: with new parts, and as the domain has migrated it.
     ///
     /// The cost is O(n) in the size of the state.
-    ///
-    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     package func resumed(from bytes: [UInt8]) throws(JSONFault) -> StateBox {
         guard let resume = hooks.resume else { return try state(from: bytes) }
         return try resume(bytes)
@@ -272,11 +266,7 @@ package final class CompiledDomain: Sendable {
         } catch { return error }
     }
 
-    /// Reads a whole state, as ``Snapshot/whole()`` writes it, or as an earlier program has recorded it.
-    ///
-    /// The cost is O(n) in the size of the state.
-    ///
-    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
+    /// Reads a whole state, as ``Snapshot/whole()`` or an earlier program has written it; O(n) in its size.
     package func state(from bytes: [UInt8]) throws(JSONFault) -> StateBox {
         var state = initial
         try codec.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
@@ -291,14 +281,10 @@ package final class CompiledDomain: Sendable {
     }
 }
 
-/// A part of the state, or a view, that a client reads or watches.
 package indirect enum Selection: Hashable, Sendable {
-    /// The value at a JSON Pointer.
     case pointer(JSONPointer)
-    /// A named view, for a client's parameters and subject where it takes them.
     case view(String, ViewArguments = .none)
     /// A part that the client may not see: it is never there, whatever the state holds.
     case hidden(JSONPointer)
-    /// Some members of the value of a selection.
     case query(SelectionQuery, of: Selection)
 }

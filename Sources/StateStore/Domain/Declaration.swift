@@ -5,9 +5,7 @@ struct DomainHooks: Sendable {
     /// Makes the state that a server goes on from of a recorded one, if reading it is not enough.
     var resume: (@Sendable ([UInt8]) throws(JSONFault) -> StateBox)?
     var reload: @Sendable (StateBox) throws -> DomainReload = { _ in .unchanged }
-    /// The reason for which the domain can take no action now, or nil.
     var failure: @Sendable () -> DomainFailure? = { nil }
-    /// The reason for which the domain cannot go on from a state that another program has recorded meanwhile, or nil.
     var declines: @Sendable (StateBox) -> DomainFailure? = { _ in nil }
     /// Whether any JSON is a state of the domain, also what another domain has recorded.
     var takesAnyState = false

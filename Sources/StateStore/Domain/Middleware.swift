@@ -110,7 +110,6 @@ final class TransactionContext {
 
     init(_ before: Snapshot) { self.before = before }
 
-    /// Begins a transaction, behind the end of the one before.
     func begin(_ before: Snapshot, _ transaction: Transaction, at time: Timestamp, mark: TurnMark?) {
         (self.before, self.mark) = (before, mark)
         item = (time, nil, 0)
@@ -180,7 +179,6 @@ extension Middleware {
 /// The record that the logging middleware makes of an action; it never has the payload.
 package struct LogRecord: Sendable {
     package var actionType: String
-    /// The version that the action makes, or would have made.
     package var version: Version
     package var isDryRun: Bool
     package var rejection: Rejection?

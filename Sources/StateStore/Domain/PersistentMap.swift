@@ -118,7 +118,6 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         try PersistentMap(root: root.right).visit(body)
     }
 
-    /// The results of a function of each element, in the order of the keys; O(n).
     func map<Result>(_ transform: (Key, Value) -> Result) -> [Result] {
         var results: [Result] = []
         results.reserveCapacity(count)
@@ -186,7 +185,6 @@ extension PersistentMap {
         return Node(left, key, value, right)
     }
 
-    /// Joins two trees of any size and a key between theirs.
     private static func joined(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) -> Node {
         if let right, weight(left) * 3 < weight(right) {
             return balanced(joined(left, key, value, right.left), right.key, right.value, right.right)

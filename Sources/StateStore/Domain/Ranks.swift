@@ -17,9 +17,8 @@ extension PersistentMap where Key == Ranks.Rank {
         }
     }
 
-    /// A free rank between the neighbours of a position; a position outside the order means its nearest end.
-    ///
-    /// It is nil if no rank is free, which is so after 64 insertions at one position.
+    /// A free rank between the neighbours of a position, or at the nearest end for a position outside; nil if no
+    /// rank is free, which is so after 64 insertions at one position.
     func freeRank(before position: Int) -> Ranks.Rank? {
         guard let last, let first else { return Ranks.first }
         if position >= count { return last.key + Ranks.step }

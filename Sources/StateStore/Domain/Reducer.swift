@@ -79,11 +79,7 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
 }
 
 extension Action {
-    /// The action under another name of its type.
-    ///
-    /// A cast would look for common conformances of the two types.
-    ///
-    /// - Precondition: `Same` is the type of the action.
+    /// The action under another name of its type, `Same`; a cast would look for common conformances of the two types.
     fileprivate func asItself<Same: Action>() -> Same {
         precondition(Self.self == Same.self, "an action is of its own type")
         return unsafeBitCast(self, to: Same.self)
@@ -132,7 +128,6 @@ public struct ReducerContext: Sendable {
     var scheduling: Scheduling?
 }
 
-/// The time and the ID of an action, which a replay reads from the record.
 package struct ActionName: Sendable {
     package let time: Timestamp
     /// The cursor of its commit; nil where the ID is known.

@@ -2,13 +2,10 @@ package import StateJSON
 
 /// A part of the state that a state stream tells as entities: each has a type, a key and a value.
 package struct StatePart: Sendable {
-    /// How the entities lie in the part's JSON.
     package enum Kind: Sendable, Equatable {
-        /// The object of an entity table: each member is an entity.
         case entities(ids: JSONPointer)
         /// The order of an entity table: each ID is an entity, whose value names the ID before it.
         case order
-        /// A declared member of a slice: one entity.
         case field
         /// A slice that is `Codable` as a whole: each member of its object is an entity, and any other value is one.
         case value
@@ -39,7 +36,6 @@ package struct StatePart: Sendable {
         return StatePart(kind, at: lift(pointer), of: valueType, schema: schema)
     }
 
-    /// Whether the part lies in a part of the state, or is that part.
     package func isInside(_ scope: JSONPointer) -> Bool {
         pointer.tokens.count >= scope.tokens.count && pointer.overlaps(scope)
     }
@@ -55,7 +51,6 @@ package struct StatePart: Sendable {
 }
 
 package enum EntityName: Hashable, Sendable {
-    /// The part itself is the entity.
     case whole
     /// A member of the part's object, or an ID of an order.
     case member(JSONKey)

@@ -208,7 +208,6 @@ struct ViewValue: Sendable {
     }
 }
 
-/// The reason why the function of a view has no value.
 package struct ViewFault: Error {
     package let sentence: String
 

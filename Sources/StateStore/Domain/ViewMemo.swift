@@ -59,7 +59,6 @@ final class LoadCount: Sendable {
     func add() { count.add(1, ordering: .acquiringAndReleasing) }
 }
 
-/// The value of a view for some arguments, which the threads that read it share.
 final class ViewMemo: Sendable {
     private struct Moment: Equatable {
         let change: Cursor

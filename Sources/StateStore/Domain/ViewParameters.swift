@@ -16,9 +16,7 @@ package struct ViewArguments: Hashable, Sendable {
 
     package static let none = ViewArguments()
 
-    /// - Parameters:
-    ///   - parameters: an object of ``ViewParameters``, or nil for a view without parameters.
-    ///   - subject: the client's subject, if the view takes it and there is one.
+    /// - Parameter subject: the client's subject, if the view takes it and there is one.
     package init(parameters: JSONValue? = nil, subject: String? = nil) {
         object = parameters.map { ExactText(String(decoding: Self.sorted($0).text, as: UTF8.self)) }
         name = ExactText(optional: subject)
@@ -93,7 +91,6 @@ package enum ViewParameters: Sendable {
         "pretty", "settle", "since", "sort", "until", "until-exists", "version", "wait",
     ]
 
-    /// Why a JSON Schema declares no parameters that a client can write in an address, or nil.
     package static func fault(in schema: JSONValue, ofView view: String) -> String? {
         guard case .object(let members) = schema, members["type"] == .string("object") else {
             return "the parameters of the view \"\(view)\" are not a JSON Schema with the type object"

@@ -1,18 +1,13 @@
 package import StateJSON
 
-/// Why a domain can take no action.
 package struct DomainFailure: Error, Sendable {
-    /// A stable name for programs.
     package var code: String
-    /// A sentence for people.
     package var detail: String
 
     package init(_ code: String, _ detail: String) { (self.code, self.detail) = (code, detail) }
 }
 
-/// The result of reading the source of a domain again.
 package enum DomainReload: Sendable {
-    /// There is nothing else than what the domain has.
     case unchanged
     /// The domain works with it from the next turn on.
     case taken
@@ -24,11 +19,9 @@ package enum DomainReload: Sendable {
 /// not written in Swift.
 package struct JSONDomain: Domain {
     package struct Part: Sendable {
-        /// The names of the derived store and of the members on the way to the part.
         package var pointer: JSONPointer
         /// The JSON Schema of the part; nil for any JSON.
         package var schema: JSONValue?
-        /// Whether the part is a derived store.
         package var isStore: Bool
         /// Whether the part is a table, `{ids, entities}`, whose state stream tells each entity by itself.
         package var isTable: Bool
@@ -56,7 +49,6 @@ package struct JSONDomain: Domain {
     /// Makes the state of an action; the cost is best that of what the action changes.
     package typealias Reduce =
         @Sendable (JSONTree, DeclaredAction, ReducerContext) throws(Rejection) -> JSONTree
-    /// The value of a view as compact JSON.
     package typealias Look = @Sendable (JSONTree, ViewArguments) throws(ViewFault) -> [UInt8]
 
     /// Makes the state that a server goes on from; it throws the place where the recorded one does not fit, and why.
@@ -65,7 +57,6 @@ package struct JSONDomain: Domain {
     /// Reads again what the domain is made of, for the state that it has now; it throws why it goes on with what it has.
     package typealias Reload = @Sendable (JSONTree) throws -> DomainReload
 
-    /// The initial state, and how a server goes on from a recorded one.
     package var layout: JSONLayout
     package var actions: [Handled]
     package var views: [View<JSONState>]
@@ -90,7 +81,6 @@ package struct JSONDomain: Domain {
     }
 }
 
-/// The declaration of a state that is one tree.
 package struct JSONLayout: Reducer {
     package typealias State = JSONState
     package let initial: JSONTree
@@ -98,10 +88,7 @@ package struct JSONLayout: Reducer {
     private let resume: JSONDomain.Resume
     private let reload: JSONDomain.Reload
 
-    /// - Parameters:
-    ///   - parts: the parts of the state; nil for any JSON.
-    ///   - resume: makes the state that a server goes on from of a recorded one.
-    ///   - reload: reads again what the domain is made of.
+    /// Any JSON is a state where `parts` is nil.
     package init(
         initial: JSONTree, parts: [JSONDomain.Part]?, resume: @escaping JSONDomain.Resume = { $0 },
         reload: @escaping JSONDomain.Reload = { _ in .unchanged }
@@ -148,8 +135,7 @@ private struct JSONHandlers: Reducer {
 extension JSONDomain {
     /// Fits a recorded state to the parts that a domain has: new ones begin with their initial values.
     ///
-    /// - Parameter dropped: parts of earlier times whose values go.
-    /// - Throws: ``JSONFault`` for a part that the domain does not have and that is not dropped.
+    /// - Throws: ``JSONFault`` for a part that the domain does not have, unless `dropped` names it.
     package static func fit(
         _ recorded: JSONTree, to parts: [JSONPointer], initial: JSONTree, dropping dropped: [JSONPointer]
     ) throws(JSONFault) -> JSONTree {

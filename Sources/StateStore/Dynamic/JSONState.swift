@@ -1,6 +1,5 @@
 package import StateJSON
 
-/// The state of a domain without Swift types.
 package struct JSONState: StateType {
     package var tree: JSONTree
 
@@ -28,9 +27,6 @@ struct TreeCodec: PartCodec {
 }
 
 extension JSONTree {
-    /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts.
-    ///
-    /// A part that the domain does not declare stays: a past state may have had it.
     package func adding(_ value: JSONTree, at pointer: JSONPointer) -> JSONTree? {
         var changed = self
         for length in 1..<max(1, pointer.tokens.count) where changed.tree(at: pointer.tokens[..<length]) == nil {

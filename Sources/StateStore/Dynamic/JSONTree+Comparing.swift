@@ -150,7 +150,6 @@ extension JSONTree {
 ///
 /// They are looked up before the turn, which then has only the differences to compare.
 package protocol SharingAction: Action {
-    /// The same action with what its values and those of a state have in common.
     func sharing(_ state: JSONTree) -> Self
 }
 

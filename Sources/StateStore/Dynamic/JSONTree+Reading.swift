@@ -1,6 +1,5 @@
 internal import StateJSON
 
-/// The result of a selection.
 package enum SelectedValue: Sendable {
     case nothing
     /// UTF-8 JSON.
@@ -8,7 +7,6 @@ package enum SelectedValue: Sendable {
     /// The value has more parts than the caller allows.
     case overBudget
 
-    /// The UTF-8 JSON, or nil without a value and over budget.
     package var bytes: [UInt8]? { if case .encoded(let bytes) = self { bytes } else { nil } }
 }
 
@@ -41,8 +39,6 @@ extension JSONTree {
     /// The value at some tokens, unless it lies in more than `countMax` parts.
     ///
     /// The cost is O(n) in the size of the value, or of the leaf around it.
-    ///
-    /// - Throws: as ``encoded()``.
     package func selected(_ tokens: ArraySlice<String>, countMax: Int = .max) throws -> SelectedValue {
         guard let (tree, rest) = try holder(of: tokens) else { return .nothing }
         guard countMax == .max || tree.partsCount <= countMax else { return .overBudget }
@@ -50,7 +46,6 @@ extension JSONTree {
             ? .encoded(try tree.encoded()) : JSONText.select(rest, in: tree.text).map(SelectedValue.encoded) ?? .nothing
     }
 
-    /// The tree of the value at some tokens, or nil.
     package func tree(at tokens: ArraySlice<String>) -> JSONTree? {
         // Losing the error is right: a committed state can be encoded.
         guard let (tree, rest) = try? holder(of: tokens) else { return nil }

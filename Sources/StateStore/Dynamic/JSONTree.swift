@@ -144,16 +144,13 @@ package final class JSONTree: Sendable {
         (try? encoded()) ?? []
     }
 
-    /// The value; O(n).
     package var value: JSONValue {
         // Losing the error is right: the text comes from a value.
         (try? JSONValue(parsing: text, depthMax: .max)) ?? .null
     }
 
-    /// Whether no turn encodes or hashes the value without need.
     package var isLong: Bool { bytesCount > Self.shortBytesMax }
 
-    /// Whether ``tag`` has been made.
     package var isTagged: Bool { contents?.tag.withLock { $0 != nil } ?? false }
 
     /// The content tag, which the first call makes; O(n).
@@ -353,10 +350,7 @@ extension JSONTree {
     ///
     /// The cost is that of the way to the place, and of the new value.
     ///
-    /// - Parameters:
-    ///   - operation: `add`, `remove` or `replace`.
-    ///   - new: the value of `add` and `replace`.
-    /// - Returns: nil if the operation names a value that is not there.
+    /// - Returns: nil if the operation, `add`, `remove` or `replace`, names a value that is not there.
     package func applying(_ operation: String, at tokens: ArraySlice<String>, _ new: JSONTree?) -> JSONTree? {
         guard let token = tokens.first else { return operation == "remove" ? nil : new }
         let rest = tokens.dropFirst()
@@ -455,7 +449,6 @@ extension JSONTree {
             depths.replace(old?.depth ?? 0, by: new?.depth ?? 0)
         }
 
-        /// The bytes that the allocator takes for an object.
         static func allocation(_ bytes: Int) -> Int { (bytes + 23) & ~15 }
 
         private static func sizes(of key: EntityKey) -> (name: Int, node: Int) {

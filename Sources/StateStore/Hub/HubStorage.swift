@@ -1,9 +1,7 @@
 internal import DequeModule
 internal import StateJSON
 
-/// The published snapshot, the history before it, and every watch.
-///
-/// The storage has no lock, clock or queue; ``WatchHub`` guards it with its mutex.
+/// The published snapshot, the history before it, and every watch; ``WatchHub`` guards it with its mutex.
 struct HubStorage: Sendable {
     private(set) var latest: Snapshot
     private(set) var history: History
@@ -116,7 +114,6 @@ struct HubStorage: Sendable {
 
     mutating func journalBegins(at version: Version) { oldest = max(oldest, version) }
 
-    /// The most parts of commits to examine, `partsMax`, becomes what is left of it.
     func following(_ query: ChangesQuery, _ partsMax: inout Int) -> Following {
         let latest = latest.cursor
         switch commits(after: query.since, latest) {
@@ -280,7 +277,6 @@ struct HubStorage: Sendable {
 
     typealias Update = (action: Watch.Action, receiver: any WatchReceiver, request: any AnyObject & Sendable)
 
-    /// Applies an event to a watch, and unregisters a watch that is done.
     mutating func update(_ id: Watch.ID, _ event: (inout Watch) -> Watch.Action) -> Update? {
         guard let slot = watches.index(forKey: id) else { return nil }
         let action = event(&watches.values[slot])
@@ -322,7 +318,6 @@ struct HubStorage: Sendable {
 
     typealias Passed = (snapshot: Snapshot, commits: [Commit])
 
-    /// The commits since the last pass, and the watches that they may concern.
     struct Pass {
         let snapshot: Snapshot
         let commits: [Commit]
@@ -350,7 +345,7 @@ struct HubStorage: Sendable {
         passesCount -= 1
     }
 
-    /// Returns the clients in whose turns the selection did not wait yet: some up to `countMax`, and all who have written.
+    /// The clients in whose turns the selection did not wait yet: up to `countMax`, and all who have written.
     ///
     /// An encoding that is due already reads the newest snapshot when its turn comes.
     mutating func queueEncoding(

@@ -1,9 +1,7 @@
 internal import StateJSON
 
-/// Elements by JSON Pointer, found by a pointer that overlaps theirs.
-///
-/// A search costs O(depth of the pointer + elements found), however many elements the tree has and however long their
-/// pointers are: a node has an element, or at least two children, so the tree has at most two nodes for each element.
+/// Elements by JSON Pointer, found by a pointer that overlaps theirs in O(depth of the pointer + elements found): a
+/// node has an element or at least two children, so there are at most two nodes for each element.
 struct PointerTree<Element: Hashable & Sendable>: Sendable {
     private var label: [String] = []
     private var children: [JSONKey: PointerTree] = [:]

@@ -2,10 +2,7 @@ internal import DequeModule
 internal import StateJSON
 internal import Synchronization
 
-/// A selection in the index, which compares and hashes by its identity.
-///
-/// A client chooses how long the pointer of its selection is. The index hashes the pointer where a client comes or leaves;
-/// a turn that publishes, and a pass, use the identity.
+/// A selection that compares and hashes by its identity, because a client chooses how long its pointer is.
 final class IndexedSelection: Sendable {
     let selection: Selection
     let pointers: [JSONPointer]
@@ -55,9 +52,7 @@ extension Selection {
     var isViewWithArguments: Bool { if case .view(_, let arguments) = self { !arguments.isEmpty } else { false } }
 }
 
-/// The watches of each selection, and the cached encodings of selections.
-///
-/// A commit costs the selections that overlap its changed pointers, however many others there are.
+/// The watches and the cached encodings of selections; a commit costs those that overlap its changed pointers.
 struct SelectionIndex: Sendable {
     private struct Entry {
         /// The value, unless it is large and others have taken its room.
@@ -70,7 +65,6 @@ struct SelectionIndex: Sendable {
         var comparisonsCount = 0
         /// The number of the place in ``SelectionIndex/idle`` that counts: the newest one.
         var idleNumber: UInt64 = 0
-        /// For a place of queries: how many there are, and those that are watched.
         var queriesCount = 0
         var watchedQueries: Set<IndexedSelection> = []
 
@@ -88,8 +82,7 @@ struct SelectionIndex: Sendable {
     var dirty: Set<IndexedSelection> = []
     var latestVersion: Version
     var hasEntries: Bool { !entries.isEmpty }
-    /// The unwatched selections with cached values, and those with large ones, the longest unused first; also places that no
-    /// longer count.
+    /// The unwatched selections with values, and those with large ones, the longest unused first; some count no longer.
     private var idle: Deque<(selection: IndexedSelection, number: UInt64, bytes: Int)> = []
     private var idleBytes = 0
     private var idleNumber: UInt64 = 0
@@ -135,9 +128,8 @@ struct SelectionIndex: Sendable {
         idles(added)
     }
 
-    /// Keeps the value for the next one who asks, if nothing uses it or it is large, or removes an entry without one.
-    ///
-    /// An entry with a comparison under way stays, so that its count is right.
+    /// Keeps the value for the next one who asks, if nothing uses it or it is large, or removes an entry without one; a
+    /// comparison under way keeps the entry, so that its count is right.
     mutating func idles(_ selection: IndexedSelection) {
         guard let index = entries.index(forKey: selection) else { return }
         let entry = entries.values[index]
@@ -256,7 +248,6 @@ struct SelectionIndex: Sendable {
 
     // MARK: Changes
 
-    /// Drops the cached values that the change to this version may have changed, and marks watched ones as dirty.
     mutating func invalidate(
         changing pointers: some Sequence<JSONPointer>, at version: Version,
         _ mustCompare: (Set<Watch.ID>) -> Bool = { _ in true }
@@ -281,7 +272,6 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// Returns the watches of views and of queries on them.
     mutating func forgetViews() -> [Watch.ID] {
         var watches: [Watch.ID] = []
         for selection in Array(entries.keys) where selection.selection.base.isView {
@@ -344,9 +334,7 @@ struct SelectionIndex: Sendable {
     }
 }
 
-/// The watches that wait for a version, by version.
-///
-/// Each watch costs O(log n), whichever version its client names.
+/// The watches that wait for a version; each costs O(log n), whichever version its client names.
 struct VersionIndex: Sendable {
     private struct Wait: Comparable {
         let version: Version

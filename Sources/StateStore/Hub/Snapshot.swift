@@ -1,12 +1,9 @@
 package import StateJSON
 internal import Synchronization
 
-/// A state whose type only its domain knows.
-///
-/// The code that passes a state on is not generic: Swift looks up the metadata of a generic type at each mention, and moves its
-/// values through witnesses. A state in a box does not change.
+/// A state whose type only its domain knows: Swift looks up the metadata of a generic type at each mention, and moves
+/// its values through witnesses.
 package struct StateBox: Sendable {
-    /// The ``Box`` of the state.
     private let object: any AnyObject & Sendable
 
     init(_ box: Box<some Sendable>) { object = box }
@@ -28,7 +25,6 @@ package struct StateBox: Sendable {
     func box<State: Sendable>(of _: State.Type) -> Box<State> { unsafeDowncast(object, to: Box<State>.self) }
 }
 
-/// The object in a ``StateBox``.
 final class Box<State: Sendable>: Sendable {
     typealias Reduce = @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
 
@@ -42,7 +38,7 @@ final class Box<State: Sendable>: Sendable {
         }
     }
 
-    /// The state that an action makes of this one, in another box; a method of a box need not look up the type of the new one.
+    /// The state that an action makes of this one; a method of a box need not look up the type of the new one.
     private func reduced(
         by apply: Reduce, _ action: any Action, _ context: ReducerContext
     ) throws(Rejection) -> StateBox {
@@ -56,9 +52,7 @@ final class Box<State: Sendable>: Sendable {
     }
 }
 
-/// The state at one version, for any reader on any thread.
-///
-/// A snapshot is an object, so that readers, subscribers and the next turn share it without a copy of the state.
+/// The state at one version, an object so that readers, subscribers and the next turn share it without a copy.
 package final class Snapshot: Sendable {
     // exclusivity unchecked: only the turn that makes a snapshot changes it, and a check takes as long as ten accesses.
 
@@ -116,7 +110,6 @@ package final class Snapshot: Sendable {
     /// The bytes of memory of the state, with what it shares with others; 0 where nobody counts them.
     package var memoryBytes: Int { state.document?.memoryBytes ?? 0 }
 
-    /// How often the functions of the domain were loaded again.
     package var loadCount: Int { domain.loads.value }
 
     func change(ofView number: Int) -> Cursor? {
@@ -138,43 +131,28 @@ package final class Snapshot: Sendable {
         domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
     }
 
-    /// The value of a selection, unless the value has more than `countMax` parts to encode.
-    ///
-    /// The cost is O(n) in the size of the value.
-    ///
-    /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
+    /// The value of a selection, unless it has more than `countMax` parts to encode; O(n) in its size.
     package func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         try domain.select(selection, in: self, countMax: countMax)
     }
 }
 
 extension Snapshot {
-    /// The encoded value of a selection, or nil.
-    ///
-    /// The cost is O(n) in the size of the value.
-    ///
-    /// - Throws: `EncodingError` when a view's value cannot be encoded.
+    /// O(n) in the size of the value.
     package func encoded(_ selection: Selection) throws -> Encoded? {
         try selected(selection, countMax: .max).bytes.map(Encoded.init)
     }
 
-    /// The whole state as UTF-8 JSON, which ``CompiledDomain/state(from:)`` reads.
-    ///
-    /// The cost is O(n) in the size of the state.
-    ///
-    /// - Throws: never for a committed state.
+    /// The whole state as UTF-8 JSON, at a cost of O(n); never throws for a committed state.
     package func whole() throws -> [UInt8] {
         try selected(.pointer(.root), countMax: .max).bytes ?? []
     }
 }
 
-/// An encoded value with its content tag.
 package final class Encoded: Sendable {
     /// Compact UTF-8 JSON and a line feed: the body of an answer, which clients share.
     package let body: [UInt8]
-    /// Compact UTF-8 JSON.
     package var json: ArraySlice<UInt8> { body.dropLast() }
-    /// Compact UTF-8 JSON, in a copy.
     package var bytes: [UInt8] { Array(json) }
     /// The content tag: a strong hash of exactly these bytes.
     package let tag: String
@@ -184,12 +162,9 @@ package final class Encoded: Sendable {
 
     /// Up to so many bytes a value is kept for each selection that is watched.
     static let smallBytesMax = 64 << 10
-    /// Up to so many bytes a value does not count.
     private static let uncountedBytesMax = 1024
 
-    /// Makes an encoded value of its bytes, which the initializer hashes.
-    ///
-    /// The cost is O(n) in the number of bytes.
+    /// O(n) in the number of bytes, which it hashes.
     package init(_ bytes: [UInt8]) {
         tag = bytes.withUnsafeBytes { ContentHash($0) }.text
         // A buffer that has grown has up to as much room again, which nobody counts.
@@ -200,15 +175,11 @@ package final class Encoded: Sendable {
         self.body = body
     }
 
-    /// Indented UTF-8 JSON and a line feed, for people.
-    ///
-    /// The cost of the first call is O(n) in the number of bytes; clients of one value share the result.
+    /// Indented UTF-8 JSON for people; the first call costs O(n), and clients of one value share the result.
     package func indented() -> [UInt8] { form("indented", JSONText.indented) }
 
-    /// Whether a call of ``indented()`` would return at once.
     package var isIndented: Bool { has("indented") }
 
-    /// Another form of the body, which the first call makes; clients of one value share it.
     package func form(_ name: String, _ make: ([UInt8]) -> [UInt8]) -> [UInt8] {
         if let known = forms.withLock({ $0[name] }) { return known }
         let made = make(body)
@@ -216,19 +187,15 @@ package final class Encoded: Sendable {
             // A concurrent call may have made the same bytes; clients share those of the first.
             let shared = forms[name] ?? made
             forms[name] = shared
-            // The other forms of the value are made in any case.
             _ = held.withLock { $0?.hold(forms.values.reduce(body.count) { $0 + $1.count }) }
             return shared
         }
     }
 
-    /// Whether a call of ``form(_:_:)`` would return at once.
     package func has(_ form: String) -> Bool { forms.withLock { $0[form] != nil } }
 
-    /// How many bytes the value has, with its other forms.
     package var bytesCount: Int { forms.withLock { $0.values.reduce(body.count) { $0 + $1.count } } }
 
-    /// The object that ``keep(_:)`` has kept, if it is of this type.
     package func kept<Companion>() -> Companion? { companion.withLock { $0 as? Companion } }
 
     /// Keeps what the server makes of the bytes as long as the value, such as the event with it; clients share it.
@@ -260,11 +227,8 @@ package final class Encoded: Sendable {
     }
 }
 
-/// The value of a selection at one version.
 package struct Reading: Sendable {
-    /// The cursor of the state that has the value.
     package let cursor: Cursor
-    /// The encoded value, or nil for a selection without a value.
     package let encoded: Encoded?
 
     package init(cursor: Cursor, encoded: Encoded?) {

@@ -1,8 +1,5 @@
-/// The events of a watch, each with the action that follows from it.
-///
-/// The functions are pure: they use no clock, lock or queue. The page `Watches` has the table of states and events.
+/// The events of a watch, as pure functions without clock, lock or queue; the page `Watches` has their table.
 extension Watch {
-    /// Applies a published change; a version that the watch has examined has no effect.
     mutating func published(_ version: Version, hasMore: Bool = false, at now: Instant) -> Action {
         guard state != .done, examinedVersion.map({ $0 < version }) ?? true else { return .nothing }
         guard state == .parked else {
@@ -47,11 +44,9 @@ extension Watch {
         guard state == .preparing else { return .nothing }
         guard isStream else { return finishes(.answer) }
         chunk = next
-        // The stream has not examined what was published during the preparation.
         return sends(upTo: version, hasMore: hasMore || isBehind, at: now)
     }
 
-    /// Makes a stream that is sending examine again what lies behind a version.
     @discardableResult
     mutating func returns(to version: Version) -> Action {
         if state == .sending { (examinedVersion, toldVersion, isBehind, hasMore) = (version, version, true, true) }
@@ -163,7 +158,6 @@ extension Watch {
         }
     }
 
-    /// The query for the commits behind those that the watch has examined.
     var query: ChangesQuery? {
         if case .changes(let query) = subject { query.after(examinedVersion ?? 0) } else { nil }
     }

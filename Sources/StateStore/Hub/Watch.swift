@@ -1,46 +1,34 @@
 package import StateJSON
 
-/// One exchange that waits for the store: a long-poll, a stream, a wait for a version or a value, or a POST that waits for
-/// its cascade.
+/// One exchange that waits for the store.
 ///
-/// A watch is a value with one state. Each event is a mutating function that takes the time and returns an action; the
-/// ``WatchHub`` calls these functions under its lock, and its caller or the receiver carries the actions out.
+/// The ``WatchHub`` calls the functions of its events under the lock; the hub's caller or the receiver carries the
+/// actions out.
 package struct Watch: Sendable {
     /// The number of the exchange, unique in its server.
     package typealias ID = UInt64
 
-    /// The event that a watch waits for.
     package enum Subject: Sendable {
-        /// The value of a selection, until it meets a condition.
         case value(Selection, until: WatchCondition)
-        /// The store's version, until it is reached.
         case version(Version)
         /// The commits after ``Watch/examinedVersion`` that a query asks for, whose own version counts for nothing.
         case changes(ChangesQuery)
-        /// The completion of the cascade of the exchange's own commit.
         case cascade
     }
 
-    /// The state of a watch.
     package enum State: Sendable, Hashable, CaseIterable {
         /// The receiver prepares its chunk outside the hub: it reads the journal, or encodes a large value.
         case preparing
-        /// The watch is in an index and waits for a change.
         case parked
         /// There is a change, and the answer is put off so that a burst of changes becomes one answer.
         case debouncing
-        /// The transport is sending a chunk of a stream.
         case sending
-        /// The watch has ended; no event has an effect.
         case done
     }
 
-    /// The receiver's task after an event.
     package enum Action: Sendable, Hashable {
         case nothing
-        /// Answer with the change.
         case answer
-        /// Answer that the deadline has passed.
         case answerTimedOut
         /// Call ``WatchHub/timers(_:)`` after this time.
         case startTimer(Duration)
@@ -48,27 +36,20 @@ package struct Watch: Sendable {
         case examine
         /// Read the content of this chunk outside the hub, and call ``WatchHub/prepared(_:_:_:hasMore:)``.
         case prepare(Chunk)
-        /// Send the change to the client of a stream.
         case send(Chunk)
         /// Send a heartbeat, with the examined version where the stream has not yet sent it.
         case heartbeat(movedTo: Version?)
-        /// End the stream behind its last chunk.
         case end
     }
 
-    /// The kind of a stream's chunk.
     package enum Chunk: Sendable, Hashable {
-        /// The first value, or the first commits.
         case first
-        /// Another value, or the next commits.
         case next
-        /// The reason why the client has to begin again, and the value to begin with.
         case reset(ResetReason)
         /// Some entities of the version with which a state stream begins; the receiver knows which.
         case snapshot(isLast: Bool)
     }
 
-    /// The route of the request of a watch.
     package enum Route: Int, Sendable, CaseIterable {
         case state, view, changes, action
     }
@@ -78,23 +59,18 @@ package struct Watch: Sendable {
     package let route: Route
     /// The client's address, by which the hub limits the watches of one client.
     package let client: String
-    /// The object that carries out the actions.
     package let receiver: any WatchReceiver
-    /// The receiver's own object for the exchange, which the hub gives back in a delivery.
     package let request: any AnyObject & Sendable
     package private(set) var isStream = false
     /// How long an answer is put off after a change; nil for not at all.
     package let debounce: Duration?
-    /// The instant at which a stream ends by itself.
     package private(set) var endsAt: Instant?
 
     package internal(set) var subject: Subject
     package internal(set) var state = State.preparing
-    /// The newest version that the watch has examined, if any.
     package internal(set) var examinedVersion: Version?
     /// The version up to which the client of a stream knows that it has everything.
     var toldVersion: Version?
-    /// The kind of a stream's next chunk.
     package internal(set) var chunk = Chunk.first
     var isBehind = false
     var hasMore = false
@@ -108,10 +84,8 @@ package struct Watch: Sendable {
     /// The outcome of a waiting POST's transaction; nil before its turn.
     package internal(set) var outcome: Outcome?
 
-    /// How long a client may take for a chunk before it counts as slow.
     static let patience = Duration.seconds(5)
 
-    /// Makes a watch that is answered once.
     package init(
         _ id: ID, client: String, receiver: any WatchReceiver, request: any AnyObject & Sendable, subject: Subject,
         route: Route = .state, examinedVersion: Version? = nil, debounce: Duration? = nil
@@ -137,31 +111,22 @@ package struct Watch: Sendable {
     }
 }
 
-/// Why the client of a stream has to begin again.
 package enum ResetReason: String, Sendable {
     /// The client's cursor belongs to another history, or is above the latest version.
     case lost = "cursor-lost"
-    /// The commits after the client's cursor are no longer kept.
     case expired = "cursor-expired"
-    /// The client reads more slowly than commits come.
     case slow = "slow-reader"
-    /// The journal has not the commits after the client's cursor as they were recorded.
     case damaged = "journal-damaged"
 }
 
-/// The condition on a value that a watch waits for.
 package enum WatchCondition: Sendable {
     /// A value with another tag than these, or no value.
     case otherThan(TagSet)
     /// A value that equals this one as JSON, in any spelling.
     case equalTo(JSONValue)
-    /// A value with another tag than these.
     case present(otherThan: TagSet)
 
-    /// Tells whether a value, or nil without a value, meets the condition.
-    ///
-    /// The cost of ``equalTo(_:)`` is that of parsing the value and comparing it with another one; that of the others
-    /// is small.
+    /// The cost of ``equalTo(_:)`` is that of parsing the value and comparing it with another one.
     package func isMet(by encoded: Encoded?) -> Bool {
         switch self {
         // A selection without a value has other content than every tag names, so it meets the condition.
@@ -182,25 +147,18 @@ package enum WatchCondition: Sendable {
     var wanted: JSONValue? { if case .equalTo(let value) = self { value } else { nil } }
 }
 
-/// Carries out the actions of the watches that it has registered.
 package protocol WatchReceiver: AnyObject, Sendable {
     /// Answers, sends or starts timers as the delivery says, outside the hub's lock.
     func receive(_ delivery: Delivery)
 }
 
-/// A group of watches with one change and one action, in the order of their IDs.
 package struct Delivery: Sendable {
-    /// The meaning of a publication for a watch.
     package enum Change: Sendable {
-        /// No content, only the newest cursor.
         case latest(Cursor)
-        /// The value of the selection.
         case value(Reading)
-        /// The commits after a version.
         case changes(ChangesPage, since: Version)
         /// There are commits after a version that are not all in memory, or that are many to examine.
         case notInMemory(since: Version)
-        /// The outcome of a POST's transaction; nil before its turn.
         case outcome(Outcome?)
     }
 

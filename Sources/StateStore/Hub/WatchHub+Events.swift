@@ -4,14 +4,11 @@ internal import Synchronization
 extension WatchHub {
     // MARK: Events of one watch
 
-    /// Applies the outcome of the transaction that a waiting POST has dispatched.
     package func decided(_ id: Watch.ID, _ outcome: Outcome) {
         DeliveryBatch(.outcome(outcome), storage.withLock { $0.update(id) { $0.decided(outcome) } }).deliver()
     }
 
-    /// Ends the watch of a POST whose cascade is complete.
-    ///
-    /// - Returns: the outcome of its transaction, or nil if the POST no longer waits.
+    /// Ends the watch of a POST whose cascade is complete; nil if the POST no longer waits.
     package func completed(_ id: Watch.ID) -> Outcome? {
         storage.withLock { storage in
             let outcome = storage.watches[id]?.outcome
@@ -19,18 +16,13 @@ extension WatchHub {
         }
     }
 
-    /// The outcome of a waiting POST's transaction; nil before its turn, or where there is no such watch.
     package func outcome(of id: Watch.ID) -> Outcome? { storage.withLock { $0.watches[id]?.outcome } }
 
-    /// The newest version that a watch has examined, if there is a watch and it has examined one.
     package func examinedVersion(of id: Watch.ID) -> Version? { storage.withLock { $0.examinedVersion(of: id) } }
 
-    /// Whether the client of a stream has taken long for a chunk; false where there is no such watch.
     package func isSlow(_ id: Watch.ID) -> Bool { storage.withLock { $0.watches[id]?.isSlow ?? false } }
 
-    /// Ends a watch whose deadline has passed, whose client has closed its side, or that the server ends.
-    ///
-    /// - Returns: the delivery that the caller has to carry out, or nil if another event has already ended the watch.
+    /// The delivery that the caller has to carry out; nil if another event has already ended the watch.
     package func end(_ id: Watch.ID) -> Delivery? {
         storage.withLock { storage in
             let change = storage.newest(of: id)
@@ -39,12 +31,8 @@ extension WatchHub {
         }
     }
 
-    /// Continues a stream whose next chunk was prepared outside the hub.
-    ///
-    /// - Parameters:
-    ///   - version: the version up to which the chunk holds everything.
-    ///   - hasMore: whether more is available at once.
-    /// - Returns: whether the caller has to send the chunk; false where the stream has ended meanwhile.
+    /// Continues a stream whose next chunk was prepared outside the hub and holds everything up to the version; false
+    /// where the stream has ended meanwhile.
     package func prepared(_ id: Watch.ID, _ chunk: Watch.Chunk, _ version: Version, hasMore: Bool) -> Bool {
         let now = now()
         let update = storage.withLock { storage in
@@ -55,8 +43,6 @@ extension WatchHub {
     }
 
     /// Notes that the chunk that is being sent to streams ends before what the hub has given for it.
-    ///
-    /// - Parameter version: the version up to which the chunk holds everything.
     package func returns(_ ids: [Watch.ID], to version: Version) {
         storage.withLock { storage in
             for id in ids { _ = storage.update(id) { $0.returns(to: version) } }
@@ -65,7 +51,6 @@ extension WatchHub {
 
     // MARK: Events of many
 
-    /// Applies the end of the debounce time to watches.
     package func timers(_ ids: [Watch.ID]) {
         let now = now()
         var behind: [Watch.ID] = []
@@ -89,7 +74,6 @@ extension WatchHub {
         for ids in behind.batches { examine(ids) }
     }
 
-    /// Continues streams whose last chunk the client has taken.
     package func writable(_ ids: [Watch.ID]) {
         var behind: [Watch.ID] = []
         apply(to: ids, .latest(latest.cursor)) { storage, id, now in
@@ -100,7 +84,6 @@ extension WatchHub {
         for ids in behind.batches { examine(ids) }
     }
 
-    /// Sends heartbeats to streams that have sent nothing for their heartbeat interval.
     package func silent(_ ids: [Watch.ID]) {
         // Streams that were woken together fall silent together.
         apply(to: ids, .latest(latest.cursor)) { storage, id, now in
@@ -121,17 +104,12 @@ extension WatchHub {
         }
     }
 
-    /// The IDs of all watches, sorted.
-    ///
-    /// The cost is O(n log n) in the number of watches.
+    /// The IDs in order, at a cost of O(n log n) in the number of watches.
     package var watchIDs: [Watch.ID] { storage.withLock { $0.watches.keys.sorted() } }
 
-    /// The requests of all watches, in no order.
     package var watchedRequests: [any AnyObject & Sendable] { storage.withLock { $0.watches.values.map(\.request) } }
 
-    /// Applies an event to watches, some under each hold of the lock, and delivers the resulting actions.
-    ///
-    /// - Returns: how many requests it has woken.
+    /// Applies an event to watches, some under each hold of the lock; the result counts the requests that it has woken.
     @discardableResult
     func apply(
         to ids: [Watch.ID], _ change: @autoclosure () -> Delivery.Change,

@@ -275,13 +275,11 @@ extension WatchHub {
 }
 
 extension [Watch.ID] {
-    /// The IDs in parts that are few enough for one hold of the hub's lock.
     var batches: [ArraySlice<Watch.ID>] {
         stride(from: 0, to: count, by: WatchHub.batchSize).map { self[$0..<Swift.min($0 + WatchHub.batchSize, count)] }
     }
 }
 
-/// Requests with one change, in groups of one receiver and one action.
 struct DeliveryBatch {
     private let change: Delivery.Change
     private var groups: [(receiver: any WatchReceiver, action: Watch.Action, requests: [any AnyObject & Sendable])] = []

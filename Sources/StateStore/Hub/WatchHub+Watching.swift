@@ -1,21 +1,15 @@
 internal import StateJSON
 internal import Synchronization
 
-/// The result of a call that begins to watch.
 package enum Watching: Sendable {
-    /// The watch is parked; its receiver gets a delivery.
     case parked
     /// The watch is not registered: what it would wait for is there already.
     case ready
-    /// The watch is not registered: there are too many watches.
     case refused(WatchRefusal)
 }
 
 extension WatchHub {
-    /// Parks a watch until its selection meets its condition, unless a value that was read meets it.
-    ///
-    /// - Parameter seen: the result of ``readQuickly(_:)``; where that is nil, the hub encodes the value on its encoding
-    ///   queue and then compares it with the watch.
+    /// The hub encodes a value that was not read, on its encoding queue, and then compares it with the watch.
     package func watch(_ watch: Watch, seen: Reading?) -> Watching {
         if let seen, case .value(_, let condition) = watch.subject, condition.isMet(by: seen.encoded) { return .ready }
         let (watching, mustFanOut) = storage.withLock { storage in
@@ -26,7 +20,6 @@ extension WatchHub {
         return watching
     }
 
-    /// Parks a watch until the store has reached a version, unless it has.
     package func watch(_ watch: Watch, until version: Version) -> Watching {
         storage.withLock { storage in
             guard storage.latest.cursor.version < version else { return .ready }
@@ -34,7 +27,6 @@ extension WatchHub {
         }
     }
 
-    /// Reads the commits after a version; where none passes the filter, the watch is parked until one does.
     package func watch(_ watch: Watch, _ query: ChangesQuery) -> (Following, Watching) {
         storage.withLock { storage in
             let found = storage.following(query)
@@ -46,10 +38,7 @@ extension WatchHub {
         }
     }
 
-    /// Registers a stream whose head is on its way to the client, a POST that waits for its cascade, or a wait for
-    /// commits that ``examine(_:)`` then parks.
-    ///
-    /// - Returns: the refusal if there are too many watches, or nil.
+    /// Registers a stream, a POST that waits for its cascade, or a wait for commits that ``examine(_:)`` then parks.
     package func register(_ watch: Watch) -> WatchRefusal? {
         storage.withLock { storage in
             if let refusal = storage.register(watch) { return refusal }
@@ -59,12 +48,8 @@ extension WatchHub {
     }
 }
 
-/// Commits that are too many to be compared with a filter on a thread that serves others.
-///
-/// The hub copies them out of its lock some at a time, and compares them outside.
+/// Commits that are too many for a thread that serves others: the hub copies some at a time out of its lock.
 extension WatchHub {
-    /// The commits after a version that pass a filter, as far as they are in memory.
-    ///
     /// O(n) in the number of commits up to the end of the page.
     package func examined(_ query: ChangesQuery) -> Following {
         let latest = latest.cursor
@@ -81,9 +66,7 @@ extension WatchHub {
         }
     }
 
-    /// Compares the commits behind a wait that is being prepared with its filter, and parks it if none passes.
-    ///
-    /// - Returns: the change that answers the wait, or nil if it is parked or has ended.
+    /// The change that answers a wait that is being prepared, or nil if the wait is parked or has ended.
     package func examine(_ id: Watch.ID) -> Delivery.Change? {
         guard var query = storage.withLock({ $0.watches[id]?.query }) else { return nil }
         while true {

@@ -2,12 +2,10 @@ internal import Dispatch
 internal import StateJSON
 internal import Synchronization
 
-/// The published snapshot of a store, its recent history, and all watches.
+/// The published snapshot of a store, its recent history, and all watches, for any thread.
 ///
-/// Any thread may read and watch, without waiting for a turn. The hub examines the history and parks a watch in one step
-/// under its lock, so a watch misses no commit. The store publishes into the hub at the end of a turn, at a cost of O(n)
-/// in the changed pointers of the turn's commits. Comparing the watches, and encoding values for them, happens on the
-/// fan-out queue.
+/// The hub examines the history and parks a watch in one step under its lock, so a watch misses no commit. A turn
+/// publishes at a cost of O(n) in its changed pointers; the watches are compared on the fan-out queue.
 package final class WatchHub: Sendable {
     let storage: Mutex<HubStorage>
     private let generationCount = Atomic<UInt64>(0)
@@ -16,7 +14,6 @@ package final class WatchHub: Sendable {
     let processorTime: @Sendable () -> Instant
     let woken: @Sendable (Int) -> Void
 
-    /// The queues on which the hub works outside the turns.
     package struct Queues: Sendable {
         /// Runs the passes that compare the watches with the published snapshot, one after the other.
         package var fanOut: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -66,7 +63,6 @@ package final class WatchHub: Sendable {
 
     package var latest: Snapshot { storage.withLock { $0.latest } }
 
-    /// The oldest version and the newest cursor of the history, read in one step.
     package var bounds: HistoryBounds {
         storage.withLock { HistoryBounds(latest: $0.latest.cursor, oldest: $0.oldest) }
     }
@@ -74,20 +70,15 @@ package final class WatchHub: Sendable {
     /// The generation of the published snapshot: it rises before any answer about that snapshot changes.
     package var generation: UInt64 { generationCount.load(ordering: .acquiring) }
 
-    /// Ends the generation, so that no cached answer about the published snapshot counts any more.
     package func endGeneration() { generationCount.add(1, ordering: .acquiringAndReleasing) }
 
-    /// How many watches are registered, streams included.
     package var watchesCount: Int { storage.withLock { $0.watches.count } }
 
     package var figures: HubFigures { storage.withLock { $0.figures } }
 
-    /// The encoded value of a selection in the published snapshot.
+    /// O(n) in the size of the value, and one dictionary access where the encoding is cached.
     ///
-    /// The cost is O(n) in the size of the value, and one dictionary access where the encoding is cached.
-    ///
-    /// - Parameter keeps: whether to keep what makes later answers quick, for a query that is to be watched.
-    /// - Throws: `EncodingError` when a view's value cannot be encoded.
+    /// `keeps` is for a query that is to be watched.
     package func read(_ selection: Selection, keeps: Bool = false) throws -> Reading {
         let (latest, known) = storage.withLock { ($0.latest, $0.index.encoded(selection)) }
         if let known, !keeps || selection.base.isView { return Reading(cursor: latest.cursor, encoded: known) }
@@ -96,10 +87,7 @@ package final class WatchHub: Sendable {
         return keep(try latest.selected(selection, countMax: .max), selection, latest, load)
     }
 
-    /// The value of a selection where the hub has it cached, or can encode it quickly.
-    ///
-    /// - Returns: nil for a value of more than 1,000 parts, which a thread that serves other clients must not encode.
-    /// - Throws: `EncodingError` when a view's value cannot be encoded.
+    /// Nil for a value of more than 1,000 parts, which a thread that serves other clients must not encode.
     package func readQuickly(_ selection: Selection) throws -> Reading? {
         let (latest, known) = storage.withLock { ($0.latest, $0.index.encoded(selection)) }
         if let known { return Reading(cursor: latest.cursor, encoded: known) }
@@ -113,8 +101,7 @@ package final class WatchHub: Sendable {
     /// About the processor time of an evaluation of a query, or of what is watched; nil if nobody knows.
     package func time(of selection: Selection) -> Duration? { storage.withLock { $0.index[selection]?.time } }
 
-    /// The most parts of a value that the hub encodes on the caller's thread or in a pass, and the most parts of commits that it
-    /// compares with filters there.
+    /// The most parts of a value, or of commits, that the hub encodes or compares on the caller's thread or in a pass.
     static let quickCountMax = 1000
 
     /// An encoding that the state itself caches is not cached twice: it would only take the room of the others.
@@ -139,22 +126,16 @@ package final class WatchHub: Sendable {
     /// The commits after a version that pass a filter, where they are in memory and a filter looks at few parts of them.
     package func following(_ query: ChangesQuery) -> Following { storage.withLock { $0.following(query) } }
 
-    /// The oldest version whose state can be made from the history in memory.
     package var oldestState: Version { storage.withLock { $0.history.oldestState } }
 
-    /// The nearest snapshot at or before a version and the commits from there to the version.
-    ///
-    /// - Returns: nil if the history in memory does not reach so far back.
+    /// Nil if the history in memory does not reach so far back.
     package func path(to version: Version) -> (from: Snapshot, commits: [Commit])? {
         storage.withLock { $0.history.path(to: version) }
     }
 
-    /// The commit that made a version, or nil if it is not in memory.
     package func commit(version: Version) -> Commit? { storage.withLock { $0.history.commit(version) } }
 
-    /// The newest commit with an ID that a client gave, or nil if it is not in memory.
-    ///
-    /// - Parameter subject: the subject that has dispatched it, or nil for any.
+    /// The newest commit with an ID that a client gave; a subject of nil stands for any.
     package func commit(id: String, by subject: String? = nil) -> Commit? {
         storage.withLock { $0.history.commit(id: id, by: subject) }
     }
@@ -169,9 +150,8 @@ package final class WatchHub: Sendable {
 
     // MARK: Publishing
 
-    /// Publishes a turn's commits, whose writers see first what they have changed.
+    /// One turn at a time calls this; O(n) in the changed pointers.
     ///
-    /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
     /// The result is what the hub keeps no more, whose end may take long.
     @discardableResult
     func publish(
@@ -201,7 +181,6 @@ package final class WatchHub: Sendable {
 
 /// Queries on the members of a place: a commit costs each of them the members that it touches.
 extension WatchHub {
-    /// The answer in the published snapshot; nil for a selection that is no query on a place.
     func readQuery(_ selection: Selection, keeps: Bool) throws -> Reading? {
         let (latest, indexed) = storage.withLock { ($0.latest, $0.index.query(selection)) }
         guard let indexed, let kept = indexed.kept else { return nil }
@@ -211,7 +190,6 @@ extension WatchHub {
         }
     }
 
-    /// Whether the answer to a query, and later ones, can be had quickly.
     package func isReadQuickly(_ selection: Selection) -> Bool {
         let (isKnown, kept) = storage.withLock { ($0.index.encoded(selection) != nil, $0.index[selection]?.kept) }
         guard let kept else { return isKnown }
@@ -247,7 +225,6 @@ struct Dropped: Sendable {
     var commits: [Commit] = []
 }
 
-/// The oldest version and the newest cursor of a history.
 package struct HistoryBounds: Sendable {
     package var latest: Cursor
     /// The oldest version that a client can follow from.
@@ -259,15 +236,12 @@ package struct HistoryBounds: Sendable {
     }
 }
 
-/// The figures of a hub at one instant.
 package struct HubFigures: Sendable {
     /// How many requests wait, by their route, streams not included.
     package let waits: [Watch.Route: Int]
-    /// How many streams there are, by their route.
     package let streams: [Watch.Route: Int]
     package let latest: Version
     package let oldest: Version
     package let historyCommitsCount: Int
-    /// About how many bytes the commits in memory have.
     package let historyBytes: Int
 }

@@ -1,19 +1,16 @@
 internal import Synchronization
 
-/// The limits on watches.
 package struct WatchLimits: Sendable {
     package var watchesMax: Int
     package var watchesPerClientMax: Int
 
     /// About how many bytes the values may have that the watches wait for; one client's, half of them.
     package var valuesBytesMax: Int
-    /// How many different views with arguments may be watched.
     package var viewsMax: Int
 
     package var queriesMax: Int
     /// About how many bytes may be kept of watched queries; one that would take more is evaluated anew.
     package var queriesBytesMax: Int
-    /// The memory in which evaluations of watched queries, and what is kept of them, count.
     package var memory: ClientMemory
 
     package init(
@@ -30,23 +27,16 @@ package struct WatchLimits: Sendable {
     }
 }
 
-/// The limit for which a watch was not registered.
 package enum WatchRefusal: Error, Sendable {
-    /// There are as many watches as the store allows.
     case all
-    /// There are as many watches of this client as its share allows.
     case client
-    /// As many different views with arguments are watched as the store allows.
     case views
-    /// There are as many different queries as may be watched.
     case queries
-    /// There is no memory for what the hub would keep.
     case memory(ClientMemory.Refusal)
 }
 
 /// The memory that clients occupy together, of which each has a share.
 package struct ClientMemory: Sendable {
-    /// The limit that leaves no room: that of all clients together, or the share of one.
     package enum Refusal: Error, Sendable { case all, client }
 
     /// Counts more bytes for a client, or fewer; returns the refusal, and counts nothing, where there is no room.

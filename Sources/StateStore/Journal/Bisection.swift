@@ -1,12 +1,9 @@
 package import StateJSON
 
-/// A test of the value at a place in the state.
 package struct ValueTest: Sendable {
     package enum Kind: Sendable {
         case equals(JSONValue)
-        /// It is a number, and not below this one.
         case atLeast(JSONValue)
-        /// It is a number, and not above this one.
         case atMost(JSONValue)
         case exists(Bool)
         /// It is an array in which two elements are equal, or one in which none are.
@@ -35,19 +32,14 @@ package struct ValueTest: Sendable {
     }
 }
 
-/// The search for the version at which a test begins to hold.
 package enum Bisection {
     package enum Miss: String, Error {
         case holdsAtStart = "holds-at-start"
         case neverHolds = "never-holds"
     }
 
-    /// Finds a version at which a test holds, and at the one before it does not, by O(log n) looks.
-    ///
-    /// - Parameters:
-    ///   - start: a version at which the test must not hold.
-    ///   - end: a later one at which it must hold.
-    ///   - holds: looks at the state of a version.
+    /// Finds a version at which a test holds, and at the one before it does not, by O(log n) looks: it must not hold at
+    /// `start`, and must hold at `end`.
     package static func first(
         after start: Version, through end: Version, _ holds: (Version) throws -> Bool
     ) rethrows -> (found: Result<Version, Miss>, looks: Int) {

@@ -9,7 +9,6 @@ package struct Fork: Sendable {
     /// How many bytes of memory a byte of JSON takes as a tree, at most.
     static let treeFactor = 90
 
-    /// An action that was not recorded.
     package struct Insertion: Sendable {
         /// The cursor of the recorded commit behind which it comes.
         package var after: Cursor
@@ -23,7 +22,6 @@ package struct Fork: Sendable {
         }
     }
 
-    /// The state and the commits of which a fork is made.
     package struct Source: Sendable {
         /// The state to begin with, as ``SavedState`` has it, and its cursor in the recorded history.
         package var state: [UInt8]
@@ -45,25 +43,20 @@ package struct Fork: Sendable {
         }
     }
 
-    /// An action that today's domain does not take in the state of the fork.
     package struct Refusal: Sendable {
-        /// Its ID in the recorded history, or the one of an insertion.
         package var id: String
         /// The recorded version; nil for an insertion.
         package var version: Version?
         package var type: String
-        /// The code of the reducer's rejection, or nil if the action does not fit the domain.
         package var code: String?
         package var detail: String
     }
 
     package struct NoRoom: Error {}
 
-    /// Runs a part of the history, as long as the function says that it may.
+    /// Runs a part of the history, as long as the function says that it may; nil if there is more to run.
     ///
-    /// - Returns: the fork, or nil if there is more to run. One thread at a time calls it, and not again after the end.
-    ///
-    /// - Throws: ``NoRoom``, and the errors of the reader of the commits.
+    /// One thread at a time calls it, and not again after the end.
     package typealias Advance = @Sendable (_ mayGoOn: () -> Bool) throws -> Fork?
 
     package let store: UntypedStore
@@ -203,11 +196,7 @@ extension UntypedStore {
     /// Begins to make a store in memory of a part of a history, which may leave out and add actions.
     ///
     /// The cost is O(n) in the size of the state; the returned function costs what each commit costs that it computes again.
-    ///
-    /// - Parameters:
-    ///   - hasRoom: takes room for bytes, and returns whether there is any.
-    ///   - commits: returns the recorded commits after a version, in order, some at a time.
-    /// - Throws: ``JSONFault`` where the state does not fit the domain, and ``Fork/NoRoom``.
+    /// The function `hasRoom` takes room for bytes, and returns whether there is any.
     package func fork(
         _ source: Fork.Source, hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool,
         commits: @escaping @Sendable (_ after: Version) throws -> [Commit]

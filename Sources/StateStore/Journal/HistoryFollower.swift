@@ -4,17 +4,12 @@ package import StateJSON
 package protocol HistoryFollower: Sendable {
     var version: Version { get }
 
-    /// Applies the next commit.
+    /// Applies the next commit; the result has the patch and the changed pointers that this follower has computed.
     ///
-    /// - Returns: the commit with the patch and the changed pointers that this follower has computed for it.
-    /// - Throws: ``HistoryFault``; the state is then undefined.
+    /// The state is undefined after an error.
     mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit
 
-    /// The state with its schedule, as ``SavedState`` has them.
-    ///
-    /// The cost is O(n) in the size of the state.
-    ///
-    /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
+    /// The state with its schedule, as ``SavedState`` has them; O(n) in the size of the state.
     func bytes() throws -> [UInt8]
 }
 
@@ -22,11 +17,9 @@ package struct HistoryFault: Error, Sendable, CustomStringConvertible {
     package let version: Version
     /// The types of its actions, or of the one action at fault.
     package let types: [String]
-    /// The JSON Pointer into the state, or nil if the fault is not at one pointer.
     package let pointer: JSONPointer?
     /// The fault, as a sentence without the version.
     package let detail: String
-    /// The code of the reducer's rejection; nil for any other fault.
     package let rejectionCode: String?
 
     init(
@@ -59,19 +52,13 @@ package struct PatchedState: HistoryFollower {
     }
 
     /// Begins with the state of a version, as ``SavedState`` has it.
-    ///
-    /// - Throws: ``JSONFault`` when it is not JSON.
     package init(parsing saved: [UInt8], version: Version) throws(JSONFault) {
         let saved = try SavedState(saved: saved)
         self.init(
             try JSONValue(parsing: saved.state, depthMax: 1000), version: version, schedule: saved.schedule)
     }
 
-    /// Applies the recorded patch.
-    ///
     /// The cost is O(n) in the size of the patch.
-    ///
-    /// - Throws: ``HistoryFault`` where the patch cannot be read or does not fit the state.
     package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit {
         let pointers: [JSONPointer]
         do {

@@ -5,15 +5,11 @@
 package protocol Journal: AnyObject, Sendable {
     /// Appends a turn's commits behind a version, all or none, and returns when it knows whether they are durable.
     ///
-    /// - Parameters:
-    ///   - commits: in the order of the versions, beginning with `version + 1`. Only a shared journal gets none, and then only
-    ///     finds out whether the version is the newest.
-    ///   - version: the newest version that the store has.
+    /// - Parameter commits: in the order of the versions, beginning with `version + 1`. Only a shared journal gets
+    ///   none, and then only finds out whether the version is the newest.
     func append(_ commits: [Commit], after version: Version) -> AppendResult
 
     /// The commits after a version, oldest first and without a gap, at most `limit` and about 16 megabytes.
-    ///
-    /// - Throws: an error that describes itself in a sentence, when the journal cannot be read.
     func commits(after version: Version, through last: Version, limit: Int) throws -> [Commit]
 
     /// The page for a query, or nil if the journal does not keep the commit after the query's version.
@@ -21,26 +17,18 @@ package protocol Journal: AnyObject, Sendable {
     /// The cost is O(n) in the commits that the page examines.
     func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage?
 
-    /// The commit that made a version, or nil if the journal does not keep it.
     func commit(version: Version) throws -> Commit?
 
-    /// The newest commit with an ID that a client gave, or nil if the journal does not keep it.
-    ///
-    /// - Parameter subject: the subject that has dispatched it, or nil for any.
+    /// The newest commit with an ID that a client gave; a nil `subject` stands for any.
     func commit(id: String, by subject: String?) throws -> Commit?
 
     /// The state at a version with its schedule, or nil if the journal keeps no snapshot so old.
     func state(at version: Version) throws -> SavedState?
 
-    /// The oldest version for which ``state(at:)`` has a state.
     func oldestState() throws -> Version
 
     /// Offers a snapshot, which the journal may save, outside the turn that calls this.
-    ///
-    /// - Parameters:
-    ///   - snapshot: the snapshot that the store has just published.
-    ///   - saved: the journal calls this after it has saved the snapshot, with the oldest version that a client can follow
-    ///     from.
+    /// It calls `saved` after it has saved the snapshot, with the oldest version that a client can follow from.
     func offer(_ snapshot: Snapshot, saved: @escaping @Sendable (_ oldest: Version) -> Void)
 
     /// Notes how far the time of the history has come, by which its keys expire; at once, and now and then on the disk.
@@ -49,13 +37,11 @@ package protocol Journal: AnyObject, Sendable {
     /// Whether another process may append.
     var isShared: Bool { get }
 
-    /// Registers a function that the journal calls whenever another writer has appended.
     func follow(_ appended: @escaping @Sendable () -> Void)
 
     /// The reason why the last append failed, as a sentence; nil while the journal takes commits.
     var failure: String? { get }
 
-    /// The bytes of the journal on the disk, if it knows.
     var bytesCount: Int? { get }
 
     /// Whether commits of a failed append may still come into the journal.
@@ -67,9 +53,7 @@ package protocol Journal: AnyObject, Sendable {
     /// Tries to write as an append does, so that a failed journal can recover without one.
     func probe()
 
-    /// Closes the journal, which may save the last snapshot.
-    ///
-    /// - Throws: an error that describes itself in a sentence; the appended commits are durable all the same.
+    /// Closes the journal, which may save the last snapshot; after an error the commits are durable all the same.
     func close(_ snapshot: Snapshot) throws
 }
 

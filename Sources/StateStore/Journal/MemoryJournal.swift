@@ -16,13 +16,8 @@ package final class MemoryJournal: Journal {
     private let initial: [UInt8]
     private let hasRoom: @Sendable (_ bytes: Int) -> Bool
 
-    /// Begins with the state of a version.
-    ///
-    /// - Parameters:
-    ///   - initial: the state, as ``SavedState`` has it.
-    ///   - version: the version of the state.
-    ///   - commits: the commits behind it.
-    ///   - hasRoom: takes room for the bytes of further commits, and returns whether there is any.
+    /// Begins with the state of a version, as ``SavedState`` has it; `hasRoom` takes room for the bytes of further
+    /// commits, and returns whether there is any.
     package init(
         _ initial: [UInt8], version: Version = 0, commits: [Commit] = [],
         hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool = { _ in true }

@@ -17,16 +17,12 @@ package protocol RecordedHistory {
     /// Calls `body` while what it reads of the history stays as it is, and is verified, before or by the reading itself.
     func holding<Value>(_ body: () throws -> Value) throws -> Value
 
-    /// Verifies the whole chain of commits, and what stands beside it.
-    ///
-    /// - Parameter time: the current time, at which keys may have expired.
-    /// - Throws: an error whose sentence names the first fault.
+    /// Verifies the chain of commits, and what stands beside it; at `time`, keys may have expired.
     func verify(_ depth: HistoryDepth, at time: Timestamp) throws
 
     /// The oldest undamaged state that is kept with every commit after it.
     func beginning() throws -> HistoryBeginning
 
-    /// The state at a version after which every commit is kept.
     func beginning(at version: Version) throws -> HistoryBeginning
 
     /// Calls `body` with each commit after a version up to ``latest``, in order, with the clients' IDs.
@@ -49,10 +45,8 @@ package enum HistoryDepth: Sendable {
     case deep
 }
 
-/// A state after which a history has every commit.
 package struct HistoryBeginning: Sendable {
     package let version: Version
-    /// The state with its schedule, as ``SavedState`` has them.
     package let state: [UInt8]
 
     package init(version: Version, state: [UInt8]) {
@@ -75,17 +69,14 @@ package protocol HistoryDraft: AnyObject {
 
     func append(_ commit: Commit) throws
 
-    /// Saves the state after the last commit, or at the beginning, as ``SavedState`` has it.
     func save(_ state: [UInt8]) throws
 
     /// Makes the draft the history of its place; its newest version has a saved state.
     func finish() throws
 }
 
-/// The commits that an operation on a history has read or made.
 package struct JournalSpan: Sendable {
     package let epoch: Epoch
-    /// The version of the first state, before the first commit.
     package let start: Version
     package let end: Version
     /// The version after which reducers have run on the actions, in a verification.
@@ -133,7 +124,6 @@ extension RecordedHistory {
 }
 
 package struct HistoryVersions: Sendable, Encodable {
-    /// The oldest version whose state can be read.
     package var oldestState: Version
     /// The version of the oldest commit; one above `latest` without commits.
     package var oldestCommit: Version
@@ -153,7 +143,6 @@ package struct SnapshotSize: Sendable, Encodable {
     }
 }
 
-/// Whose history it is: the name of the domain that commits to it.
 package struct HistoryDomain: Codable, Equatable, Sendable {
     /// Such as `document`, or `model tasks.js`.
     package var name: String
@@ -167,10 +156,8 @@ package struct HistoryDomain: Codable, Equatable, Sendable {
     }
 }
 
-/// The claim of a process that opens a history for writing: its own domain.
 package struct DomainClaim: Sendable {
     package let name: String
-    /// Whether a history of another domain becomes one of this domain.
     package var takesOthers: Bool
     package var hasSchema: Bool
 
@@ -185,8 +172,6 @@ package struct DomainClaim: Sendable {
     /// The record that a history gets, or nil if it has this one.
     ///
     /// A history without a record is taken for one of this domain. The record also says whether a schema holds the state.
-    ///
-    /// - Throws: ``Refusal`` for a history of another domain, unless this one takes it.
     package func record(
         of recorded: HistoryDomain?, endingAt latest: Version, in place: String
     ) throws(Refusal) -> HistoryDomain? {
@@ -207,7 +192,6 @@ package struct DomainClaim: Sendable {
     }
 }
 
-/// Spells the cursors of one history as those of another.
 package struct EpochChange {
     let from: Epoch
     let to: Epoch
@@ -228,7 +212,6 @@ package struct EpochChange {
             schedule: commit.schedule.flatMap { try? ScheduleChanges($0.json, under: self) })
     }
 
-    /// The state with its schedule, as ``SavedState`` has them.
     package func saved(_ state: [UInt8]) throws(JSONFault) -> [UInt8] {
         from == to ? state : try SavedState(saved: state, under: self).bytes
     }

@@ -14,9 +14,6 @@ package struct Replay: HistoryFollower {
     package private(set) var version: Version
     private(set) var changes: ScheduleChanges?
 
-    /// Begins with the recorded state of a version.
-    ///
-    /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain.
     package init(_ domain: CompiledDomain, from recorded: [UInt8], version: Version) throws(JSONFault) {
         self.domain = domain
         let saved = try SavedState(saved: recorded)
@@ -31,8 +28,7 @@ package struct Replay: HistoryFollower {
     ///
     /// The cost is that of the original commit; where a patch is applied, it is O(n) in the size of the state.
     ///
-    /// - Throws: ``HistoryFault`` where today's domain does not know or rejects an action, or the record cannot be read. The
-    ///   state then is as it was.
+    /// - Throws: ``HistoryFault``; the state then is as it was.
     package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit {
         try take(recorded, nil, scheduling: nil)
     }

@@ -7,15 +7,10 @@ package struct Verification: Sendable {
     private var reduced: (domain: CompiledDomain, replay: Replay)?
 
     /// Begins with the recorded state of a version; the patches alone are applied.
-    ///
-    /// - Throws: ``JSONFault`` when it is not JSON.
     package init(from state: [UInt8], version: Version) throws(JSONFault) {
         recorded = try PatchedState(parsing: state, version: version)
     }
 
-    /// Begins with the recorded state of a version.
-    ///
-    /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain.
     package init(_ domain: CompiledDomain, from state: [UInt8], version: Version) throws {
         let replay = try Replay(domain, from: state, version: version)
         // The recorded spelling stays, because the patches fit it.
@@ -36,8 +31,6 @@ package struct Verification: Sendable {
     ///
     /// Two patches may differ and lead to the same state. Only values that one of the patches changes can differ, so the
     /// cost is O(n) in the size of these values.
-    ///
-    /// - Throws: ``HistoryFault`` where the states differ, or where the commit cannot be applied to one of them.
     package mutating func verify(_ commit: Commit) throws(HistoryFault) {
         let recordedCommit = try recorded.take(commit)
         guard let reducedCommit = try reduced?.replay.take(commit), reducedCommit.patch != recordedCommit.patch else {
@@ -87,11 +80,7 @@ package struct Verification: Sendable {
         return try? JSONValue(parsing: bytes, depthMax: 1000)
     }
 
-    /// Compares a saved state with the state that the recorded patches have made up to a commit.
-    ///
-    /// The cost is O(n) in the size of the state.
-    ///
-    /// - Throws: ``HistoryFault`` where the states differ, or where the saved one does not fit the domain.
+    /// Compares a saved state with the state that the recorded patches have made up to a commit; O(n) in its size.
     package func compare(saved: [UInt8], after commit: Commit) throws(HistoryFault) {
         let difference: JSONPointer?
         do {

@@ -27,7 +27,6 @@ package struct ActionSchedule: Sendable {
 
     package var isEmpty: Bool { shared.content.entries.isEmpty }
     package var count: Int { shared.content.entries.count }
-    /// About how many bytes of memory they take.
     package var bytesCount: Int { shared.content.bytesCount }
     package var first: ScheduledAction? { shared.content.order.first?.value }
     var hasPlaces: Bool { shared.content.placesCount > 0 }
@@ -36,7 +35,6 @@ package struct ActionSchedule: Sendable {
 
     func share(of owner: ScheduleKey) -> Share { shared.content.shares[owner] ?? Share() }
 
-    /// The actions that are due at a time, in their order, at most as many as are asked for.
     package func due(at time: Timestamp, limit: Int) -> [ScheduledAction] {
         var found: [ScheduledAction] = []
         while found.count < limit, found.count < count {
@@ -136,9 +134,7 @@ extension ActionSchedule: Equatable {
         return writer.bytes
     }
 
-    /// Reads ``json``; O(n log n).
-    ///
-    /// - Parameter change: how IDs that are cursors are spelled.
+    /// Reads ``json``, with IDs that are cursors as `change` spells them; O(n log n).
     package init(_ json: [UInt8], under change: EpochChange? = nil) throws(JSONFault) {
         let node = JSONNode(try JSONDocument(json, depthMax: 1010))
         guard let elements = node.elements else { throw JSONFault(.mismatch, at: .root, "expected an array") }

@@ -5,15 +5,12 @@ package import StateJSON
 ///
 /// So the hash of a snapshot covers both.
 package struct SavedState: Sendable {
-    /// UTF-8 JSON.
     package var state: [UInt8]
     package var schedule: ActionSchedule
 
     package init(_ state: [UInt8], _ schedule: ActionSchedule) { (self.state, self.schedule) = (state, schedule) }
 
-    /// Divides the bytes of a snapshot.
-    ///
-    /// - Throws: ``JSONFault`` where the schedule cannot be read; nothing is said of the state.
+    /// Divides the bytes of a snapshot, and throws where the schedule cannot be read; nothing is said of the state.
     package init(saved bytes: [UInt8], under change: EpochChange? = nil) throws(JSONFault) {
         guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")), end + 1 < bytes.count else {
             self.init(bytes, ActionSchedule())
@@ -26,8 +23,6 @@ package struct SavedState: Sendable {
 }
 
 extension Snapshot {
-    /// The state with its schedule, as a journal saves it; O(n) in the size of both.
-    ///
-    /// - Throws: never for a committed state.
+    /// The state with its schedule, as a journal saves it; O(n) in both, and never an error for a committed state.
     package func saved() throws -> [UInt8] { SavedState(try whole(), schedule).bytes }
 }

@@ -5,9 +5,7 @@ package enum ScheduleChange: Sendable {
     case removed(ScheduledName, Reason)
 
     package enum Reason: String, Sendable {
-        /// The commit is that of the action.
         case fired = "fire"
-        /// The action was due, and was refused.
         case refused = "refuse"
         /// A client or a reducer has taken it back.
         case cancelled = "cancel"
@@ -16,7 +14,6 @@ package enum ScheduleChange: Sendable {
     }
 }
 
-/// The changes that a commit makes to the schedule, in order, with their JSON.
 package final class ScheduleChanges: Sendable {
     package let changes: [ScheduleChange]
     /// UTF-8 JSON: an array of objects, as segments and recordings have it.
@@ -27,9 +24,7 @@ package final class ScheduleChanges: Sendable {
         json = Self.json(of: changes)
     }
 
-    /// Reads ``json``.
-    ///
-    /// - Parameter change: how IDs that are cursors are spelled.
+    /// Reads ``json``, with IDs that are cursors as `change` spells them.
     package init(_ json: [UInt8], under change: EpochChange? = nil) throws(JSONFault) {
         var changes: [ScheduleChange] = []
         let node = JSONNode(try JSONDocument(json, depthMax: 1010))

@@ -10,7 +10,6 @@ package final class ScheduledAction: Sendable {
     package let credential: CredentialKind?
     package let due: Timestamp
     package let version: Version
-    /// Its position among the actions that the commit has scheduled.
     package let index: Int
     /// The ID of the commit that began the cascade; nil if that is the commit that has scheduled it.
     package let root: String?
@@ -23,7 +22,6 @@ package final class ScheduledAction: Sendable {
     /// The address of the client to whose share it counts; nil for the share of the subject, and for one of the process.
     let client: String?
 
-    /// The scheduled actions that have led to an action, each of which was scheduled by the one before.
     package struct Chain: Sendable, Equatable {
         package var count: Int
         package var since: Timestamp
@@ -93,7 +91,6 @@ package enum CredentialKind: String, Sendable, Codable {
     case jwt
 }
 
-/// The name of a scheduled action: one that a subject has given, or the place of a document that expires.
 package struct ScheduledName: Sendable {
     package var text: String
     package var by: String?

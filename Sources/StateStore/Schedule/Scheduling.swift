@@ -47,7 +47,6 @@ final class Scheduling: Sendable {
     }
 }
 
-/// The schedule that the requests of a transaction make of the one before.
 struct ScheduleStep {
     let version: Version
     /// Names what has no name of its own.

@@ -2,7 +2,7 @@ internal import StateJSON
 internal import Synchronization
 
 struct Firing: Sendable {
-    /// Whether this process writes; of several on one history, one does.
+    /// Whether this process writes, which the store asks before each look; of several on one history, one does.
     let mayWrite: @Sendable () -> Bool
     /// The reason for which the sender may not dispatch the action any more, or nil.
     let judge: @Sendable (ScheduledAction, any Action) -> Rejection?
@@ -16,7 +16,6 @@ struct Firing: Sendable {
     static let lookMax = Duration.seconds(1)
 }
 
-/// The actions that are dispatched at once, in the order of their times.
 final class FiringBatch: Sendable {
     private let failed = Atomic(false)
     /// Whether the journal or the mailbox has not taken one of them, or one is not due in its turn, by a clock that has gone
@@ -30,10 +29,6 @@ extension UntypedStore {
     /// Begins to dispatch the scheduled actions: those that are overdue at once, and the others at their times.
     ///
     /// A store dispatches none before this call, so a replay and a fork dispatch none at all.
-    ///
-    /// - Parameters:
-    ///   - mayWrite: whether this process writes; the store asks before each look.
-    ///   - judge: the reason for which the sender may not dispatch an action any more, or nil.
     package func beginFiring(
         mayWrite: @escaping @Sendable () -> Bool = { true },
         judge: @escaping @Sendable (ScheduledAction, any Action) -> Rejection? = { _, _ in nil }

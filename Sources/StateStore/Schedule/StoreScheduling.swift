@@ -1,8 +1,6 @@
 package import StateJSON
 
-/// The time at which a scheduled action is due, as a client or a reducer names it.
 package enum DueTime: Sendable {
-    /// So many milliseconds after the time of the commit.
     case after(milliseconds: Int64)
     case at(Timestamp)
 
@@ -38,7 +36,6 @@ package enum DueTime: Sendable {
     }
 }
 
-/// The action that schedules another one for the client that posts it with a `schedule`.
 package struct StoreSchedule: ValidatedAction {
     package static let type = "storekeeper/schedule"
 
@@ -50,9 +47,6 @@ package struct StoreSchedule: ValidatedAction {
     /// The action as it was decoded, and as it was sent; nil in a replay.
     private var sent: (action: any Action, bytes: [UInt8])?
 
-    /// Makes the action of what a client has sent.
-    ///
-    /// - Throws: ``JSONFault`` where the bytes are not JSON.
     package init(
         _ action: any Action, sent bytes: [UInt8], after: Double?, at: String?, name: String?,
         by credential: CredentialKind? = nil
@@ -77,7 +71,6 @@ package struct StoreSchedule: ValidatedAction {
     }
 }
 
-/// The action that takes a scheduled action back.
 package struct StoreUnschedule: Action {
     package static let type = "storekeeper/unschedule"
 
@@ -110,7 +103,6 @@ package struct StoreRefused: Action {
 }
 
 extension StoreRefused {
-    /// Reads the record of a commit; nil for a commit of another type.
     package init?(recordedIn commit: Commit) {
         guard commit.types == [Self.type], let document = try? JSONDocument(commit.action, depthMax: 1000),
             let payload = JSONNode(document).members?.first(where: { $0.key == "payload" })?.value,
@@ -152,10 +144,8 @@ extension ReducerContext {
         scheduling?.add(.put(action, due, ScheduledName(pointer.description, by: subject, isPlace: true)))
     }
 
-    /// Whether any place of the document may expire.
     package var mayExpire: Bool { schedule.hasPlaces || scheduling?.hasPlaces ?? false }
 
-    /// Ends the expiry of the places at a place and below it.
     package func endExpiry(atOrBelow pointer: JSONPointer) {
         if mayExpire { scheduling?.add(.end(atOrBelow: pointer)) }
     }

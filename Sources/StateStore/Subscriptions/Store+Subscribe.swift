@@ -206,7 +206,6 @@ private func areEqual<Value: Sendable>(_ left: Value, _ right: Value) -> Bool {
 }
 
 extension UntypedStore {
-    /// How many subscriptions the store has.
     package var subscriptionsCount: Int { subscribers.openCount.load(ordering: .acquiring) }
 
     func notify(_ commit: Commit, from old: Snapshot, to new: Snapshot, _ causation: Causation) {

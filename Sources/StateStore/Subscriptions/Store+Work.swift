@@ -64,7 +64,6 @@ extension Store {
     }
 }
 
-/// The IDs of work that no domain declares.
 private enum WorkID {
     static let creator = "creator"
     static let subscription = "subscription"

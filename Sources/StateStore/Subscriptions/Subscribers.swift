@@ -9,8 +9,7 @@ struct Notification: Sendable {
 
 /// The subscriptions of a store, in the order in which they began.
 ///
-/// A subscription's closure is released when the subscription ends, outside every lock: the closure may own the tokens of
-/// other subscriptions.
+/// A closure is released outside every lock, because it may own the tokens of other subscriptions.
 final class Subscribers: Sendable {
     final class Registration: Sendable {
         /// Calls the subscriber; false when it has been released.
@@ -60,7 +59,6 @@ final class Subscribers: Sendable {
         }
     }
 
-    /// Appends a registration, unless it has ended already, and ends the object's earlier one.
     func add(_ registration: Registration) {
         let former: Registration? = change { list in
             guard !registration.isOver else { return nil }

@@ -4,7 +4,6 @@ package import StateJSON
 ///
 /// A store keeps many of them, so what few commits have is in an object of its own.
 public final class Commit: Sendable {
-    /// The members that few commits have.
     private final class Details: Sendable {
         let id: String?
         let cause: String?
@@ -43,7 +42,6 @@ public final class Commit: Sendable {
     /// The ID of the commit that began the cascade; nil for a commit that no other caused.
     public var root: String? { details?.root }
     package var by: String? { details?.by }
-    /// The value of the field `traceparent` of the request that dispatched it, or nil.
     package var trace: String? { details?.trace }
     /// The types of its actions, in order.
     public let types: [String]
@@ -51,29 +49,22 @@ public final class Commit: Sendable {
     package let action: [UInt8]
     /// UTF-8 JSON: the RFC 6902 operations from the version before to this one.
     package let patch: [UInt8]
-    /// The JSON Pointers whose values changed; empty when the state did not change.
-    ///
-    /// A commit that was read from the journal has none.
+    /// The JSON Pointers whose values changed; a commit that was read from the journal has none.
     package let changedPointers: [JSONPointer]
-    /// The IDs that the client gave to the action, or to the actions of an atomic batch.
     package var clientIDs: [String] { details?.clientIDs ?? [] }
-    /// The record from which the store answers a retry with the same key.
     package var idempotency: KeyRecord? { details?.idempotency }
-    /// The actions that the commit has added to the schedule and removed from it; nil for none.
     package var schedule: ScheduleChanges? { details?.schedule }
     private let epoch: Epoch?
     private let details: Details?
     package var hasDetails: Bool { details != nil }
 
-    /// The type of the commit that adds newly declared parts of a domain to a recorded state.
+    /// The type of the commit that adds newly declared parts of a domain to a recorded state, so that followers learn
+    /// of it and later patches fit.
     ///
-    /// No reducer handles this type. The addition is a commit, so that followers learn of it and later patches fit. A recorded
-    /// part that the domain does not declare refuses the start, because to drop it silently would lose it.
+    /// A recorded part that the domain does not declare refuses the start, because to drop it silently would lose it.
     package static let upgradeType = "storekeeper/upgrade"
 
-    /// The type of the action that makes an earlier state, or that of a fork, the present one.
-    ///
-    /// No reducer handles this type.
+    /// The type of the action, without a reducer, that makes an earlier state, or that of a fork, the present one.
     package static let restoreType = "storekeeper/restore"
 
     package static let typesOfTheStore = [
@@ -137,9 +128,7 @@ public final class Commit: Sendable {
             idempotency: idempotency, schedule: schedule)
     }
 
-    /// Whether a client gave exactly this ID, byte by byte.
-    ///
-    /// - Parameter subject: the subject that has dispatched it; nil for any.
+    /// Whether a client gave exactly this ID, byte by byte; a subject of nil stands for any.
     package func has(clientID id: String, by subject: String? = nil) -> Bool {
         (subject == nil || ExactText(optional: subject) == ExactText(optional: by))
             && clientIDs.contains { JSONPointer.sameBytes($0, id) }
@@ -158,15 +147,12 @@ public final class Commit: Sendable {
 
     var partsCount: Int { 1 + changedPointers.count + types.count }
 
-    /// About how much memory the commit takes, in bytes.
     package var weight: Int {
         256 + action.count + patch.count + changedPointers.count * 48 + 2 * (schedule?.json.count ?? 0)
     }
 }
 
-/// The store's record of a commit that came with an idempotency key.
-///
-/// It is an object, because the ledger moves its entries when it grows.
+/// The record of a commit with an idempotency key, an object because the ledger moves its entries when it grows.
 package final class KeyRecord: Sendable, Equatable {
     package let key: IdempotencyKey
     /// A hash of the request's body: the store refuses the same key with another body.
@@ -216,10 +202,9 @@ package struct CommitName: Hashable, Sendable {
         self.subject = ExactText(optional: subject)
     }
 
-    /// The hash by which a journal's index finds the commit.
+    /// The hash of both texts with a NUL between them, as journals have it.
     ///
-    /// It is that of both texts with a NUL between them, as journals have it. Two names may have one hash, so a reader
-    /// compares the commit that it finds.
+    /// Two names may have one hash, so a reader compares the commit that it finds.
     package var hash: ContentHash {
         var text = subject.map { "\($0.text)\0\(id.text)" } ?? id.text
         return text.withUTF8 { ContentHash(UnsafeRawBufferPointer($0)) }

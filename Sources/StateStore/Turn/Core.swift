@@ -3,9 +3,7 @@ internal import StateJSON
 struct Turn: Sendable {
     let before: Snapshot
     let historyTime: Timestamp
-    /// One for each commit, in order.
     fileprivate(set) var consequences: [Consequence] = []
-    /// One for each transaction, in order.
     fileprivate(set) var outcomes: [Outcome] = []
     fileprivate(set) var commits: [Commit] = []
     fileprivate(set) var hasConsequences = false
@@ -18,10 +16,8 @@ struct Turn: Sendable {
 
 /// The state, its version and the idempotency keys: everything that a turn depends on.
 ///
-/// Its turns depend on nothing else. The store makes it go back to an earlier snapshot where the journal has not
-/// taken the commits of a turn. One thread at a time uses it: what runs on the store's queue, or for a dry run.
-///
-/// It is an object, because Swift looks up the metadata of a generic value each time that somebody lends it.
+/// One thread at a time uses it: what runs on the store's queue, or for a dry run. It is an object, because Swift looks
+/// up the metadata of a generic value each time that somebody lends it.
 final class Core {
     // exclusivity unchecked: one turn uses the variables, and a check takes as long as ten accesses.
 
@@ -84,10 +80,10 @@ final class Core {
         onlyValidates = middleware.allSatisfy(\.onlyValidates)
     }
 
-    /// Applies the transactions in order, each to the state that those before it have made.
+    /// Applies the transactions in order.
     ///
-    /// The ledger first drops the expired keys, which no going back brings back: a ledger full of expired keys would refuse
-    /// every new key. The `clock` is the processor time of the thread, which measures long transactions.
+    /// The ledger first drops the expired keys, which no going back brings back: a ledger full of them would refuse
+    /// every new key. The `clock` is the processor time of the thread.
     func turn(
         _ pending: [PendingTransaction], at time: Timestamp, monotonic: () -> Instant,
         clock: () -> Instant = { Instant(nanoseconds: 0) }, inside turnMark: TurnMark? = nil

@@ -61,7 +61,6 @@ struct IdempotencyLedger: Sendable {
     }
 }
 
-/// An idempotency key, with what it counts for: a subject, and a line of a bulk load.
 package struct IdempotencyKey: Hashable, Sendable {
     package let key: ExactText
     package let subject: ExactText?
@@ -74,10 +73,9 @@ package struct IdempotencyKey: Hashable, Sendable {
         self.line = line
     }
 
-    /// Reads the text that a journal has of a key: the subject before a NUL, and the line behind a line feed.
+    /// Reads a journal's text of a key: the subject before a NUL, and the line behind a line feed.
     ///
-    /// Neither a subject nor a key has a control character, so the first NUL and the last line feed are these; any other text
-    /// is a key as it is, and is spelled again as it was.
+    /// Neither a subject nor a key has a control character; any other text is a key as it is.
     package init(recorded text: String) {
         let bytes = text.utf8
         let nul = bytes.firstIndex(of: 0)
@@ -104,11 +102,10 @@ extension IdempotencyKey: ExpressibleByStringInterpolation {
     package init(stringLiteral text: String) { self.init(text, of: nil) }
 }
 
-/// The time of a history, by which idempotency keys expire.
+/// The time of a history, by which idempotency keys expire: it advances by what the wall clock and a monotonic clock
+/// have both advanced while a process runs.
 ///
-/// The time advances by what the wall clock and a monotonic clock have both advanced while a process runs. A wall clock that
-/// jumps by a second or more therefore makes no key expire early. The time between two processes does not count, because no
-/// clock measures it that cannot jump: a key lives longer by that time.
+/// So a jump of the wall clock makes no key expire early, and the time between two processes does not count.
 struct HistoryClock: Sendable {
     private(set) var time: Timestamp?
     private var wall: Timestamp?

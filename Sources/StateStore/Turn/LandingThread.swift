@@ -2,10 +2,8 @@ internal import Dispatch
 internal import Synchronization
 internal import Threads
 
-/// A thread of its own for the landing of turns.
-///
-/// A dispatch queue takes any thread of its pool, often another one each time, whose caches know nothing of the journal: a
-/// single client that writes one action after the other waits for that.
+/// A thread of its own for the landing of turns: a dispatch queue often takes another thread, whose caches know nothing
+/// of the journal, and a single client that writes waits for that.
 package final class LandingThread: Sendable {
     private final class Work: Sendable {
         let bodies = Mutex<[@Sendable () -> Void]>([])
@@ -28,9 +26,7 @@ package final class LandingThread: Sendable {
 
     deinit { work.count.signal() }
 
-    /// Runs a function behind those of earlier calls; one thread at a time calls this.
-    ///
-    /// Where the system has no more threads, a dispatch queue runs the function.
+    /// Runs a function in order, on a dispatch queue where there are no more threads; one thread at a time calls this.
     package func run(_ body: @escaping @Sendable () -> Void) {
         guard isRunning.load(ordering: .relaxed) || start() else {
             return DispatchQueue.global().async(execute: body)

@@ -1,4 +1,3 @@
-/// A transaction that waits for its turn, with whoever takes its outcome.
 package struct PendingTransaction: Sendable {
     package let transaction: Transaction
     let taker: any OutcomeTaker
@@ -22,7 +21,6 @@ package protocol OutcomeTaker: AnyObject, Sendable {
     /// for one of the process.
     var client: String? { get }
 
-    /// The wait for the cascade; nil for nearly all.
     var cascade: AwaitedCascade? { get }
 
     /// Takes the outcome: once, after the turn, on the store's queue; on the enqueuing thread where the mailbox refuses.
@@ -45,7 +43,6 @@ private final class OutcomeFunction: OutcomeTaker {
     func take(_ outcome: Outcome) { complete(outcome) }
 }
 
-/// The wait for the cascade of a transaction, behind its outcome.
 package final class AwaitedCascade: Sendable {
     /// The store calls this once behind the outcome, when the cascade is complete; where neither a commit nor a swallowed
     /// action could begin one, never.
@@ -57,7 +54,7 @@ package final class AwaitedCascade: Sendable {
     }
 }
 
-/// The bounded queue of the transactions that wait for the next turn.
+/// The queue of the transactions that wait for a turn.
 ///
 /// A transaction keeps its room until its turn has landed: clients that are faster than the disk fill the mailbox.
 struct Mailbox: Sendable {
@@ -77,7 +74,7 @@ struct Mailbox: Sendable {
 
     var count: Int { waiting.count + inFlightCount }
 
-    /// The outcome of a transaction that the mailbox refuses; nil for one that now waits.
+    /// The outcome of a refused transaction, or nil.
     ///
     /// A full mailbox takes a follow-up, which its cascade's budget bounds: clients that fill it must end no cascade.
     mutating func enqueue(_ pending: PendingTransaction) -> Outcome? {
@@ -98,10 +95,8 @@ struct Mailbox: Sendable {
 
     mutating func endScheduledTurn() { rule.endScheduledTurn() }
 
-    /// Removes the waiting transactions, of which the turn may have some only, in turn from each client.
-    ///
-    /// The caller puts back what ``TurnRule/takeRest(from:)`` returns; of a closed mailbox it is nothing. Where `isMeasured` is
-    /// set, it notes the processor time of the turn.
+    /// Removes the waiting transactions; the caller puts back what ``TurnRule/takeRest(from:)`` returns, and notes the
+    /// processor time where `isMeasured` is set.
     mutating func takeTurn() -> (transactions: [PendingTransaction], rule: TurnRule, isMeasured: Bool) {
         let hasSlow = isSlow
         (isTurnDue, isSlow) = (false, false)
@@ -132,19 +127,13 @@ struct Mailbox: Sendable {
     }
 }
 
-/// The rule of the turns: which thread runs the next one, and how many transactions it has, by what the turns before it have
-/// cost.
+/// The rule of the turns: which thread runs the next one, and how many transactions it has.
 ///
-/// A loop that has received actions can run their turn on its own thread, which spares two switches of threads; but all
-/// its clients wait meanwhile. So it runs only what will be short as far as anybody knows: of few actions and none of a type
-/// that is known as slow, while no turn is scheduled on the queue.
-///
-/// The cost is processor time, because a thread of a busy machine stands still now and then. To ask for it costs as much as
-/// a small transaction: only turns with a long transaction, or with a type that has been in a turn of much time by the clock,
-/// are measured.
-///
-/// A turn that was long also bounds the slow transactions of the turns behind it, so that those of one client cannot make others
-/// wait for long again and again. A turn has one slow transaction at least, and a transaction cannot be divided.
+/// A loop runs only what will be short as far as anybody knows: that spares two switches of threads, but all its
+/// clients wait meanwhile. The cost is processor time, because a thread of a busy machine stands still now and then; to
+/// ask for it costs as much as a small transaction, so only turns that may be long are measured. A long turn bounds the
+/// slow transactions of the turns behind it, so that those of one client cannot make others wait again and again. A
+/// turn has one slow transaction at least, because a transaction cannot be divided.
 struct TurnRule: Sendable {
     enum Place {
         case here
@@ -164,16 +153,14 @@ struct TurnRule: Sendable {
     private static let shortItemsMax = 1024
     /// Behind so many short turns in a row there is no bound: bursts of long transactions are at least that far apart.
     private static let shortTurnsMax = 1000
-    /// A bound that is higher says nothing.
     private static let boundMax = 1024
 
-    /// How many slow transactions a turn may have.
     private(set) var countMax = Int.max
     private var shortTurnsCount = 0
     /// By type; an action of no known type has the empty one.
     private var habits: [String: Habit] = [:]
-    /// How many short turns in a row end the slowness of a type that has been slow: ten times as many after each relapse, because
-    /// a client may make a type look short, and slow turns of it would stop a loop again and again.
+    /// How many short turns in a row end the slowness of a type: ten times as many after each relapse, because a client
+    /// may make a type look short, and slow turns of it would stop a loop again and again.
     private var lengths: [String: Int] = [:]
     private var scheduledCount = 0
 
@@ -193,18 +180,16 @@ struct TurnRule: Sendable {
 
     var hasHabits: Bool { !habits.isEmpty }
 
-    /// Whether there is another reason to measure a turn than a slow transaction.
     func isMeasured(_ transactions: [PendingTransaction]) -> Bool {
         countMax != .max
             || !habits.isEmpty
                 && transactions.contains { Self.types(of: $0.transaction).contains { habits[$0] != nil } }
     }
 
-    /// Keeps the first transaction of each client, then the second one of each, and so on, as many slow ones as the turn may
-    /// have, and every other one that has none of its client before it.
+    /// Keeps the transactions of all clients in turn, as many slow ones as the turn may have.
     ///
-    /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
-    /// O(n log n) in the number of transactions, so that no caller has the mailbox's lock.
+    /// The others stay in this order, so that the next turn goes on with the clients that have had none. O(n log n), so
+    /// no caller has the mailbox's lock.
     func takeRest(from transactions: inout [PendingTransaction]) -> [PendingTransaction] {
         guard transactions.count > countMax else { return [] }
         var counts: [String?: Int] = [:]
@@ -230,12 +215,10 @@ struct TurnRule: Sendable {
         return rest
     }
 
-    /// Notes a turn that took long by the clock.
     mutating func suspect(_ transactions: [PendingTransaction]) {
         for type in Self.typesToLearn(of: transactions) where habits[type] == nil { habits[type] = Habit() }
     }
 
-    /// Notes the processor time of a turn.
     mutating func adapt(to duration: Duration, of transactions: [PendingTransaction]) {
         let isLong = duration > Self.longTime
         let slowCount = transactions.count { isSlow($0.transaction) }

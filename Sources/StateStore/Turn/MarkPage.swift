@@ -1,11 +1,8 @@
 package import StateJSON
 
-/// Memory that outlives the process: it names the transactions and the views that are being computed.
-///
-/// A mapped file stays in the page cache when the process ends for any reason. The page has a head, and a record for each of
-/// the threads that compute.
+/// Memory that outlives the process and names what is being computed: a mapped file stays in the page cache when the
+/// process ends for any reason.
 package struct MarkPage {
-    /// A transaction or a view, as far as the page has room for it.
     package struct Record: Equatable, Sendable {
         package var identity: TransactionIdentity
         /// The type of its first action, or `view`.
@@ -20,9 +17,7 @@ package struct MarkPage {
         }
     }
 
-    /// How many bytes the page has.
     package static let size = 24_576
-    /// How many threads can record at the same time what they compute.
     package static let slotsMax = 48
 
     private static let mark: UInt64 = 0x3230_4B52_414D_4B53  // SKMARK02
@@ -49,7 +44,6 @@ package struct MarkPage {
         base.storeBytes(of: boot.low, toByteOffset: Self.bootOffset + 8, as: UInt64.self)
     }
 
-    /// The record of what a thread was computing when the process ended, or nil.
     package func interrupted(in slot: Int) -> Record? {
         guard word(Self.stateOffset(slot)) == 1 else { return nil }
         let offset = Self.offset(slot)
@@ -68,7 +62,6 @@ package struct MarkPage {
         base.storeBytes(of: 1, toByteOffset: Self.stateOffset(slot), as: UInt64.self)
     }
 
-    /// Records that nothing is being computed.
     package func end(_ slot: Int) { base.storeBytes(of: 0, toByteOffset: Self.stateOffset(slot), as: UInt64.self) }
 
     private static func stateOffset(_ slot: Int) -> Int { slotsOffset + slot * 8 }

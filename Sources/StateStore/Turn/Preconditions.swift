@@ -1,9 +1,9 @@
 package import StateJSON
 
-/// Checks the preconditions of a turn's transactions, each against the state before its transaction.
+/// Checks the preconditions of a turn's transactions.
 ///
-/// A long value of a tree is neither encoded nor hashed. Any other value at a pointer is encoded, hashed and parsed at most once
-/// for each version, however many transactions name it.
+/// A long value of a tree is neither encoded nor hashed, and any other value at most once for each version, however
+/// many transactions name it.
 final class Preconditions {
     private struct Found {
         let encoded: Encoded?
@@ -107,14 +107,11 @@ package struct PreconditionFailure: Sendable {
     /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them; nil if nothing
     /// or anything may be there, and if there was no room for it.
     package private(set) var expected: [UInt8]?
-    /// UTF-8 JSON of the value, or nil if there is no value or one larger than ``actualBytesMax``.
     package private(set) var actual: [UInt8]?
-    /// The size of the value in bytes, or nil without a value.
     package let actualBytes: Int?
     /// The content tag of the value, or nil without a value; the first access to that of a long one costs O(n).
     package var actualTag: String? { tree?.tag ?? tag }
     private let tag: String?
-    /// The value, if it is long.
     private let tree: JSONTree?
     var lacksTag: Bool { tree.map { !$0.isTagged } ?? false }
 

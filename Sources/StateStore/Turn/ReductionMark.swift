@@ -8,9 +8,7 @@ internal import Synchronization
 /// list.
 // unchecked: only one turn, dry run, fork or view at a time uses a mark; a mutex guards what the marks of a page share.
 package final class ReductionMark: @unchecked Sendable {
-    /// A transaction or a view that is set aside.
     package struct Refused: Sendable {
-        /// The name for the operator.
         package var name: String
         /// The version of the state with which the view is refused, until what it reads changes.
         package var version: Version
@@ -24,9 +22,7 @@ package final class ReductionMark: @unchecked Sendable {
     private final class Watch: Sendable {
         let watched = Mutex<Watched>([:])
         let isNeeded = Atomic(false)
-        /// A bit for each slot of the page that is in use.
         let slots = Atomic<UInt64>(0)
-        /// Takes an identity of the list that was computed without harm.
         let released: @Sendable (TransactionIdentity) -> Void
 
         init(released: @escaping @Sendable (TransactionIdentity) -> Void) { self.released = released }
@@ -60,11 +56,7 @@ package final class ReductionMark: @unchecked Sendable {
     private var slot: Int?
     private var tried: TransactionIdentity?
 
-    /// Makes the first mark of a page.
-    ///
-    /// - Parameters:
-    ///   - owner: the object that keeps the memory of the page.
-    ///   - released: takes what the list has and what was computed without harm; on any thread, which must not wait.
+    /// The first mark of a page, whose memory `owner` keeps; `released` is called on any thread and must not wait.
     package init(
         _ page: MarkPage, owner: AnyObject, released: @escaping @Sendable (TransactionIdentity) -> Void = { _ in }
     ) {
@@ -77,7 +69,6 @@ package final class ReductionMark: @unchecked Sendable {
 
     func another() -> ReductionMark { ReductionMark(beside: self) }
 
-    /// Replaces what the list says: the actions and views that are refused, and with nil those that are suspected.
     package func watch(_ listed: [TransactionIdentity: Refused?]) { watch.change { $0 = listed } }
 
     /// The reason why the record is set aside, or nil; `changed` is nil for a past state, and for a transaction.
@@ -94,7 +85,7 @@ package final class ReductionMark: @unchecked Sendable {
         return nil
     }
 
-    /// Computes a view, or a part of its answer, which the page names meanwhile, without a system call.
+    /// Computes a view, which the page names meanwhile without a system call.
     ///
     /// A view that is set aside is computed again once what it reads has changed; `changed` is nil for a past state.
     func viewing<Value>(
@@ -137,7 +128,6 @@ package final class ReductionMark: @unchecked Sendable {
 }
 
 extension MarkPage.Record {
-    /// The identity of a transaction, or nil if only the turn knows its actions.
     package init?(_ transaction: Transaction) {
         guard let identity = TransactionIdentity(transaction) else { return nil }
         self.init(identity: identity, type: transaction.firstType, name: transaction.identifyingName)
@@ -155,12 +145,8 @@ extension Transaction {
 extension Rejection {
     private static let quarantineCode = "action-quarantined"
 
-    /// Whether the action is set aside, so that nothing has reduced it.
     package var isQuarantine: Bool { code == Self.quarantineCode }
 
-    /// The rejection of an action that is set aside.
-    ///
-    /// - Parameter name: the name for the operator.
     package static func quarantined(_ name: String) -> Rejection {
         Rejection(
             quarantineCode,

@@ -2,13 +2,10 @@ internal import Dispatch
 internal import StateJSON
 internal import Synchronization
 
-/// The turn: the one pass over the waiting transactions, and the landing of its commits.
-///
-/// Without a journal a turn lands at once. With a journal the store computes further turns while the commits of earlier
-/// ones are being appended. Clients, subscribers and effects see a turn only after it has landed, in the order of the
-/// turns; an outcome without a commit waits as well where it was judged by a state that has not landed.
+/// The turn and the landing of its commits. The store computes further turns while earlier commits are being appended.
+/// Clients, subscribers and effects see a turn only after it has landed, in the order of the turns; an outcome without
+/// a commit waits as well where it was judged by a state that has not landed.
 extension UntypedStore {
-    /// Lands the turn, or leaves that to the landing thread.
     func turn() {
         let (pending, isMeasured) = takePending()
         guard !pending.isEmpty else { return }
@@ -66,7 +63,6 @@ extension UntypedStore {
         }
     }
 
-    /// Publishes turns whose commits are durable, notifies the subscribers, queues the follow-ups, and answers.
     private func land(_ turns: [ComputedTurn]) {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
         var dropped = Dropped()
@@ -118,11 +114,9 @@ extension UntypedStore {
         return all
     }
 
-    /// Adopts the commits that another writer appended first, and computes the transactions of the refused turns behind
-    /// them, as one turn.
+    /// Adopts the commits that another writer appended first, and computes the refused transactions behind them.
     ///
-    /// Transactions whose commits have landed all the same are answered. They are adopted as those of another writer, so their
-    /// effects do not start, as after an end of the process.
+    /// Commits that have landed all the same are adopted as those of another writer, so their effects do not start.
     private func computeAgain(_ turns: [ComputedTurn], landedThrough landed: Version) {
         guard inFlight.withLock({ $0.mayComputeAgain() }), adoptForeignCommits() else {
             return refuse(turns, openThrough: landed)
@@ -142,7 +136,7 @@ extension UntypedStore {
         _ = inFlight.withLock { [turn = compute(again)] in $0.append(turn) }
     }
 
-    /// Returns the roots of the cascades that swallowed actions have begun, by the indices of their transactions.
+    /// The roots of the cascades that swallowed actions have begun, by the indices of their transactions.
     private func followUp(_ turn: ComputedTurn) -> [Int: Version] {
         let (pending, result) = (turn.pending, turn.result)
         var causations: [Version: Causation] = [:]
@@ -185,11 +179,9 @@ extension UntypedStore {
 
     /// Answers the transactions of turns whose commits have not landed.
     ///
-    /// A transaction before the first commit keeps its outcome, unless others may have written meanwhile, and so does
-    /// the replay of a commit that has landed. Every other one was computed on a state that does not exist, so its
-    /// outcome does not count.
-    ///
-    /// - Parameter open: the version up to which the commits may be in the journal, or nil if they are not.
+    /// One before the first commit keeps its outcome, unless others may have written meanwhile, and so does the replay
+    /// of a landed commit; every other one was computed on a state that does not exist. Commits up to `open` may be in
+    /// the journal.
     private func refuse(_ turns: [ComputedTurn], openThrough open: Version? = nil) {
         release(turns)
         let version = version

@@ -4,11 +4,8 @@ public struct StoreLimits: Sendable {
     public var mailboxMax: Int
     /// How many idempotency keys the store keeps; above it, the store refuses a transaction with a new key.
     package var idempotencyKeysMax: Int
-    /// How long the store keeps an idempotency key.
     package var idempotencyLifetime: Duration
-    /// How many commits the history keeps in memory for `/v1/changes`.
     package var historyCommitsMax: Int
-    /// About how many bytes of commits the history keeps in memory.
     package var historyBytesMax: Int
     /// How many commits deep a cascade may be; the store refuses a deeper follow-up.
     public var cascadeDepthMax = 100_000
@@ -16,11 +13,8 @@ public struct StoreLimits: Sendable {
     public var cascadeActionsMax = 1_000_000
     /// How many actions may be scheduled; the store rejects what schedules more.
     public var scheduleMax = 100_000
-    /// About how many bytes of memory the scheduled actions may take.
     package var scheduleBytesMax = Int.max
-    /// How much processor time the actions of one transaction may take; the store rejects a transaction that takes more.
-    ///
-    /// The store looks behind each 16 actions, so a transaction of up to 16 has no limit.
+    /// The processor time of one transaction's actions; the store looks behind each 16, so up to 16 have no limit.
     package var transactionTime = Duration.milliseconds(250)
     /// The most bytes of a commit, which are those of its actions and of its patch; the store rejects a larger one.
     package var commitBytesMax = Int.max

@@ -6,10 +6,10 @@ internal import Dispatch
     internal import Darwin
 #endif
 
-/// Marks a thread that is inside a turn of a store, where a wait for another turn would never end.
+/// Marks a thread that is inside a turn, where a wait for another turn would never end.
 ///
-/// The mark belongs to the thread, not to the queue: another serial queue runs a `sync` block on the waiting thread, and
-/// libdispatch then only finds that other queue.
+/// The mark belongs to the thread: another serial queue runs a `sync` block on the waiting thread, and libdispatch then
+/// only finds that other queue.
 final class TurnMark {
     // exclusivity unchecked: only the marked thread uses the variables, and a check takes as long as ten accesses.
 

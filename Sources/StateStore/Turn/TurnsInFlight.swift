@@ -1,7 +1,5 @@
-/// A turn that is computed and whose commits may not be durable yet.
-///
-/// It is an object that does not mention the type of the state: the store hands it on without a copy, and Swift looks up the
-/// metadata of a generic element type at each access to a list.
+/// A turn whose commits may not be durable yet, an object without the type of the state: Swift looks up the metadata of
+/// a generic element type at each access to a list.
 final class ComputedTurn: Sendable {
     let pending: [PendingTransaction]
     let result: Turn
@@ -12,7 +10,6 @@ final class ComputedTurn: Sendable {
     var commits: [Commit] { result.commits }
     var isLong: Bool { pending.contains { $0.transaction.isLong } || commits.contains { $0.patch.count > 65_536 } }
 
-    /// Whether it has an outcome by its state other than a commit.
     var refusesSome: Bool {
         result.outcomes.contains { outcome in
             switch outcome {
@@ -23,11 +20,8 @@ final class ComputedTurn: Sendable {
     }
 }
 
-/// The turns that are computed and have not landed, in order.
-///
-/// Their transactions count as waiting, so the capacity of the mailbox bounds them.
+/// The turns that have not landed, in order; they count as waiting, so the capacity of the mailbox bounds them.
 struct TurnsInFlight: Sendable {
-    /// How often the store computes turns again because another writer appends first, before it refuses them.
     private static let refusalsMax = 100
 
     private var waiting: [ComputedTurn] = []
@@ -78,7 +72,6 @@ struct TurnsInFlight: Sendable {
         return isEmpty
     }
 
-    /// Whether commits of another writer were left because turns were in flight, and none is any more.
     mutating func takeMissedForeignCommits() -> Bool {
         guard isEmpty, hasMissedForeignCommits else { return false }
         hasMissedForeignCommits = false

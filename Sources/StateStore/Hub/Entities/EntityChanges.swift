@@ -1,23 +1,18 @@
 package import StateJSON
 
-/// A change of one entity by one commit.
 package struct EntityChange: Sendable {
     /// The index of the entity's part in ``Catalogue/parts``.
     package let part: Int
     package let name: EntityName
-    /// The value before the commit, or nil for a new entity.
     package let before: JSONValue?
-    /// The value after the commit, or nil for a removed entity.
     package let after: JSONValue?
 }
 
-/// Turns commits into changes of entities, with the value of each entity at the version of its commit.
+/// Turns commits into changes of entities, whose values a patch need not have: this holds a snapshot and what commits
+/// have since made of the entities that they touch.
 ///
-/// A patch of a nested value says what changes in an entity, not what the entity then is. So this value holds a snapshot and
-/// what commits have since made of the entities that they touch: the cost of a commit is that of the entities that it
-/// touches, however large the state is. An operation on a whole table costs O(n) in the size of the table.
+/// A commit costs these entities, and an operation on a whole table O(n) in its size.
 package struct EntityChanges: Sendable {
-    /// The version up to which commits are applied.
     package private(set) var version: Version
     private let parts: [StatePart]
     private let scopes: PointerFilter
@@ -26,11 +21,7 @@ package struct EntityChanges: Sendable {
     /// The orders that commits have touched, by the index of their part; they stay when the snapshot is renewed.
     private var orders: [Int: EntityOrder] = [:]
 
-    /// Begins with a snapshot of the whole state.
-    ///
-    /// - Parameters:
-    ///   - parts: the parts of the whole state.
-    ///   - scopes: the parts of the state whose changes count; the held values are right in these only.
+    /// The held values are right in `scopes` only.
     package init(of parts: [StatePart], in scopes: PointerFilter, at snapshot: Snapshot) {
         self.parts = parts
         self.scopes = scopes
@@ -38,22 +29,18 @@ package struct EntityChanges: Sendable {
         version = snapshot.cursor.version
     }
 
-    /// Goes on from a newer snapshot, and forgets what led to it.
-    ///
-    /// - Precondition: the snapshot has ``version``.
+    /// Goes on from a newer snapshot, which has ``version``.
     package mutating func renew(_ snapshot: Snapshot) {
         precondition(snapshot.cursor.version == version, "the snapshot has another version")
         self.snapshot = snapshot
         values = [:]
     }
 
-    /// Takes note that the commits up to a version change nothing in the scopes.
     package mutating func skip(to version: Version) { self.version = max(self.version, version) }
 
-    /// Applies the next commit; commits that change nothing in the scopes may be left out.
+    /// The changed entities, each once, as the patch first touches them.
     ///
-    /// - Returns: the changed entities, each once, in the order in which the patch first touches them.
-    /// - Throws: ``JSONFault`` or `EncodingError`, never for a commit and a state that the store has encoded.
+    /// Commits outside the scopes may be left out.
     package mutating func apply(_ commit: Commit) throws -> [EntityChange] {
         var touched = TouchedEntities()
         try apply(commit, noting: &touched)

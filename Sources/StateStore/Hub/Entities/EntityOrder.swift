@@ -1,8 +1,6 @@
 internal import StateJSON
 
-/// The order of an entity table as links: each ID names the one before it.
-///
-/// An insertion, a removal or a move changes a few links, however long the order is.
+/// The order of an entity table as links to the ID before, of which an insertion, a removal or a move changes a few.
 struct EntityOrder: Sendable {
     struct Link: Codable {
         var after: String?
@@ -20,10 +18,9 @@ struct EntityOrder: Sendable {
 
     func link(at index: Int) -> JSONValue { ["after": index > 0 ? .string(keys[index - 1]) : .null] }
 
-    /// Applies an operation, whose `tokens` are what is left of its pointer behind the pointer to the order.
+    /// Applies an operation, whose `tokens` lie behind the pointer to the order; O(n) where it replaces the order.
     ///
-    /// The cost is that of one array operation; O(n) in the length where the operation replaces the order. `note` takes
-    /// each ID with another link; a link is nil for an ID that is not there.
+    /// A link is nil for an ID that is not there.
     mutating func apply(
         _ operation: String, _ tokens: ArraySlice<String>, _ value: JSONValue?,
         note: (_ key: String, _ before: JSONValue?, _ after: JSONValue?) -> Void

@@ -1,10 +1,8 @@
 package import StateJSON
 
 package struct StateEntity: Sendable {
-    /// The index of the entity's part in ``Catalogue/parts``.
     package let part: Int
     package let name: EntityName
-    /// The value as UTF-8 JSON.
     package let value: [UInt8]
 }
 
@@ -13,19 +11,12 @@ package struct EntityPage: Sendable {
     package private(set) var entities: [StateEntity] = []
     /// How many of the sent entities of the snapshot lie before the end of the page.
     package private(set) var end: Int
-    /// Whether there are entities behind the page.
     package private(set) var isMore = false
 
-    /// Reads entities from a position on, until their values have about `bytesMax` bytes.
+    /// Reads entities until their values have about `bytesMax` bytes; O(n) in the number of IDs of the tables that it
+    /// looks at.
     ///
-    /// The cost is that of the page, and O(n) in the number of IDs of the tables that it looks at.
-    ///
-    /// - Parameters:
-    ///   - parts: the parts of the whole state.
-    ///   - scope: the part of the state whose entities are read.
-    ///   - start: how many of the entities that are sent lie before the page.
-    ///   - isVisible: whether an entity is sent, by its pointer; nil for all. Nothing then depends on the others.
-    /// - Throws: ``JSONFault`` or `EncodingError`, never for a committed state.
+    /// Nothing depends on entities that are not visible.
     package init(
         of snapshot: Snapshot, _ parts: [StatePart], in scope: JSONPointer, from start: Int, bytesMax: Int,
         isVisible: ((JSONPointer) -> Bool)? = nil

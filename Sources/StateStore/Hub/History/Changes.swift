@@ -1,21 +1,17 @@
 package import StateJSON
 
-/// Which commits a follower asks for.
 package struct ChangesFilter: Hashable, Sendable {
     /// Passes only commits that change these parts of the state; nil for all.
     package var paths: PointerFilter?
     /// Passes only commits with an action of one of these types; empty for all.
     package var types: [String]
-    /// Passes only commits that this subject has dispatched; nil for all.
     package var by: ExactText?
-    /// Passes only commits that belong to a derived store; nil for all.
     package var within: Within?
 
     /// The commits of a derived store: a commit that changes its part of the state or has one of its action types.
     package struct Within: Hashable, Sendable {
         package var pointer: JSONPointer
         package var types: Set<String>
-        /// The only subject whose actions count; nil for all.
         package var by: ExactText?
 
         package init(pointer: JSONPointer, types: Set<String>, by: ExactText? = nil) {
@@ -30,7 +26,6 @@ package struct ChangesFilter: Hashable, Sendable {
         }
     }
 
-    /// Makes a filter; by default it passes every commit.
     package init(path: JSONPointer? = nil, types: [String] = []) {
         paths = path.map { PointerFilter($0) }
         self.types = types
@@ -47,11 +42,8 @@ package struct ChangesFilter: Hashable, Sendable {
     var passesAll: Bool { self == ChangesFilter() }
 }
 
-/// A request for commits: after which version, how many, and which.
 package struct ChangesQuery: Hashable, Sendable {
-    /// The last version that the follower has.
     package var since: Version
-    /// The most commits of a page.
     package var limit: Int
     /// About the most bytes of commits of a page.
     package var weightMax: Int
@@ -76,9 +68,7 @@ package struct ChangesPage: Sendable {
     package var commits: [Commit]
     /// The last examined version, which the follower names in its next query.
     package var next: Version
-    /// Whether there are commits that the page has not examined.
     package var isMore: Bool
-    /// The newest cursor of the history.
     package var latest: Cursor
 
     package init(commits: [Commit], next: Version, isMore: Bool, latest: Cursor) {
@@ -88,22 +78,18 @@ package struct ChangesPage: Sendable {
         self.latest = latest
     }
 
-    /// Leaves out what lies behind a version.
     package mutating func end(at version: Version) {
         guard version < next else { return }
         commits.removeAll { $0.version > version }
         (next, isMore) = (version, true)
     }
 
-    /// About how many bytes the commits take.
     package var weight: Int { commits.reduce(0) { $0 + $1.weight } }
 
-    /// Makes the empty page after the newest cursor.
     package init(emptyAt latest: Cursor) {
         self.init(commits: [], next: latest.version, isMore: false, latest: latest)
     }
 
-    /// Makes a page of the commits that follow `query.since` without a gap.
     package init(_ query: ChangesQuery, from commits: some Sequence<Commit>, latest: Cursor) {
         var paging = ChangesPaging(query, latest: latest)
         for commit in commits where !paging.take(commit) { break }
@@ -111,9 +97,7 @@ package struct ChangesPage: Sendable {
     }
 }
 
-/// Builds a page commit by commit.
-///
-/// The page is full at the query's limits, or when it has examined 10,000 commits.
+/// A page is full at the query's limits, or when it has examined 10,000 commits.
 package struct ChangesPaging {
     package private(set) var page: ChangesPage
     /// How many more parts of commits may be examined: their changed pointers and the types of their actions.
@@ -123,7 +107,6 @@ package struct ChangesPaging {
     private var bytes = 0
     private var examinedCount = 0
 
-    /// Begins an empty page after `query.since`.
     package init(_ query: ChangesQuery, latest: Cursor, partsMax: Int = .max) {
         self.query = query
         partsLeft = partsMax
@@ -131,9 +114,7 @@ package struct ChangesPaging {
         page = ChangesPage(commits: [], next: query.since, isMore: query.since < latest.version, latest: latest)
     }
 
-    /// Examines the next commit.
-    ///
-    /// - Returns: false, without examining the commit, where the page is full.
+    /// Examines the next commit; false, without examining it, where the page is full.
     package mutating func take(_ commit: Commit) -> Bool {
         guard page.commits.count < query.limit, bytes < query.weightMax, examinedCount < 10_000 else { return false }
         if !passesAll {
@@ -153,13 +134,11 @@ package struct ChangesPaging {
 /// The result of a query for commits in memory; an error where it says why they are not there.
 package enum Following: Error, Sendable {
     case page(ChangesPage)
-    /// No commit after the query's version passes the filter.
     case nothing(latest: Cursor)
     /// The commits are no longer in memory, but the journal has them.
     case inJournal(latest: Cursor)
     /// The commits are in memory, and a thread that serves others should not examine so many.
     case long(latest: Cursor)
-    /// The commits are no longer kept.
     case expired(oldest: Version, latest: Cursor)
     /// The query's version is above the newest one, so it belongs to another history.
     case aboveLatest(Cursor)

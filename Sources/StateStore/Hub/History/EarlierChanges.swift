@@ -4,14 +4,8 @@ extension ChangesQuery {
 
     /// The commits before ``since`` that pass the filter, newest first.
     ///
-    /// A history is read forward only, so this goes back window by window. What it holds is bounded by the query's weight, and
-    /// what it examines by 10,000 commits, as for the commits after a version.
-    ///
-    /// - Parameters:
-    ///   - bounds: the bounds of the history.
-    ///   - read: reads the commits after a version, oldest first, or nil if they are no longer kept.
-    /// - Returns: the commits; `next` is the version whose older commits are not examined, and `isMore` says whether there
-    ///   are any.
+    /// A history is read forward only, so this goes back window by window, over at most 10,000 commits; those before
+    /// `next` are not examined. `read` gives nil for commits that are no longer kept.
     package func earlier(
         in bounds: HistoryBounds, _ read: (ChangesQuery) throws -> ChangesPage?
     ) rethrows -> ChangesPage {

@@ -1,6 +1,5 @@
 internal import DequeModule
 
-/// The newest commits, bounded in number and in bytes.
 struct History: Sendable {
     private var commits: Deque<Commit> = []
     private var versions: [CommitName: Version] = [:]

@@ -1,8 +1,6 @@
 package import StateJSON
 
-/// The entities that commits have added, changed and removed, by table.
-///
-/// The cost is O(n) in the size of the patches, however large the tables are.
+/// The entities that commits have added, changed and removed, by table; O(n) in the size of the patches.
 package struct KeyedDifference: Sendable {
     package enum Outcome: String, Sendable, CaseIterable {
         /// The entity is in a table that is new as a whole: what a client knows of the table no longer counts.
@@ -43,19 +41,13 @@ package struct KeyedDifference: Sendable {
     private let seen: PointerSet?
     private var tables: [Int: Table] = [:]
 
-    /// Makes an empty difference of tables.
-    ///
-    /// - Parameter seen: the parts of the whole state that the client may see; nil for all. An entity of which it sees nothing
-    ///   is in no list.
+    /// Begins with the parts that the client may see, nil for all; an entity of which it sees nothing is in no list.
     package init(_ collections: [Collection], seen: PointerSet? = nil) {
         self.collections = collections
         self.seen = seen
     }
 
-    /// Adds the patch of a commit.
-    ///
-    /// - Parameter patch: UTF-8 JSON, RFC 6902 operations.
-    /// - Throws: ``JSONFault`` or ``PatchMismatch``, never for the patch of a commit.
+    /// Adds a commit's RFC 6902 operations as UTF-8 JSON; never throws for the patch of a commit.
     package mutating func add(patch: [UInt8]) throws {
         guard patch.count > 2 else { return }
         for operation in try PatchOperation.all(in: patch) {
@@ -100,11 +92,7 @@ package struct KeyedDifference: Sendable {
         }
     }
 
-    /// Appends a JSON object: for each table with a difference its pointer, with lists of IDs.
-    ///
-    /// - Parameters:
-    ///   - pointer: the part of the state that a table must overlap.
-    ///   - scope: the store that the written pointers are relative to.
+    /// Appends a JSON object: for each table with a difference its pointer, relative to `scope`, with lists of IDs.
     package func write(at pointer: JSONPointer, of scope: Scope, to writer: inout JSONWriter) {
         writer.byte(UInt8(ascii: "{"))
         var isFirst = true

@@ -1,10 +1,10 @@
 internal import StateJSON
 internal import Synchronization
 
-/// A query on the members of a place, with its newest answer and, while it is watched, the members that it lets through.
+/// A query on a place, with its newest answer and, while it is watched, the members that it lets through.
 ///
-/// Threads: readers, the fan-out queue and the encoding queue call it. One of them at a time evaluates it, and the others
-/// wait or go on without; the answer has a lock of its own, which nobody holds for long.
+/// One thread at a time evaluates it, and the others wait or go on without; the answer has a lock of its own, which
+/// nobody holds for long.
 final class KeptQuery: Sendable {
     private struct Work {
         var members: (any KeptMembers)?
@@ -31,7 +31,6 @@ final class KeptQuery: Sendable {
         var tag: String?
         /// The newest version at which the answer stands; nil before the first evaluation.
         var version: Version?
-        /// Whether the watches have been compared with the answer.
         var isCompared = true
     }
 
@@ -67,7 +66,6 @@ final class KeptQuery: Sendable {
 
     func dropAnswer() { _ = answer.withLock { exchange(&$0.encoded, with: nil) } }
 
-    /// Whether a read that keeps the members would find that it cannot.
     var keepsNothing: Bool { work.withLockIfAvailable(\.keepsNothing) ?? false }
 
     func reading(_ epoch: Epoch) -> Reading? {
@@ -81,7 +79,7 @@ final class KeptQuery: Sendable {
         answer.withLock { if $0.tag == reading.encoded?.tag { $0.isCompared = true } }
     }
 
-    /// The newest answer if it has not been compared with the watches, `.some(nil)` if it has; nil where its bytes are not there.
+    /// The newest answer if it has not been compared with the watches, `.some(nil)` if it has; nil without its bytes.
     func takeUncompared(_ epoch: Epoch) -> Reading?? {
         answer.withLock { answer in
             guard !answer.isCompared else { return .some(nil) }
@@ -241,7 +239,6 @@ struct MemberChanges: Sendable {
     }
 }
 
-/// The memory for the kept members of all queries of a hub.
 final class QueryBudget: Sendable {
     private let bytesMax: Int
     private let held = Atomic(0)

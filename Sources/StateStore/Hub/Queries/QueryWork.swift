@@ -1,12 +1,10 @@
 internal import Threads
 
-/// The circumstances in which a thread evaluates a query.
 package struct QueryWork: Sendable {
     /// Whether somebody still waits for the answer after so much processor time.
     package var isWanted: @Sendable (Duration) -> Bool = { _ in true }
     /// Whether the thread serves others, and compiles no pattern.
     package var servesOthers = false
-    /// The client in whose share the memory counts that the evaluation holds.
     package var client = ""
     package var memory = ClientMemory()
     package var processorTime: @Sendable () -> Duration = SystemThread.processorTime
@@ -16,13 +14,11 @@ package struct QueryWork: Sendable {
     package init() {}
 }
 
-/// The reason why an evaluation has ended without an answer.
 package enum QueryStop: Error, Sendable, Equatable {
     /// It has looked at more values, or gathered more, or taken more processor time than it may.
     case values, time
     /// The page has to end, and its sort values are too long for a `next`.
     case page
-    /// Nobody waits for the answer.
     case abandoned
     /// A pattern has to be compiled by a thread that does not serve others.
     case elsewhere

@@ -2,62 +2,42 @@ package import StateJSON
 
 /// A query on the members of a value.
 ///
-/// The store sees queries by this protocol only: a program with the client links the store, and not the library of the
+/// The store sees this protocol only, because a program with the client links the store, and not the library of the
 /// queries' patterns.
 package protocol MembersQuery: Sendable {
     /// The text that tells the query from every other one.
     var identity: String { get }
 
-    /// About how many bytes of memory the query itself takes.
     var bytesCount: Int { get }
 
-    /// The answer for a value, as compact UTF-8 JSON, or nil without a value; O(n) in the bytes of the value.
-    ///
-    /// - Parameter order: the order of the value's own members by their names, if there is one.
-    /// - Throws: for a value without members, and for a query that looks at too many values.
+    /// The answer as compact UTF-8 JSON, or nil without a value; O(n) in the bytes of the value. Throws for a value
+    /// without members, and for a query that looks at too many values.
     func answered(to texts: MemberTexts, _ order: MemberOrder?) throws -> [UInt8]?
 
-    /// The members that the query lets through in their order, to be kept while the value changes.
-    ///
-    /// - Parameter order: the order of the value's own members.
-    /// - Returns: nil for an array, whose members have no names, and without a value.
-    /// - Throws: as ``answered(to:_:)``.
+    /// The members that the query lets through, to be kept while the value changes; nil for an array, whose members
+    /// have no names, and without a value.
     func kept(of texts: MemberTexts, _ order: @escaping MemberOrder) throws -> (any KeptMembers)?
 }
 
-/// Hands out a value as texts of JSON, one after the other.
-///
-/// An object can come as several objects, which have its members in their order. Every other value comes as one text, and a
-/// place without a value as none.
+/// Hands out a value as texts of JSON: an object can come as several objects, which have its members in their order,
+/// and a place without a value comes as none.
 package typealias MemberTexts = (_ take: ([UInt8]) throws -> Void) throws -> Void
 
 /// The place of a member among the members of its object, by its name; nil for a name that no member has.
 package typealias MemberOrder = @Sendable (String) -> EntityKey?
 
-/// The members that a query lets through, in their order; one thread at a time calls it.
-///
-/// It is an object: a value behind a protocol would be copied, with all members, at each change.
+/// The kept members in order, an object because a value would be copied at each change; one thread at a time calls it.
 package protocol KeptMembers: AnyObject, Sendable {
-    /// About how many bytes of memory they take.
     var bytesCount: Int { get }
-    /// The most members in an answer.
     var answerCountMax: Int { get }
 
-    /// Takes the values that members have now; where it throws, nothing has changed.
-    ///
-    /// The cost is that of the filter for each of them, and O(log n) comparisons and a move of the order for one that
-    /// comes, goes or moves.
-    ///
-    /// - Parameter stepsMax: the most values that the filter looks at; nil for as many as in a whole evaluation.
-    /// - Returns: whether the answer may differ.
+    /// Takes the values that members have now; where it throws, nothing has changed. False where the answer is the
+    /// same. A member that comes, goes or moves costs O(log n) comparisons and a move of the order. `stepsMax` bounds
+    /// the values that the filter looks at.
     func update(_ members: [ChangedMember], stepsMax: Int?) throws -> Bool
 
-    /// The answer, as ``MembersQuery/answered(to:_:)`` has it; O(n) in its bytes.
-    ///
-    /// - Parameters:
-    ///   - before: the last answer; empty where it is not there.
-    ///   - value: the value of a member as UTF-8 JSON.
-    /// - Throws: ``MemberIsGone`` for a member without a value.
+    /// The answer; O(n) in its bytes. `before` is the last answer, empty where it is not there; a member without a
+    /// value throws ``MemberIsGone``.
     func answer(from before: [UInt8], _ value: (_ name: String) throws -> [UInt8]?) throws -> [UInt8]
 }
 
@@ -66,7 +46,6 @@ package struct MemberIsGone: Error {
     package init() {}
 }
 
-/// A member that commits have touched.
 package struct ChangedMember: Sendable {
     package let name: JSONKey
     package let order: EntityKey
