@@ -112,6 +112,7 @@ struct DocumentEdit {
         }
     }
 
+    /// Comes before the work of an operation, which may be too much.
     private func count(at place: Place, places: Int = DocumentEdit.operationPlaces, bytes: Int = 0) throws(Rejection) {
         guard let work, !work.spend(places: places, bytes: bytes) else { return }
         throw Rejection(

@@ -18,7 +18,7 @@ package final class HTTPPool: Sendable {
     private let waiting = Mutex<[Job]>([])
     private let isStopped = Atomic(false)
 
-    /// Later requests wait for one to end.
+    /// Requests above `requestsMax` wait for one to end.
     package convenience init(requestsMax: Int) throws(HTTPConnection.Missing) {
         try self.init(requestsMax: requestsMax, Transfer.open())
     }

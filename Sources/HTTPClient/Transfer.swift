@@ -35,6 +35,7 @@ final class Transfer {
 
     deinit { close() }
 
+    /// No `multi` may have the handle any more.
     func close() {
         guard !isClosed else { return }
         isClosed = true

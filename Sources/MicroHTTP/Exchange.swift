@@ -114,7 +114,9 @@ package final class Exchange: Sendable {
         }
     }
 
-    /// Chunks follow ``Handlers/writable``; O(n) in the streams, with at most one wake-up of each loop.
+    /// A stream takes one chunk at a time: the next one comes after ``Handlers/writable`` has named the stream.
+    ///
+    /// O(n) in the streams, with at most one wake-up of each loop.
     package static func send(_ chunk: [UInt8], to streams: [Exchange], isLast: Bool = false) {
         send(StreamChunk(chunk, isLast: isLast), to: streams)
     }
@@ -142,6 +144,7 @@ package final class Exchange: Sendable {
 
     package var isOver: Bool { stage.load(ordering: .acquiring) != .armed }
 
+    /// Set for ``Reply/workingLong`` only: elsewhere a hang-up ends the exchange, or is not looked for.
     package var hasHungUp: Bool { isHungUp.load(ordering: .relaxed) }
 
     /// Asks the system where the loop does not watch; the client may have only finished sending (``Expiry/hangUp``).

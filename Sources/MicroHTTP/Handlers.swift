@@ -7,8 +7,8 @@ import Synchronization
 /// None of them may block: while one runs, its loop serves no other request.
 package struct Handlers: Sendable {
     package var receive: @Sendable (Request, Exchange) -> Reply
-    /// Returns nil where an answer is about to come, for which the server waits unless it stops; a stream gets the body
-    /// as its last chunk.
+    /// A response gives the exchange up; nil says that an answer is about to come, for which the server waits unless it
+    /// stops; a stream gets the body as its last chunk.
     package var expire: @Sendable (Exchange, Expiry) -> Response?
     /// Called at the end of each iteration that has received requests, so that the handler can hand on all of its work
     /// at once; an answer that is given before this returns needs no suspension.
@@ -69,9 +69,11 @@ package enum Reply: ~Copyable, Sendable {
     case now(Response)
     /// Every client that sends the same head gets it as long as ``Handlers/generation`` stays the same.
     case reusable(Response)
+    /// A hang-up does not end the exchange, which is held or suspended, and expires after `atMost`.
     case working(atMost: Duration? = nil)
     /// The server hands the request on again after ``Exchange/resume()``; a hang-up may end the exchange before.
     case deferred
+    /// Parks the connection, and ``Exchange/hasHungUp`` tells of a hang-up, which does not end the exchange.
     case workingLong
     /// The exchange expires after `atMost` and when the client hangs up.
     case waiting(atMost: Duration? = nil)

@@ -6,9 +6,9 @@ package struct ServerConfiguration: Sendable {
     /// Counts parked ones; a sixteenth more (16 to 256) get ``TransportFault/connectionsExhausted`` for their request,
     /// or are closed after two seconds, and further clients stay in the backlog.
     package var connectionsMax: Int
-    /// Answered to connections over capacity, so that probes are.
+    /// Targets that are also answered to connections over capacity, for probes.
     package var reservedTargets: Set<String> = []
-    /// Connections count for the peer nevertheless.
+    /// Requests of these peers count for the clients that they name; connections count for the peer nevertheless.
     package var trustedProxies = TrustedProxies()
     /// Above it the server refuses bodies and answers over 64 KiB with ``TransportFault/memoryExhausted``, and closes
     /// connections whose clients do not read; a client with half of it gets ``TransportFault/shareExhausted``.
@@ -23,10 +23,12 @@ package struct ServerConfiguration: Sendable {
     /// The server looks twice a second, and notices a head without a complete first line in a quarter of this time:
     /// both make it longer.
     package var headTime = Duration.seconds(10)
+    /// The body has this time behind ``headTime``.
     package var bodyTime = Duration.seconds(30)
     /// A body may take a second longer for so many received bytes.
     package var bodyBytesPerSecondMin = 16 << 10
-    /// A suspension costs some microseconds and, at its end, a walk over all others; zero suspends every connection.
+    /// The loop holds a connection for so long before it suspends it: a suspension costs some microseconds and, at its
+    /// end, a walk over all others; zero suspends every connection.
     package var parkingDelay: Duration
 
     /// Each has its own thread and its share of ``connectionsMax``; one loop is best on few cores: each further one
@@ -60,5 +62,6 @@ package struct ServerConfiguration: Sendable {
 
     package static var connectionsAllowed: Int { max(16, DescriptorLimit.connectionsAllowed - overCapacityCeiling) }
 
+    /// So many bytes of a refused body are read, so that its client does not lose the answer.
     var drainBytesMax: Int { max(1 << 20, bodyBytesMax) }
 }

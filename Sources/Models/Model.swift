@@ -149,11 +149,13 @@ package final class Model: Sendable {
         try answer { model in Self.lending(state) { model_migrate(model, $0, version) } }["state"] ?? .null
     }
 
+    /// The engine walks its memory for that.
     package var bytesCount: Int { engine.withLock { model_bytes($0.model) } }
 
     /// Resident, and cheap to count; no engine has more.
     package static var processBytesCount: Int { model_process_bytes() }
 
+    /// O(n) in the size of the state.
     package func collect() { engine.withLock { model_collect($0.model) } }
 
     package func takeConsole() -> [String] { engine.withLock { exchange(&$0.console, with: []) } }

@@ -29,7 +29,7 @@ final class ModelCopies: Sendable {
     private let make: @Sendable () throws(Model.Fault) -> Model
     private let pool: Mutex<Pool>
     private let bytesMax: Int
-    /// Has more than it may even without its garbage; 0 where none has.
+    /// The memory of a copy that has more than it may even without its garbage; 0 where none has.
     private let tooManyBytes = Atomic(0)
     private let isPreparing = Atomic(false)
 
@@ -52,7 +52,7 @@ final class ModelCopies: Sendable {
         }
     }
 
-    /// The next action need not wait for it; one at a time.
+    /// Runs in the background, one at a time, so that the next action need not wait.
     func prepare(_ tree: JSONTree) {
         guard !isPreparing.exchange(true, ordering: .relaxed) else { return }
         Task.detached { [self] in

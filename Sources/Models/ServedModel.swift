@@ -40,7 +40,7 @@ package final class ServedModel: Sendable {
         }
     }
 
-    /// The next action is reduced by it where it declares the same.
+    /// Reduces by the new file from the next action on, where it declares the same.
     private func reload(for state: JSONTree) throws -> DomainReload {
         let source = try serving.read()
         let present = self.source.withLock(\.self)

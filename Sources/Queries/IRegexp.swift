@@ -15,6 +15,7 @@ struct IRegexp: Hashable, Sendable {
     /// Some milliseconds to compile, and about 16 bytes each; a class such as `\p{L}` has a thousand, and `\p{L}{20}`
     /// has it twenty times.
     static let sizeMax = 20_000
+    /// Has room for a pattern of ``sizeMax`` and its matches.
     private static let memoryMax = 512 << 10
 
     init?(_ text: String, isWhole: Bool) {

@@ -82,7 +82,7 @@ struct ClusterKeys: Sendable {
         "\(chunks)\(Self.digits(version))/" + (index.map { "\($0)" } ?? "")
     }
 
-    /// The prefix ends with a slash.
+    /// The prefix ends with a slash, which `0` follows in ASCII.
     static func end(of prefix: String) -> String { prefix.dropLast() + "0" }
 
     private static func digits(_ version: Version) -> String {

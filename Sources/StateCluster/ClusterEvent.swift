@@ -37,7 +37,7 @@ package enum ClusterFault: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Passes without anybody's doing.
+    /// May pass without anybody's doing.
     package var isPassing: Bool {
         switch self {
         case .unreachable, .unanswered: true

@@ -6,7 +6,9 @@ package import StateStore
 internal import Synchronization
 
 /// Each turn is put by a transaction that demands that its keys are not there and that the turn before is: of two
-/// writers behind one version, one is refused; any thread may call any method.
+/// writers behind one version, one is refused.
+///
+/// etcd has synced what it acknowledges on a majority of its machines. Any thread may call any method.
 package final class ClusterJournal: Journal {
     let client: EtcdClient
     /// No append waits for its large answers or for an etcd that hangs.
@@ -27,6 +29,7 @@ package final class ClusterJournal: Journal {
     /// The servers of the history know each other by it; nil in one that an older program has begun.
     package let secret: String?
     let background = DispatchQueue(label: "storekeeper.cluster.snapshots", qos: .utility)
+    /// Lets one thread at a time read the past for the IDs in it.
     let indexing = DispatchQueue(label: "storekeeper.cluster.ids", qos: .utility)
 
     struct Condition: Sendable {
@@ -52,7 +55,9 @@ package final class ClusterJournal: Journal {
     /// etcd takes requests of 1.5 MiB by default.
     package static var commitBytesMax: Int { ClusterTurns.bytesMax }
 
+    /// An outcome counts as unknown when the append has been tried for so long.
     private static let appendTime = Duration.seconds(5)
+    /// One endpoint has so long in the first attempt.
     private static let firstTime = Duration.milliseconds(250)
     /// How old the newest proof may be that this server follows a majority of the etcds.
     static let ageMax = Duration.seconds(2)
@@ -169,6 +174,7 @@ package final class ClusterJournal: Journal {
         return .landed
     }
 
+    /// Finds out whether a version is the newest, for outcomes that its state has refused.
     private func confirm(_ version: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken }) { return fail(reason, isOpen: false) }
         do {

@@ -27,6 +27,7 @@ struct SeenTurn: Codable, Equatable {
         self = seen
     }
 
+    /// A failure is ignored: a later start then notices less.
     func note(in directory: String) {
         try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         try? Data(JSON.encode(self)).write(to: URL(fileURLWithPath: "\(directory)/\(Self.name)"), options: .atomic)

@@ -9,6 +9,7 @@ internal import Synchronization
 final class TurnFollower: Sendable {
     enum Event: Sendable {
         case turn(Version, [UInt8])
+        /// There may be turns that the watch has not sent.
         case missed
         /// A snapshot replaces it, or it is deleted behind the servers' backs.
         case deleted(Version)
@@ -58,6 +59,7 @@ final class TurnFollower: Sendable {
         }
     }
 
+    /// Goes on by another endpoint, because this one does not tell what there is.
     func renew() { connection.interrupt() }
 
     func stop() {

@@ -7,7 +7,7 @@ internal import Synchronization
 
 package enum ClusterWriter: Sendable, Equatable {
     case this
-    /// The others reach it by such as `http://10.0.0.1:8080`.
+    /// The address at which the others reach it, such as `http://10.0.0.1:8080`.
     case other(String)
     case nobody
 }
@@ -57,8 +57,10 @@ final class WriterLease: Sendable {
 
     var writer: ClusterWriter { state.withLock { $0.writer } }
 
+    /// Counts from the last moment at which this server could surely know the newest turn.
     var age: Duration { state.withLock { $0.confirmed }.duration(to: .now) }
 
+    /// Looks until `tip` returns nil; any other result also says whether this server may have the part.
     func start(
         _ tip: @escaping @Sendable () -> (key: Version, hash: SegmentHash, mayWrite: Bool)?,
         _ take: @escaping @Sendable (Finding) -> Void

@@ -21,6 +21,7 @@ final class Backups: Sendable {
     }
 
     private static let chunkBytes = 256 << 10
+    /// A client that takes less than a chunk in this time makes way for others.
     private static let patience = Duration.seconds(30)
 
     private let directory: String
@@ -72,6 +73,7 @@ final class Backups: Sendable {
                 logger.error("backup failed", metadata: ["reason": .string("\(error)")])
                 return failed(Self.problem(of: error))
             }
+            // The exchange may have ended while there was no copy to drop.
             guard !exchange.isOver else { return dropCopy(for: exchange) }
             exchange.resume()
             // A client whose credential has ended meanwhile is refused instead of taking its copy.

@@ -49,7 +49,8 @@ extension Logger {
     }
 }
 
-/// The lines about failures of a journal, at most one in ten seconds: a full disk refuses each action.
+/// The lines about failures of a journal, at most one in ten seconds: a full disk refuses each action, and a line for
+/// each would help to fill it.
 struct FailureLines {
     static let pause = Duration.seconds(10)
     private var lastLine: ContinuousClock.Instant?

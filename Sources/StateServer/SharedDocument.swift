@@ -44,7 +44,8 @@ extension SharedDocument {
 
 /// A ``SharedDocument`` that is a file.
 ///
-/// A change locks the directory (flock(2)), because it replaces the file; it returns when the file is on the disk.
+/// A change locks the directory (flock(2)), because it replaces the file, whose owner and mode stay; it returns when
+/// the file is on the disk.
 struct SharedFile: SharedDocument {
     let path: String
     let name: String

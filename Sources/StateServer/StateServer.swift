@@ -284,6 +284,7 @@ public struct StateServer: Service, Sendable {
         if !haveEnded, authenticator.isEndNear { handler.hub.endGeneration() }
     }
 
+    /// Ends also what clients were beginning to wait for as their access ended, by a second look.
     private func endWatches() {
         handler.endWatches()
         handler.schedule.after(.milliseconds(300)) { handler.endWatches() }

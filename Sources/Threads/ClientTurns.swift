@@ -23,7 +23,7 @@ package struct ClientTurns<Work: Sendable>: Sendable {
 
     package func hasWork(of client: String) -> Bool { count > 0 && waiting[client] != nil }
 
-    /// So many smaller works that the client adds later may be done before it; with 0, none.
+    /// At most `size` works that the client adds later, and that are smaller, may be done before it; with 0, none.
     package mutating func append(_ work: Work, of client: String, size: Int = 0) {
         if waiting[client] == nil { turns.append(client) }
         number += 1
@@ -32,7 +32,7 @@ package struct ClientTurns<Work: Sendable>: Sendable {
         count += 1
     }
 
-    /// Once: every second turn at most is given so.
+    /// Puts the client before the others, once; at most every second turn is given so.
     package mutating func favour(_ client: String) {
         if waiting[client] != nil, !favoured.contains(client) { favoured.append(client) }
     }

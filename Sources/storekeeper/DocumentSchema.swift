@@ -6,7 +6,7 @@ internal import StateServer
 internal import StateStore
 
 enum DocumentSchema {
-    /// Nil reads the schema.
+    /// A nil `source` reads the schema.
     static func domain(_ settings: Settings, source: [UInt8]? = nil) throws(SettingsFault) -> Document {
         guard settings.schema != "none" else { return Document() }
         let file = settings.schema

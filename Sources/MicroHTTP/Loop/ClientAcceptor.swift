@@ -124,6 +124,7 @@ final class ClientAcceptor {
         pause()
         for listener in listeners { listener.close() }
         listeners = []
+        // They are connected, so they are served as the others are.
         while let socket = waiting.next() { add(socket) }
     }
 

@@ -8,7 +8,7 @@ import HTTPMessages
 struct Daemon {
     let handle: OpaquePointer
     let epollDescriptor: Int32
-    /// libmicrohttpd clears all of it for each request.
+    /// Each connection that does not wait occupies it, and libmicrohttpd clears all of it for each request.
     private static let memoryBytes = 16 << 10
 
     /// Starts a daemon, which keeps unowned pointers to the loop and the log: they have to outlive it.
@@ -45,6 +45,7 @@ struct Daemon {
             // With 1, versions below 1.0 answer a request without Host twice, and close silently on a space in a target.
             MHD_OptionItem(
                 option: .STRICT_FOR_CLIENT, value: LibraryVersion.current.isStrict ? 1 : 0, ptr_value: nil),
+            // `HTTPServer.start` ignores SIGPIPE.
             MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
             MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
         ]

@@ -66,6 +66,7 @@ final class EventLoop {
         context.use(daemon)
     }
 
+    /// Follows ``start()`` where the loop's thread could not be started.
     func abandon() { context.daemon.stop() }
 
     func run() {
@@ -135,8 +136,9 @@ final class EventLoop {
             } else if !pending.hasHeld || context.hasProgressed {
                 return 0
             } else {
-                // Held connections are always ready, so that libmicrohttpd would spin (Libmicrohttpd page, 13). Work
-                // that this condition does not cover waits one millisecond, and only until the held ones are suspended.
+                // Held connections are always ready, so that libmicrohttpd would spin (Libmicrohttpd page, 13). As the
+                // last iteration did nothing else, the loop waits for an event. Work that this condition does not cover
+                // waits one millisecond, and only until the held ones are suspended.
                 limit = 1
             }
         }

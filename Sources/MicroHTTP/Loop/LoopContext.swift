@@ -43,6 +43,7 @@ final class LoopContext {
         clients.remove(client)
     }
 
+    /// Stays the same in the whole iteration, so it is behind the clock in a long one.
     func time() -> LoopInstant {
         if let iterationTime { return iterationTime }
         let now = LoopInstant.now
@@ -81,6 +82,8 @@ enum Stage {
 }
 
 /// A client is an address: all that comes through a proxy is one client, and parked connections count.
+///
+/// Only the loop thread uses it.
 struct ClientCounts {
     private var counts: [String: Int] = [:]
 

@@ -16,6 +16,7 @@ final class LoopMailbox: Sendable, AnswerSink {
     private struct State {
         var items: [Item] = []
         var hasChunks = false
+        /// Stays true from just before the wait until the first `put`, which alone wakes the loop.
         var isLoopWaiting = false
         var isClosed = false
     }

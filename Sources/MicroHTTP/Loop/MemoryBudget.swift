@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Counts bodies until their answers are sent, and answers and chunks over ``smallBytesMax`` until their clients have
-/// taken them, shared bytes once; any thread may call any method.
+/// taken them, shared bytes once; the limit of connections bounds what is smaller, and any thread may call any method.
 package final class MemoryBudget: Sendable {
     private struct State {
         var bytes = 0

@@ -28,7 +28,8 @@ struct Poller: ~Copyable {
         close(descriptor)
     }
 
-    /// Edge-triggered, each write to the wake-up descriptor is an event, and the loop need not read it.
+    /// Level-triggered for libmicrohttpd's descriptor; edge-triggered, each write to the wake-up descriptor is an
+    /// event, and the loop need not read it.
     func watch(_ other: Int32, isEdgeTriggered: Bool) throws(ServerError) {
         try add(other, isEdgeTriggered ? EPOLLIN.rawValue | EPOLLET.rawValue : EPOLLIN.rawValue, Self.iteration)
     }

@@ -16,7 +16,7 @@ struct Outgoing {
         case broken
     }
 
-    /// About 100 microseconds of copying: a fast client makes room as fast as the loop sends.
+    /// About 100 microseconds of copying: a fast client makes room as fast as the loop sends, and others would wait.
     static let sendBytesMax = 256 << 10
 
     private let head: [UInt8]

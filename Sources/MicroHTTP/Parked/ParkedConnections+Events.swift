@@ -12,6 +12,7 @@ extension ParkedConnections {
             // The client may have only finished sending, and then gets the answer.
             if connection.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
         case .streaming(let exchange):
+            // The client may have only finished sending, and gets the end of its stream.
             if event.isHungUp { return expire(connection, exchange, .hangUp) }
             if event.isWritable { resumeLater(connection) }
         case .answering:

@@ -62,6 +62,7 @@ final class ParkedConnections {
         return true
     }
 
+    /// Returns false if the process has no descriptor for it.
     func beginStream(
         _ connection: ClientConnection, _ exchange: Exchange, _ response: Response, heartbeat: Duration
     ) -> Bool {
@@ -121,6 +122,7 @@ final class ParkedConnections {
         case .full, .paused:
             guard stream != nil else { return keepAnswering(connection, outgoing, isLast: isLast) }
             connection.unsent = outgoing
+        // The last bytes have ended the wait already.
         case .broken: if stream == nil { close(connection) } else { fail(connection) }
         }
     }

@@ -19,9 +19,11 @@ final class ClientConnection {
         /// The client has its answer; the server discards up to this many more bytes.
         case discarding(bytesLeft: Int)
         case complete
-        /// After ``ClientConnection/heldUntil`` the loop suspends the connection.
+        /// libmicrohttpd calls the access handler in each iteration, until the loop suspends the connection after
+        /// ``ClientConnection/heldUntil``.
         case held(Exchange)
         case suspended(Exchange)
+        /// The next call of the access handler hands the deferred request to the handlers again.
         case resumed(Exchange)
         case answered(WireResponse)
         case queued
@@ -32,6 +34,7 @@ final class ClientConnection {
         case streaming(Exchange)
         case answering(isLast: Bool)
         case keepAliveIdle
+        /// The socket is closed, or libmicrohttpd has it again.
         case closed
     }
 
@@ -118,6 +121,7 @@ final class ClientConnection {
         (idleSince, askedAt, lastSent) = (now, now, now)
     }
 
+    /// The descriptor is the loop's own: libmicrohttpd closes its one.
     func park(_ exchange: Exchange, on descriptor: Int32, as phase: Phase, now: LoopInstant) {
         isHead = head?.head.method == .head
         isVersion10 = head?.version == .http10

@@ -15,7 +15,8 @@ extension EventLoop {
         connection.targetEnd = target + connection.target.count
     }
 
-    /// Returns false where libmicrohttpd closes the connection, as for an answer here (Libmicrohttpd page, 6).
+    /// Returns false where libmicrohttpd closes the connection, which an answer in this call does, too (Libmicrohttpd
+    /// page, 6).
     func readHead(
         of connection: ClientConnection, _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>
     ) -> Bool {

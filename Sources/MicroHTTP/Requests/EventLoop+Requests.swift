@@ -44,6 +44,8 @@ extension EventLoop {
 
     /// Returns false where libmicrohttpd closes the connection; it calls with the head, each piece of the body, and
     /// then an empty piece in each iteration until there is an answer or a suspension (Libmicrohttpd page, 21).
+    ///
+    /// A piece is taken whole, or stays in the buffer, and then nothing more is read for the connection.
     func advance(
         _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
         piece: UnsafeRawBufferPointer, left: inout Int
@@ -78,7 +80,8 @@ extension EventLoop {
         case .answered(let response):
             return response.isLong ? answer(connection, with: response) : queue(response, on: connection)
         case .discarding, .suspended, .queued, .waiting, .streaming, .answering, .keepAliveIdle, .closed:
-            // In the other phases libmicrohttpd does not call; if it did, its state and ours would differ.
+            // The body that is discarded has ended. In the other phases libmicrohttpd does not call; if it did, its
+            // state and ours would differ.
             return false
         }
     }
@@ -111,6 +114,7 @@ extension EventLoop {
         connection.awaitsParking = false
         (connection.head, connection.own, connection.framing) = (nil, nil, .none)
         if connection.hasBody { connection.releaseBody() }
+        // The loop answers a parked connection, and holds what its socket has not taken.
         guard !connection.isParked else { return }
         connection.counted = nil
         connection.holding = nil
@@ -123,6 +127,7 @@ extension EventLoop {
         defer { context.gauges.requests.add(1) }
         connection.counted = CountedRequest(method: head.methodIndex, since: context.time())
         let generation = context.handlers.generation()
+        // While the server stops, handlers answer differently.
         if let answer = head.answer(of: generation, to: connection.own), !context.stage.isStopping,
             connection.body.isEmpty
         {
@@ -179,6 +184,7 @@ extension EventLoop {
         return true
     }
 
+    /// Holds the connection where there is no descriptor for it, until there is one.
     private func park(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) -> Bool {
         let isOver = connection.isOfWork ? context.stage.refusesWork : context.stage.isStopping
         if isOver, exchange.fire() { return send(context.handlers.stop(exchange), on: connection) }
@@ -226,6 +232,7 @@ extension EventLoop {
         return true
     }
 
+    /// Call it inside the access handler only.
     private func queue(_ response: WireResponse, on connection: ClientConnection) -> Bool {
         context.hasProgressed = true
         if response.endsConnection || context.stage.isStopping { connection.isLastRequest = true }

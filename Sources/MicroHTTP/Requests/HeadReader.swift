@@ -3,6 +3,7 @@ import HTTPTypes
 
 /// Reads the fields of a head, by the letter of RFC 9112, section 5: name, colon, value, CR LF.
 enum HeadReader {
+    /// The head is complete, and its lines end with CR LF.
     static func fields(
         of head: UnsafeRawBufferPointer, behind line: RequestLine
     ) throws(TransportFault) -> [HTTPField] {

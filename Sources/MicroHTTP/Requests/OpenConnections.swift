@@ -119,7 +119,7 @@ final class OpenConnections {
     }
 
     /// libmicrohttpd tells nothing of a head before its first line is complete, so the loop asks the kernel some times
-    /// how many bytes it has received.
+    /// how many bytes it has received; where the bytes of earlier requests are not counted, time alone decides.
     private func isTooSlow(_ connection: ClientConnection, _ now: LoopInstant) -> Bool {
         let limits = context.configuration
         guard case .idle = connection.phase else {

@@ -49,6 +49,7 @@ final class PostponedRequests {
         return true
     }
 
+    /// Counts a long answer in advance: libmicrohttpd may send it in the next iteration, unseen.
     func sends(_ bytesCount: Int, to client: String) {
         if context.clients.count > 1 { shares.sends(bytesCount, to: client) }
     }
@@ -86,6 +87,7 @@ struct IterationShares {
     static let time = Duration.microseconds(250)
 
     private var spent: [String: Duration] = [:]
+    /// Clients of which a request that was due has begun without time left.
     private var overdrawn: Set<String> = []
     private var current: String?
     private var lastInstant: LoopInstant?

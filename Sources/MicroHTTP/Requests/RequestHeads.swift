@@ -76,6 +76,7 @@ struct RequestHeads {
     }
 }
 
+/// Lies in memory that the next head takes.
 struct ReceivedHead: ~Copyable {
     private static let bytesMax = 32 << 10
 
@@ -92,6 +93,7 @@ struct ReceivedHead: ~Copyable {
         head.deallocate()
     }
 
+    /// Lacks the fields that are the request's own.
     var lines: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head.pointee.bytes, count: head.pointee.count) }
 
     var size: Int { head.pointee.size }

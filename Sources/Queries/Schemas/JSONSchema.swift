@@ -25,7 +25,9 @@ package final class JSONSchema: Sendable {
     }
 
     /// Empty where the value fits; the cost is that of the value, times that of the schema where it has choices, up to
-    /// 1,000,000 + 16 n looks for n bytes; of a part that is as in `old`, the format does not matter.
+    /// 1,000,000 + 16 n looks for n bytes; of a part that is as in `old`, which fits, the format does not matter.
+    ///
+    /// The caller passes JSON of at most a thousand levels.
     package func faults(of json: [UInt8], before old: (() -> [UInt8])? = nil, most: Int = 16) -> [JSONFault] {
         do throws(JSONFault) {
             let document = try JSONDocument(json, depthMax: 1000)

@@ -277,7 +277,7 @@ extension SchemaCheck {
         return fault(start + (text.count <= 200 ? String(decoding: text, as: UTF8.self) : "what the schema has"))
     }
 
-    /// Also within a schema whose faults are not taken.
+    /// Ends the check also within a schema whose faults are not taken.
     private mutating func stop(_ value: Int, _ sentence: String) -> Bool {
         isStopped = true
         faults.append(JSONFault(.mismatch, at: document.pointer(to: value), sentence))

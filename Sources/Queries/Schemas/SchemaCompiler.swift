@@ -311,7 +311,7 @@ extension SchemaCompiler {
         return String(validating: bytes, as: UTF8.self)
     }
 
-    /// Such schemas have no end.
+    /// Schemas that come back to themselves without looking at a part of the value have no end.
     private func refuseCycles() throws(Fault) {
         var isKnown = [Bool](repeating: false, count: found.count)
         var isOnPath = isKnown

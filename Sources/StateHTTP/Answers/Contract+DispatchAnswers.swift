@@ -19,6 +19,7 @@ extension Contract {
             switch answer {
             case .success(let receipt): body += receipt
             case .failure(var problem):
+                // An empty line gets no answer, so the client needs the number of the line.
                 problem.members.append(.number("line", line.number))
                 body += Self.document(problem, latest: nil, requestID: nil)
                 problems[problem.code, default: 0] += 1

@@ -22,6 +22,7 @@ package struct AnswerMembers: Sendable {
             switch name {
             case "members":
                 for member in part.elements ?? [] {
+                    // A member has its key first, and then its value.
                     let fields = member.members.map { Array($0.prefix(2)) } ?? []
                     guard fields.count == 2, let key = fields[0].value.string.map({ JSONKey($0) }) else { return nil }
                     keys.append(key)

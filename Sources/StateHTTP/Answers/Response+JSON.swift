@@ -33,6 +33,7 @@ extension Response {
         json(status, of: line(body, style), latest: latest)
     }
 
+    /// The body ends with a line feed already, or is compressed.
     static func json(_ status: HTTPResponse.Status = .ok, of body: [UInt8], latest: Cursor?) -> Response {
         var fields = Self.fieldsOfJSON
         if let latest { fields.append(HTTPField(name: .stateCursor, value: latest.description)) }

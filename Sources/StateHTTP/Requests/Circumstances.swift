@@ -51,6 +51,7 @@ package struct RequestName: Sendable {
     }
 }
 
+/// Names are equal as ``RequestID``: no answer that clients share has one.
 extension RequestName: Hashable {
     package static func == (left: RequestName, right: RequestName) -> Bool { true }
     package func hash(into hasher: inout Hasher) {}

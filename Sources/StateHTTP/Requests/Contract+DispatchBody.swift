@@ -218,6 +218,7 @@ extension Contract {
         guard members.count == 1, let (key, value) = members.first else {
             throw invalid(node.pointer.appending("payload"), "expected an object with version, or with fork")
         }
+        // A whole number may be spelled with a point, as 4.0.
         if key == "version", let version: Version = try? value.decode() { return Restoration(.version(version)) }
         if key == "fork", let name = value.string { return Restoration(.fork(name)) }
         throw invalid(value.pointer, "expected a number as version, or the name of a fork as fork")
@@ -282,6 +283,7 @@ extension Contract {
     }
 
     enum Hint {
+        /// Serves the first fault of a body only, because the search is slow.
         case nearestNames
         case list
     }

@@ -127,6 +127,7 @@ extension Contract {
         }
         recorded += Array("\"type\":\"\(StoreSchedule.type)\",\"payload\":{\"action\":".utf8) + sent.action
         if let credential = access.credential { recorded += Array(",\"credential\":\"\(credential.rawValue)\"".utf8) }
+        // The members of the schedule stand beside the action.
         recorded += Array(",".utf8) + sent.schedule.dropFirst() + Array("}".utf8)
         do throws(JSONFault) {
             let schedule = try StoreSchedule(

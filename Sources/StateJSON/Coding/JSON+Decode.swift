@@ -38,6 +38,7 @@ package struct JSONNode {
 
     package var string: String? { isString ? document.string(index) : nil }
 
+    /// Valid as long as the document; nil unless it is a string.
     @inlinable package var utf8: UnsafeBufferPointer<UInt8>? { isString ? document.utf8(index) : nil }
 
     package var elements: [JSONNode]? {

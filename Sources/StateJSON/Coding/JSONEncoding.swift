@@ -41,6 +41,7 @@ package final class JSONEncodingSession {
     /// The container for the next value with the same keys: to make one takes two look-ups of metadata.
     @exclusivity(unchecked) fileprivate var kept: (keys: ObjectIdentifier, container: AnyObject)?
 
+    /// A keeping session is for many values, and lives until ``end()``.
     package init(isKeeping: Bool = false) { (writer, valueStart, self.isKeeping) = (JSONWriter(), 0, isKeeping) }
 
     package func end() { kept = nil }

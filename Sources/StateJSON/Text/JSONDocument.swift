@@ -100,7 +100,7 @@ package final class JSONDocument {
 
     package func string(_ index: Int) -> String { String(decoding: utf8(index), as: UTF8.self) }
 
-    /// In an object, its key.
+    /// The key of the first member in an object.
     @inlinable package func firstChild(_ container: Int) -> Int { container + 1 }
 
     /// The key of a member lies one index before its value; where each request gets to, a loop over the indices is

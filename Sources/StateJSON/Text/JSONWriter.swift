@@ -44,6 +44,7 @@ package struct JSONWriter {
     }
 
     mutating func integers(_ values: [Int]) {
+        // A comma, a sign and nineteen digits.
         let longest = 21
         let atOnce = 64
         byte(UInt8(ascii: "["))

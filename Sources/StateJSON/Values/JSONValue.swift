@@ -66,6 +66,7 @@ public struct JSONObject: Sendable {
 
     package func contains(_ key: String) -> Bool { slot(of: key) != nil }
 
+    /// The key has to be new, which is not checked.
     package mutating func append(_ key: String, _ value: JSONValue) {
         slots.append((key, value))
         if !index.isEmpty {

@@ -83,8 +83,8 @@ struct DamageRecovery {
         }
     }
 
-    /// Returns the last version; a query with another end can look at damaged pages that the search for the run has not
-    /// met.
+    /// Reads as the search for the run does, and returns the last version: a query with another end can look at damaged
+    /// pages that the search has not met.
     private func copy(
         _ rows: SegmentRows, _ db: Database, _ run: Run, _ take: (Commit) throws -> Void
     ) throws -> Version {

@@ -1,8 +1,8 @@
 internal import GRDB
 package import StateStore
 
-/// Appears complete or not at all: the draft writes a file of another name, and renames it once it is on the disk; one
-/// that is released before removes its file, and only one thread may use it.
+/// Appears complete or not at all: the draft writes a file of another name without syncs, and renames it once it is on
+/// the disk; one that is released before removes its file, and only one thread may use it.
 package final class JournalDraft: HistoryDraft {
     package let epoch: Epoch
     package var domain: HistoryDomain?
@@ -58,6 +58,7 @@ package final class JournalDraft: HistoryDraft {
 
     deinit {
         guard !isFinished else { return }
+        // If the file cannot be removed, the next draft removes it.
         try? directory.remove(directory.draft)
         lock.undo()
     }

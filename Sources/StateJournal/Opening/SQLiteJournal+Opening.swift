@@ -34,15 +34,17 @@ extension SQLiteJournal {
         return database
     }
 
-    /// A journal without a fence is refused.
+    /// Writes the fence before the history begins: a journal without a fence is refused.
     static func announce(_ epoch: Epoch, _ directory: DataDirectory, term: UInt64) throws {
         let link = ChainLink(beginning: epoch, version: 0)
         _ = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: link, stage: .beginning))
         try directory.touch(directory.journal)
     }
 
-    /// No other writer can append then; a failed sync of an earlier process has left its bytes in the page cache only:
-    /// the checkpoint writes them to the disk before anything is published, if there is room.
+    /// No other writer can append behind the new term.
+    ///
+    /// A failed sync of an earlier process has left its bytes in the page cache only: the checkpoint writes them to the
+    /// disk before anything is published, if there is room.
     static func nextTerm(
         _ db: Database, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
     ) throws -> (term: UInt64, tip: ChainLink) {

@@ -60,6 +60,7 @@ package final class JournalArchive: Sendable {
         for file in files { close(file.descriptor) }
     }
 
+    /// A copy leaves so much free for the journal itself.
     static let bytesToSpare = 64 << 20
 
     private static func place(in journal: String) -> String { journal + "/.outgoing" }

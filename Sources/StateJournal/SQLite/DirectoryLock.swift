@@ -6,6 +6,7 @@ internal import Synchronization
 final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32?>
     private let directory: DataDirectory
+    /// The innermost comes first.
     private let madeDirectories: [String]
 
     init(_ directory: DataDirectory) throws(JournalError) {
@@ -48,6 +49,7 @@ final class DirectoryLock: Sendable {
         if let descriptor = descriptor.withLock({ $0.take() }) { Glibc.close(descriptor) }
     }
 
+    /// Releases the lock only where the directory was made for it; what else has come into it stays.
     func undo() {
         guard !madeDirectories.isEmpty else { return }
         release()

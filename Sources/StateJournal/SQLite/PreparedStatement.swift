@@ -30,6 +30,7 @@ struct PreparedStatement {
         guard code == SQLITE_DONE else { throw error(code) }
     }
 
+    /// Counts for the connection's last statement that was run, which may be another one.
     var changesCount: Int { Int(sqlite3_changes(sqlite3_db_handle(statement))) }
 
     func row<Value>(_ read: (PreparedStatement) throws -> Value) throws -> Value? {
@@ -37,7 +38,7 @@ struct PreparedStatement {
         return try step() ? read(self) : nil
     }
 
-    /// The connection can end its transaction then.
+    /// The connection cannot end its transaction before.
     func reset() { sqlite3_reset(statement) }
 
     /// The columns are valid until the next call; returns whether there is a row.

@@ -40,7 +40,7 @@ struct RecentIDs {
         commit.names.map { Entry(hash: Int64(bitPattern: $0.hash.low), version: commit.version) }
     }
 
-    /// After a failure, when as many have come again.
+    /// True where many entries wait; after a failure, when as many have come again.
     private(set) var isDue = false
 
     @discardableResult
@@ -70,6 +70,7 @@ struct RecentIDs {
         return [version] + older.filter { $0.hash == hash }.map(\.version).sorted(by: >)
     }
 
+    /// The entries stay here until the table has them.
     mutating func claim() -> (entries: [Entry], through: Version)? {
         guard isDue else { return nil }
         (isDue, isWriting) = (false, true)

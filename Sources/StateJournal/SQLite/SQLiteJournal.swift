@@ -192,7 +192,8 @@ package final class SQLiteJournal: Journal {
         return failure
     }
 
-    /// Writes as much as the failed append, so that ``failure`` is reset once the next append will work.
+    /// Writes as much as the failed append, and takes back what that may have left, so that ``failure`` is reset once
+    /// the next append will work.
     package func probe() {
         let isDue = condition.withLock { $0.failure != nil && $0.superseded == nil }
         guard isDue else { return }

@@ -12,7 +12,7 @@ final class SegmentWriter: @unchecked Sendable {
     }
 
     struct Failure: Error {
-        /// Nothing is deleted of another process, with the kind `superseded`.
+        /// Has the kind `superseded` where another process has written, whose segments stay.
         var cause: JournalError
         /// Whether the record that commits the transaction was written, or may have been.
         var mayHaveLanded = false
@@ -68,7 +68,8 @@ final class SegmentWriter: @unchecked Sendable {
     /// The database cannot be closed with open statements.
     func finish() { statements = nil }
 
-    /// All or none; after an error `remains` has also those of this append that may have landed, else none.
+    /// Appends all or none, behind the deletion of the `remains` of failed appends; after an error `remains` has also
+    /// those of this append that may have landed, else none.
     func append(
         _ commits: [Commit], after tip: ChainLink, takingBack remains: inout [Remains], _ db: Database
     ) throws(Failure) -> ChainLink {
@@ -85,8 +86,10 @@ final class SegmentWriter: @unchecked Sendable {
         return next
     }
 
-    /// SQLite writes the frames where those of the failed transaction begin, whose later frames then fit nothing, so no
-    /// recovery takes them; `bytesCount` more bytes find out whether there is room for an append.
+    /// Writes over what a failed append may have left in the WAL, so that it never comes into the journal: the frames
+    /// begin where those of the failed transaction do, whose later ones then fit nothing, so no recovery takes them.
+    ///
+    /// The `bytesCount` more bytes find out whether there is room for an append.
     func takeBack(
         _ remains: inout [Remains], after tip: ChainLink, writing bytesCount: Int, _ db: Database
     ) throws(Failure) {
@@ -143,6 +146,7 @@ final class SegmentWriter: @unchecked Sendable {
         return error.resultCode != .SQLITE_FULL && error.extendedResultCode != .SQLITE_IOERR_WRITE
     }
 
+    /// Needs a transaction of the caller's.
     func verifyTerm(_ db: Database) throws { try verifyTerm(prepared(db)) }
 
     private func verifyTerm(_ statements: Statements) throws {

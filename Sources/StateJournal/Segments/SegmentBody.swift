@@ -27,7 +27,9 @@ package enum SegmentBody {
     struct Members: OptionSet {
         let rawValue: UInt64
         static let model = Members(rawValue: 1 << 0)
+        /// One client ID, which is the commit's ID.
         static let clientID = Members(rawValue: 1 << 1)
+        /// Any other client IDs.
         static let clientIDs = Members(rawValue: 1 << 2)
         static let cause = Members(rawValue: 1 << 3)
         static let root = Members(rawValue: 1 << 4)

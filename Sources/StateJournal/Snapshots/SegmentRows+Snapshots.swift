@@ -24,7 +24,7 @@ extension SegmentRows {
         throw JournalError(damaged: path, "it has no snapshot that can be used for version \(version)")
     }
 
-    /// Tells by the hash only.
+    /// A recovery of the newest state begins with this snapshot, as far as the hashes tell.
     func newestSnapshot(_ db: Database) throws -> Version {
         for candidate in try snapshotVersions(db, through: .max, isNewestFirst: true) {
             guard let (_, chain) = try snapshotBytes(db, candidate) else { continue }

@@ -57,8 +57,9 @@ struct SnapshotSchedule: Sendable {
 /// there, and between it and the two newest ones, those that divide the history most evenly.
 struct SnapshotRetention {
     var countMax: Int
+    /// The commits up to here exceed their number.
     var surplus: Version
-    /// Only the two newest snapshots may be older.
+    /// The commits up to here exceed their bytes; only the two newest snapshots may be older.
     var heavy: Version
 
     func dropped(of versions: [Version]) -> [Version] {
@@ -90,7 +91,8 @@ extension SQLiteJournal {
 
     func claimSnapshot() -> Bool { snapshots.withLock { $0.claim() } }
 
-    /// Returns the oldest version after which all commits stay; an error loses none, and the next start takes longer.
+    /// Follows ``claimSnapshot()``, and returns the oldest version after which all commits stay; an error loses none,
+    /// and the next start takes longer.
     package func saveSnapshot(_ state: [UInt8], version: Version) throws -> Version {
         defer { snapshots.withLock { $0.finish(snapshotBytes: state.count) } }
         do {

@@ -27,12 +27,14 @@ final class Authenticator: Sendable {
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
     private let date: @Sendable () -> Timestamp
+    /// The last look at the files, and whether accesses have ended that nobody was told of.
     private let looks = Mutex((last: Instant?.none, hasEnded: false))
     private let logger: Logger
     /// How long tokens and keys stay known while their file cannot be read: one of them may have been revoked.
     static let unreadableMax = Duration.seconds(10)
     /// How near the end of a token is when its answers are not reused any more: longer than between two looks at the files.
     static let reuseMargin = Duration.seconds(2)
+    /// Unknown tokens cause no more looks at the files than one in this time.
     static let lookPause = Duration.milliseconds(100)
 
     /// Without `tokens` and without `signed`, every client may do everything; a proxied one only if it `takesProxied`.
@@ -136,7 +138,10 @@ final class Authenticator: Sendable {
         return known.hasEnded(at: date()) ? .expired : .access(known)
     }
 
-    /// Verifies an unknown token; `done`, which any thread may call, takes nil for a good one.
+    /// Verifies an unknown token, and looks for a bad one in newer files; `done`, which any thread may call, takes nil
+    /// for a good one, and false says that too many wait.
+    ///
+    /// An address that has had its share of failures gets no verification of a signature.
     func verify(_ token: String, for client: String, _ done: @escaping @Sendable (Problem?) -> Void) -> Bool {
         let (begun, digest) = (now(), Token.digest(token))
         return verifications.run(for: client) { [self] in

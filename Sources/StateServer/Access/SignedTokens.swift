@@ -41,6 +41,7 @@ final class SignedTokens: Sendable {
 
     var fault: String? { file.fault ?? state.withLock { $0.fault } }
 
+    /// No token is taken where this is true: a key may have been withdrawn in a file that cannot be read.
     var isShut: Bool { file.isShut }
 
     enum Knowledge {

@@ -9,6 +9,7 @@ final class Verifications: Sendable {
     }
 
     private let state = Mutex(State())
+    /// A waiting one is a request that waits with its head and its body.
     static let waitingMax = 4096
 
     func run(for client: String, _ verification: @escaping @Sendable () async -> Void) -> Bool {

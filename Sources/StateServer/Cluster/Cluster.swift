@@ -17,6 +17,7 @@ final class Cluster: Sendable {
         case ended
         /// The connection has ended before the answer: it may have carried it out, and may have ended by it.
         case lost
+        /// The server has not answered in time, and may have carried it out.
         case unknown
     }
 
@@ -28,6 +29,7 @@ final class Cluster: Sendable {
 
     private static let requestsMax = 64
     private static let connectTime = Duration.seconds(1)
+    /// The answer has this time behind what its client allows.
     private static let answerTime = Duration.seconds(10)
     private static let answerBytesMax = 1 << 30
     /// The fields that belong to one connection, or to the page of a browser, which this server has judged.
@@ -154,7 +156,8 @@ enum ForwardingAddress {
 extension RequestHandler {
     /// Sends a request on to the server that writes, over one hop; nil for one that the caller carries out.
     ///
-    /// The journal takes the commits of any server; an action that may have ended another one is not repeated here.
+    /// An action that the other server has surely not carried out is carried out here: the journal takes the commits of
+    /// any server. One that may have ended the other server is not repeated here at once.
     func forward(
         _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, in cluster: Cluster
     ) -> Reply? {
@@ -190,6 +193,7 @@ extension RequestHandler {
         guard let quarantine else { return self.dispatch(dispatch, exchange) }
         let verdict = quarantine.judge(dispatch, isSuspected: isSuspected) { [self] verdict in
             let isAnswered = complete(carryOut(dispatch, exchange, verdict), exchange)
+            // It is refused before it has come to the store.
             if isAnswered { quarantine.endTrial(of: dispatch, isReduced: false) }
             store.flush()
         }

@@ -163,6 +163,7 @@ struct HookResume: SettingsCommand {
         let time = RFC3339.text(milliseconds: Timestamp.now().milliseconds)
         let known = try reading.settings.hookProgressFile().read().hooks
         try reading.settings.hookFile().change(hooks.id) { entry in
+            // An order with a commit that no server has carried out yet stays.
             let carriedOut = known.first { $0.id == entry.id }?.resent
             let pending = entry.resend.flatMap { $0.time == carriedOut ? nil : $0.from }
             (entry.paused, entry.resend) = (nil, .init(from: from ?? pending, time: time))

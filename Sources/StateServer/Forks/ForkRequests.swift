@@ -119,6 +119,7 @@ extension RequestHandler {
             guard low >= oldest else { throw Problem.versionGone(oldest: oldest) }
             let (found, looks) = try Bisection.first(after: low, through: request.to?.version ?? latest.version) {
                 version in
+                // The client has gone: what is found then is of no use.
                 guard !exchange.isOver else { return true }
                 let value = try pastState(version, for: exchange).encoded(.pointer(request.test.pointer)).map {
                     try JSONValue(parsing: Array($0.json), depthMax: 1000)

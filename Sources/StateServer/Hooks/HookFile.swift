@@ -72,6 +72,7 @@ struct HookFile: Sendable {
         try change { (entries) throws(SettingsFault) in entries.remove(at: try index(of: id, in: entries)) }
     }
 
+    /// Nil stands for all hooks.
     func change(_ id: String?, _ body: (inout Entry) throws(SettingsFault) -> Void) throws(SettingsFault) {
         try change { (entries) throws(SettingsFault) in
             let chosen = if let id { [try index(of: id, in: entries)] } else { Array(entries.indices) }

@@ -101,6 +101,7 @@ final class Hooks: Sendable {
         isStopped.store(true, ordering: .releasing)
         pool.withLock { $0 }?.stop()
         queue.sync {}
+        // Behind those under way, which may fail.
         writing.sync { if let content = state.withLock({ $0.contentToWrite() }) { write(content) } }
     }
 
@@ -173,6 +174,7 @@ final class Hooks: Sendable {
             if let delivery = run.delivery {
                 let pool = try runningPool()
                 let number = run.begin()
+                // Before the request is sent: the pool asks at once whether the attempt is wanted.
                 state.withLock { $0.runs[id] = run }
                 send(delivery, of: run.entry, number, in: pool)
             } else {
@@ -251,6 +253,7 @@ final class Hooks: Sendable {
             try progressFile.write(content, isShared: ClusterAddress.isMeant(by: settings.data))
             state.withLock { if $0.written != nil { $0.written = content } }
         } catch {
+            // It is written again some looks later; what is not written is delivered again by the next start.
             logger.log(.error, "progress of hooks not written", ["reason": error.description])
         }
     }

@@ -51,6 +51,7 @@ struct ClaimRules: Sendable {
     /// The grant of a token without the claim `storekeeper`; nil for a server that takes no such tokens.
     var grant: Grant?
 
+    /// The end may be over already, which the caller looks at.
     func access(of claims: Claims, at now: Timestamp) throws(TokenRefusal) -> (grant: Grant, end: Timestamp) {
         func require(_ isGood: Bool, _ claim: String, _ expected: String) throws(TokenRefusal) {
             if !isGood { throw TokenRefusal(claim, expected) }

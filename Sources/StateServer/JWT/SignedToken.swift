@@ -75,6 +75,7 @@ struct SignedToken: Sendable {
         }
     }
 
+    /// Claims count only after the signature is verified.
     func claims() throws(TokenRefusal) -> Claims { try Claims(payload) }
 }
 

@@ -56,6 +56,7 @@ extension Quarantine {
         trials.withLock { $0.current = (record.identity, end) }
         done(.passes)
         guard end.wait(timeout: .now() + trialSeconds) == .timedOut else { return }
+        // The next one need not wait for it any longer, and a group must be left.
         trials.withLock { $0.current.take() }?.end.leave()
     }
 
@@ -101,6 +102,7 @@ extension Quarantine {
     }
 }
 
+/// A longer trial counts as the end of the server that has begun it.
 private let trialSeconds = 10.0
 
 extension MarkPage.Record {

@@ -27,6 +27,7 @@ extension [QuarantineFile.Entry] {
         guard entry.state == .suspected, entry.tried == nil, server != nil, entry.server == server else {
             return setAside(index, version: record.identity.kind == .view ? record.version : nil)
         }
+        // Another server has told of this end already, and will not of the next one.
         self[index].server = nil
     }
 
@@ -41,7 +42,8 @@ extension [QuarantineFile.Entry] {
 
     /// Records that a server tries a suspected action, before it does.
     ///
-    /// A trial of this process has done no harm (an answer was lost); one of an earlier process has ended that process.
+    /// A trial of this process has done no harm (an answer was lost); one of an earlier process has ended that process,
+    /// unless its page has been read since.
     mutating func begin(_ trial: QuarantineFile.Trial, of record: MarkPage.Record) -> Quarantine.Verdict {
         guard let index = index(of: record) else {
             add(record, tried: trial)

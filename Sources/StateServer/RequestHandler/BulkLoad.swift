@@ -162,6 +162,7 @@ private final class OutcomeCollector: Sendable {
 
 struct LoadOutcomes: Sendable {
     static let valuesBytesMax = 16 << 20
+    /// About so much memory the outcome of a line and its answer take without values.
     private static let lineBytes = 400
 
     private(set) var all: [Outcome] = []

@@ -34,6 +34,7 @@ final class RequestHandler: Sendable {
     let statePages = StatePages()
     let begun: Instant
     private let requestNumbers: RequestNumbers
+    /// The slow work before these exchanges are carried out has been done a moment ago.
     let checkedRequests = Mutex<Set<UInt64>>([])
 
     init(
@@ -278,6 +279,7 @@ final class RequestHandler: Sendable {
                 answer(exchange, response)
             }
         case .workingLong: store.flush()
+        // Only a GET is deferred, waits or streams.
         default: break
         }
         return false

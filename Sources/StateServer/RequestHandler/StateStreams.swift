@@ -203,6 +203,7 @@ final class StatePages: Sendable {
     private static let pagesMax = 8
     private static let bytesMax = 1 << 20
 
+    /// Clients that begin to read a large state within this time share a version.
     private static let sharing = Duration.seconds(5)
     private static let snapshotsMax = 4
 

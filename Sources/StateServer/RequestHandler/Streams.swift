@@ -24,6 +24,7 @@ extension RequestHandler {
         }
         if let refusal = hub.register(watch) { throw Problem.tooManyWaiters(refusal) }
         metrics.streamBegan(watch.route)
+        // A value or a reset that comes first has a cursor of its own.
         let start = watch.chunk == .first ? watch.examinedVersion.map { Cursor(bounds.latest.epoch, $0) } : nil
         let response =
             if let read = request.durable {
@@ -235,6 +236,7 @@ extension ChangesRequest {
     }
 }
 
+/// Threads that ask at the same time make the value each.
 final class Shared<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
 

@@ -111,6 +111,7 @@ struct SliceCodec<Part: Sendable>: PartCodec {
         }
     }
 
+    /// The members are read in the order of the declaration, because the order of a table needs its entities.
     func read(_ tree: JSONTree, after earlier: JSONTree, into part: inout Part) throws -> JSONTree {
         guard case .record(let found) = tree.shape else { return try readAll(tree, into: &part) }
         var tree = tree
@@ -156,6 +157,7 @@ final class SliceMember<Root: Sendable>: Sendable {
         readChanges = { tree, earlier, root in try codec.read(tree, after: earlier, into: &root[keyPath: path]) }
     }
 
+    /// The two members of a table have one path.
     func sharesPart(with other: SliceMember) -> Bool { self !== other && path == other.path }
 }
 

@@ -43,7 +43,8 @@ public protocol ValidatedAction: Action {
     func validate() throws(Rejection)
 }
 
-/// An action that names the places that it changes or looks at; a client dispatches it only where it may see them.
+/// An action that names the places that it changes or looks at; a client dispatches it only where it may see them,
+/// because an answer, and a copy, would show the others.
 package protocol PlacedAction: Action {
     /// The places, each with the pointer of its name in the payload; a misspelled one is left to ``ValidatedAction/validate()``.
     var places: [(name: JSONPointer, place: JSONPointer)] { get }

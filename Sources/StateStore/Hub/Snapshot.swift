@@ -187,6 +187,7 @@ package final class Encoded: Sendable {
             // A concurrent call may have made the same bytes; clients share those of the first.
             let shared = forms[name] ?? made
             forms[name] = shared
+            // A refusal is ignored: the forms of a value are made in any case.
             _ = held.withLock { $0?.hold(forms.values.reduce(body.count) { $0 + $1.count }) }
             return shared
         }

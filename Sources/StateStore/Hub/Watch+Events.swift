@@ -44,6 +44,7 @@ extension Watch {
         guard state == .preparing else { return .nothing }
         guard isStream else { return finishes(.answer) }
         chunk = next
+        // The stream has not examined what was published during the preparation.
         return sends(upTo: version, hasMore: hasMore || isBehind, at: now)
     }
 

@@ -84,6 +84,7 @@ package struct Watch: Sendable {
     /// The outcome of a waiting POST's transaction; nil before its turn.
     package internal(set) var outcome: Outcome?
 
+    /// A client that takes longer for a chunk counts as slow.
     static let patience = Duration.seconds(5)
 
     package init(

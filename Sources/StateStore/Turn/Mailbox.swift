@@ -153,6 +153,7 @@ struct TurnRule: Sendable {
     private static let shortItemsMax = 1024
     /// Behind so many short turns in a row there is no bound: bursts of long transactions are at least that far apart.
     private static let shortTurnsMax = 1000
+    /// A bound that is higher says nothing.
     private static let boundMax = 1024
 
     private(set) var countMax = Int.max

@@ -22,6 +22,7 @@ final class ComputedTurn: Sendable {
 
 /// The turns that have not landed, in order; they count as waiting, so the capacity of the mailbox bounds them.
 struct TurnsInFlight: Sendable {
+    /// Another writer may append first so often before the store refuses the turns.
     private static let refusalsMax = 100
 
     private var waiting: [ComputedTurn] = []

@@ -36,6 +36,7 @@ package struct EntityChanges: Sendable {
         values = [:]
     }
 
+    /// The commits up to the version must change nothing in the scopes.
     package mutating func skip(to version: Version) { self.version = max(self.version, version) }
 
     /// The changed entities, each once, as the patch first touches them.
