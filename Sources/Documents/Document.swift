@@ -204,7 +204,7 @@ package struct Document: Domain {
         "\(misfit.pointer.tokens.isEmpty ? "the document" : misfit.pointer.shown): \(misfit.detail)"
     }
 
-    private func on<Handled: Action>(
+    private func on<Handled: PlacedAction>(
         _ type: Handled.Type, _ change: @escaping @Sendable (inout DocumentEdit, Handled) throws(Rejection) -> Void
     ) -> On<JSONState, Handled> {
         On(type) { [check] state, action, context throws(Rejection) in
@@ -230,9 +230,8 @@ package struct Document: Domain {
 
 extension Document {
     /// The pointer leads into the value that the action has put at the place, or else to its path.
-    private static func pointer(to place: JSONPointer, in action: some Action) -> String {
-        let places = (action as? any PlacedAction)?.places ?? []
-        for (name, path) in places.reversed() where name.tokens.last == "path" {
+    private static func pointer(to place: JSONPointer, in action: some PlacedAction) -> String {
+        for (name, path) in action.places.reversed() where name.tokens.last == "path" {
             guard path.tokens.count <= place.tokens.count,
                 // The place behind the last element has got a number.
                 zip(path.tokens, place.tokens).allSatisfy({ JSONPointer.sameBytes($0, $1) || $0 == "-" })

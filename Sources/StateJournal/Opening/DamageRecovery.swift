@@ -193,7 +193,7 @@ extension SQLiteJournal {
     ///
     /// - Parameters:
     ///   - time: the current time, at which idempotency keys may have expired.
-    /// - Throws: what ``init(directory:retention:report:initial:)`` and ``recover(at:)`` throw.
+    /// - Throws: what ``init(directory:retention:extent:report:initial:)`` and ``recover(at:)`` throw.
     package static func open(
         directory: String, retention: JournalRetention = JournalRetention(), onDamage policy: DamagePolicy = .refuse,
         at time: Timestamp, report: @escaping @Sendable (JournalEvent) -> Void = { _ in },

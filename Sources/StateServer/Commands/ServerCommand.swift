@@ -1,7 +1,7 @@
 package import ArgumentParser
 public import StateStore
 
-/// The command line of a server: `serve`, `check`, `health`, `journal`, `token`, `--help` and `--version`.
+/// The command line of a server: `serve`, `check`, `health`, `journal`, `token`, `hook`, `--help` and `--version`.
 ///
 /// ```swift
 /// await ServerCommand.main(Inventory())

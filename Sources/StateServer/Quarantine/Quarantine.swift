@@ -39,7 +39,7 @@ final class Quarantine: Sendable {
             if !ended.contains(where: { $0.identity == record.identity }) { ended.append(record) }
         }
         var entries = try file.read()
-        // Behind the change, a start that is killed meanwhile would let the next one count the same end again.
+        // Before the list: a start that is killed between the two would let the next one count the same end again.
         for slot in 0..<MarkPage.slotsMax { page.end(slot) }
         let isWritten =
             ended.isEmpty
@@ -48,6 +48,7 @@ final class Quarantine: Sendable {
                 for record in ended { latest.recordEnd(during: record, of: server) }
                 entries = latest
             }
+        // It is not tried again: the list may have it, and an end that counts twice sets aside what is harmless.
         if !isWritten { for record in ended { entries.recordEnd(during: record, of: server) } }
         self.file = WatchedFile(file.file, decode: file.entries)
         mark = ReductionMark(page, owner: mapped, released: changes.release)

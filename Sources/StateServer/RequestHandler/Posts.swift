@@ -172,7 +172,7 @@ extension RequestHandler {
         return .refused(.rejected(Rejection("token-revoked", "the token has ended since the request came"), index: 0))
     }
 
-    /// A read queue indents a long answer and makes the tag of a long value, because this thread serves others.
+    /// Slow work indents a long answer and makes the tag of a long value, because this thread serves others.
     private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome) {
         guard request.style == .pretty && outcome.representationBytesCount > Self.quickBytesMax || outcome.lacksTag
         else {
