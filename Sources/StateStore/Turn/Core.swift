@@ -139,12 +139,8 @@ final class Core {
             return outcome
         }
         do {
-            if transaction.isConditional {
-                let preconditions = self.preconditions ?? Preconditions()
-                self.preconditions = preconditions
-                if let failure = try preconditions.failure(of: transaction, in: latest) {
-                    return .preconditionFailed(failure)
-                }
+            if transaction.isConditional, let failure = try failure(of: transaction) {
+                return .preconditionFailed(failure)
             }
             if let mark {
                 if let record = MarkPage.Record(transaction) {
@@ -190,6 +186,12 @@ final class Core {
         } catch {
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
+    }
+
+    private func failure(of transaction: Transaction) throws -> PreconditionFailure? {
+        let preconditions = preconditions ?? Preconditions()
+        self.preconditions = preconditions
+        return try preconditions.failure(of: transaction, in: latest)
     }
 
     private func dispatchItems(
