@@ -62,8 +62,12 @@ struct ClusterKeys: Sendable {
     /// The order of the keys is that of the versions.
     func turn(_ first: Version) -> String { turns + Self.digits(first) }
 
-    func turnRange(from first: Version = 0, through last: Version = .max, limit: Int? = nil) -> Etcd.Range {
-        Etcd.Range(turn(first), upTo: last == .max ? Self.end(of: turns) : turn(last + 1), limit: limit)
+    func turnRange(
+        from first: Version = 0, through last: Version = .max, limit: Int, keysOnly: Bool = false,
+        isNewestFirst: Bool = false
+    ) -> Etcd.Range {
+        let end = last == .max ? Self.end(of: turns) : turn(last + 1)
+        return Etcd.Range(turn(first), upTo: end, limit: limit, keysOnly: keysOnly, isNewestFirst: isNewestFirst)
     }
 
     func version(ofTurn key: some Sequence<UInt8>) -> Version? {

@@ -8,9 +8,7 @@ package import StateStore
 package final class ClusterDraft: HistoryDraft {
     package let epoch: Epoch
     package var domain: HistoryDomain?
-    private let client: EtcdClient
-    private let keys: ClusterKeys
-    private let snapshots: ClusterSnapshots
+    private let stored: StoredHistory
     private let id = Data(Epoch.random().text.utf8)
     private var encoder: SegmentEncoder
     private var tip: ChainLink
@@ -25,9 +23,8 @@ package final class ClusterDraft: HistoryDraft {
     /// Deletes what an interrupted draft has left; servers of two histories must not have the same epoch.
     package init(_ address: ClusterAddress, epoch: Epoch = .random()) throws {
         self.epoch = epoch
-        client = try EtcdClient(address, label: "draft", timeout: .seconds(10), patience: .seconds(10))
-        keys = ClusterKeys(name: address.name)
-        snapshots = ClusterSnapshots(client: client, keys: keys)
+        let client = try EtcdClient(address, label: "draft", timeout: .seconds(10), patience: .seconds(10))
+        stored = StoredHistory(client: client, keys: ClusterKeys(name: address.name))
         encoder = SegmentEncoder(epoch: epoch, fence: .random(in: 1 ... .max))
         tip = ChainLink(beginning: epoch, version: 0)
         guard try client.commit([.put(keys.draft, id)], where: [.absent(keys.meta)]) else {
@@ -43,6 +40,8 @@ package final class ClusterDraft: HistoryDraft {
         _ = try? client.commit([.delete(.init(keys.draft))], where: [isOurs])
     }
 
+    private var client: EtcdClient { stored.client }
+    private var keys: ClusterKeys { stored.keys }
     private var isOurs: Etcd.Compare { .equal(keys.draft, id) }
     private var lost: ClusterFault {
         ClusterFault("another command makes a history \(keys.name) in etcd; this one has stopped")
@@ -56,7 +55,7 @@ package final class ClusterDraft: HistoryDraft {
         for prefix in [keys.turns, keys.snapshots, keys.chunks] {
             var isMore = true
             while isMore {
-                let found = try client.range(Etcd.Range(below: prefix, limit: Self.deletionMax).keysOnly)
+                let found = try client.range(Etcd.Range(below: prefix, limit: Self.deletionMax, keysOnly: true))
                 guard let last = found.kvs?.last else { break }
                 isMore = found.more == true
                 var part = Etcd.Range(below: prefix)
@@ -91,8 +90,10 @@ package final class ClusterDraft: HistoryDraft {
         try flush()
         let now = Timestamp.now()
         records.removeAll { $0.expiry <= now }
-        guard let manifest = try snapshots.put(state, tip, tipKey, records, epoch, where: [isOurs]) else { throw lost }
-        try carryOut([snapshots.operation(manifest)])
+        guard let manifest = try stored.putSnapshot(state, tip, tipKey, records, epoch, where: [isOurs]) else {
+            throw lost
+        }
+        try carryOut([stored.operation(manifest)])
     }
 
     /// From then on there is a history; after an error there is none, unless etcd has carried out what it has not
@@ -107,7 +108,7 @@ package final class ClusterDraft: HistoryDraft {
         // One that was carried out without an answer has been sent again, and refused.
         guard
             try client.commit(operations, where: [isOurs, .absent(keys.meta)])
-                || ClusterMeta.read(client, keys)?.meta.secret == meta.secret
+                || stored.meta()?.meta.secret == meta.secret
         else {
             throw lost
         }

@@ -1,9 +1,7 @@
+package import StateJournal
+
 package enum ClusterEvent: Sendable {
-    /// Where `isOpen`, whether the commits are in the journal is not known.
-    case appendFailed(reason: String, isOpen: Bool)
-    case appendsAgain
-    /// No commit is lost; the next start takes longer.
-    case snapshotNotSaved(reason: String)
+    case journal(JournalEvent)
     case waiting(reason: String)
     /// The reason is nil when the turns of other nodes come again.
     case notFollowing(reason: String?)

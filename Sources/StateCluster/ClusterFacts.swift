@@ -1,28 +1,13 @@
 internal import FoundationEssentials
+package import StateJournal
 package import StateStore
 
-package struct ClusterFacts: Sendable, Encodable {
-    package struct Turns: Sendable, Encodable {
-        package var count = 0
-        package var bytes = 0
-    }
-
-    package var format: Int
-    package var epoch: String
-    package var domain: String?
-    package var versions: HistoryVersions
-    package var commits: Int
-    /// Oldest first.
-    package var snapshots: [SnapshotSize]
-    package var keys = 0
-    package var turns = Turns()
-    package var revision: UInt64
-    package var etcds: EtcdCount
-
+extension JournalFacts {
     /// O(n) in the bytes of the turns, also while servers write; verifies only the commits after the newest snapshot.
     package init(_ address: ClusterAddress, at time: Timestamp) throws {
         let history = try ClusterHistory(address)
-        let (oldest, manifests) = (history.oldest(), try history.saved.manifests())
+        let (oldest, manifests) = (history.oldest(), try history.stored.manifests())
+        self.init()
         format = history.format
         epoch = history.epoch.text
         domain = history.domain?.name
@@ -31,29 +16,31 @@ package struct ClusterFacts: Sendable, Encodable {
             oldestCommit: oldest + 1, latest: history.latest)
         commits = Int(history.latest - oldest)
         snapshots = manifests.map { SnapshotSize(version: $0.version, bytes: $0.stateBytes) }
-        revision = history.revision
+        revision = history.stored.revision
         etcds = EtcdCount(address)
-        try history.pages.forEach(from: oldest) { _, value in
+        var found = Turns()
+        try history.stored.forEachTurn(from: oldest) { _, value in
             guard !RecordedTurn.isBeginning(value) else { return true }
-            turns.count += 1
-            turns.bytes += value.count
+            found.count += 1
+            found.bytes += value.count
             return true
         }
-        guard let newest = manifests.last else { return }
-        keys = try history.saved.load(newest, history.epoch).1.count { $0.expiry > time }
-        try history.forEachCommit(after: newest.version) { commit in
-            if let key = commit.idempotency, key.expiry > time { keys += 1 }
+        turns = found
+        var live = 0
+        if let newest = manifests.last {
+            live = try history.stored.load(newest, history.epoch).1.count { $0.expiry > time }
+            try history.forEachCommit(after: newest.version) { commit in
+                if let key = commit.idempotency, key.expiry > time { live += 1 }
+            }
         }
+        keys = live
     }
 }
 
-package struct EtcdCount: Sendable, Encodable, CustomStringConvertible {
-    package var answering = 0
-    package var all: Int
-
+extension EtcdCount {
     /// For two seconds at most.
     package init(_ address: ClusterAddress) {
-        all = address.endpoints.count
+        self.init(all: address.endpoints.count)
         for endpoint in address.endpoints {
             var one = address
             one.endpoints = [endpoint]
@@ -63,6 +50,4 @@ package struct EtcdCount: Sendable, Encodable, CustomStringConvertible {
             if answer != nil { answering += 1 }
         }
     }
-
-    package var description: String { "\(answering) of \(all) etcds answer" }
 }

@@ -11,25 +11,22 @@ package final class ClusterHistory: RecordedHistory {
     package let domain: HistoryDomain?
     let format: Int
     private let base: Version
-    private let keys: ClusterKeys
-    let revision: UInt64
-    let saved: ClusterSnapshots
-    let pages: TurnPages
+    let stored: StoredHistory
+
+    private var name: String { stored.keys.name }
 
     package init(_ address: ClusterAddress) throws {
-        keys = ClusterKeys(name: address.name)
         guard let found = try Self.meta(address) else {
-            throw ClusterFault("there is no history \(keys.name) in etcd")
+            throw ClusterFault("there is no history \(address.name) in etcd")
         }
         let client = try EtcdClient(address, label: "history", timeout: .seconds(10), patience: .seconds(10))
+        stored = StoredHistory(client: client, keys: ClusterKeys(name: address.name), revision: found.revision)
         epoch = found.epoch
         format = found.meta.format
-        domain = try ClusterMeta.domain(client, keys)
-        revision = found.revision
-        saved = ClusterSnapshots(client: client, keys: keys, revision: revision)
-        pages = TurnPages(client, keys, revision: revision)
-        guard let base = try pages.oldest(), let newest = try pages.first(of: keys.turnRange(limit: 1).newestFirst)
-        else { throw ClusterFault("the history \(keys.name) in etcd has no turns") }
+        domain = try stored.domain()
+        let last = stored.keys.turnRange(limit: 1, isNewestFirst: true)
+        guard let base = try stored.oldestVersion(), let newest = try stored.firstTurn(of: last)
+        else { throw ClusterFault("the history \(address.name) in etcd has no turns") }
         self.base = base
         latest = try RecordedTurn(newest.key, newest.value, after: nil, epoch).link.version
     }
@@ -38,12 +35,13 @@ package final class ClusterHistory: RecordedHistory {
 
     private static func meta(_ address: ClusterAddress) throws -> ClusterMeta.Found? {
         let client = try EtcdClient(address, label: "history", timeout: .seconds(10))
-        return try ClusterMeta.read(client, ClusterKeys(name: address.name))
+        return try StoredHistory(client: client, keys: ClusterKeys(name: address.name)).meta()
     }
 
     /// Asks etcd for two seconds at most; nil where the history names none.
     package static func domain(_ address: ClusterAddress) throws -> HistoryDomain? {
-        try ClusterMeta.domain(EtcdClient(address, label: "domain"), ClusterKeys(name: address.name))
+        let client = try EtcdClient(address, label: "domain")
+        return try StoredHistory(client: client, keys: ClusterKeys(name: address.name)).domain()
     }
 
     package func oldest() -> Version { base }
@@ -53,43 +51,43 @@ package final class ClusterHistory: RecordedHistory {
 
     /// At either depth: the chain of all turns, and each snapshot's hash and place in it; O(n) in the size.
     package func verify(_ depth: HistoryDepth, at time: Timestamp) throws {
-        let manifests = try saved.manifests()
+        let manifests = try stored.manifests()
         let ends = Dictionary(manifests.map { ($0.key, $0) }) { first, _ in first }
-        try forEachTurn(from: base) { first, link, _ in
-            guard let manifest = ends[first] else { return true }
-            guard link.version == manifest.version, manifest.chain == Data(link.hash.bytes) else {
+        try forEachTurn(from: base) { turn in
+            guard let manifest = ends[turn.first] else { return true }
+            guard turn.link.version == manifest.version, manifest.chain == Data(turn.link.hash.bytes) else {
                 throw ClusterFault("the snapshot of version \(manifest.version) in etcd does not belong to its turn")
             }
             return true
         }
-        for manifest in manifests { _ = try saved.load(manifest, epoch) }
+        for manifest in manifests { _ = try stored.load(manifest, epoch) }
     }
 
     package func beginning() throws -> HistoryBeginning { try undamaged().beginning }
 
     private func undamaged() throws -> (beginning: HistoryBeginning, keys: [KeyRecord]) {
-        for manifest in try saved.manifests() where manifest.version >= base {
-            guard let (state, keys) = try saved.loadUndamaged(manifest, epoch) else { continue }
+        for manifest in try stored.manifests() where manifest.version >= base {
+            guard let (state, keys) = try stored.loadUndamaged(manifest, epoch) else { continue }
             return (HistoryBeginning(version: manifest.version, state: state), keys)
         }
-        throw ClusterFault("the history \(keys.name) in etcd has no good snapshot whose later commits are all kept")
+        throw ClusterFault("the history \(name) in etcd has no good snapshot whose later commits are all kept")
     }
 
     package func beginning(at version: Version) throws -> HistoryBeginning {
         guard version <= latest else {
             throw ClusterFault(
-                "the history \(keys.name) in etcd ends at version \(latest): there is no version \(version)")
+                "the history \(name) in etcd ends at version \(latest): there is no version \(version)")
         }
-        let usable = try saved.manifests().filter { $0.version >= base }
+        let usable = try stored.manifests().filter { $0.version >= base }
         for manifest in usable.reversed() where manifest.version <= version {
-            guard let (text, _) = try saved.loadUndamaged(manifest, epoch) else { continue }
+            guard let (text, _) = try stored.loadUndamaged(manifest, epoch) else { continue }
             guard manifest.version < version else { return HistoryBeginning(version: version, state: text) }
             var state = try PatchedState(parsing: text, version: manifest.version)
             try forEachCommit(after: manifest.version, through: version) { _ = try state.take($0) }
             return HistoryBeginning(version: version, state: state.bytes())
         }
         throw ClusterFault(
-            "the history \(keys.name) in etcd keeps no state of version \(version) with all commits after it; the oldest is \(usable.first?.version ?? latest)"
+            "the history \(name) in etcd keeps no state of version \(version) with all commits after it; the oldest is \(usable.first?.version ?? latest)"
         )
     }
 
@@ -101,8 +99,8 @@ package final class ClusterHistory: RecordedHistory {
         guard start < end else { return }
         var last = start
         // The turn with a version is the newest whose key is not above it. It, or the one before, is where the chain begins.
-        try forEachTurn(from: max(base, pages.key(of: start))) { _, _, commits in
-            for commit in commits where commit.version > start && commit.version <= end {
+        try forEachTurn(from: max(base, stored.turnKey(of: start))) { turn in
+            for commit in turn.commits where commit.version > start && commit.version <= end {
                 try body(commit)
                 last = commit.version
             }
@@ -111,22 +109,22 @@ package final class ClusterHistory: RecordedHistory {
         guard last == end else { throw RecordedTurn.missing(last + 1) }
     }
 
-    private func forEachTurn(
-        from key: Version, _ take: (_ first: Version, _ link: ChainLink, _ commits: [Commit]) throws -> Bool
-    ) throws {
-        var chain = TurnChain(epoch)
-        try pages.forEach(from: key) { first, value in
-            let commits = try chain.take(first, value)
-            guard let tip = chain.tip else { return false }
-            return try take(first, tip, commits)
+    /// Of the first one, whose predecessor may be deleted, only the form is verified, and by the turn behind it that its
+    /// hash is the recorded one.
+    private func forEachTurn(from key: Version, _ take: (RecordedTurn) throws -> Bool) throws {
+        var tip: ChainLink?
+        try stored.forEachTurn(from: key) { first, value in
+            let turn = try RecordedTurn(first, value, after: tip, epoch)
+            tip = turn.link
+            return try take(turn)
         }
     }
 
-    package func snapshots() throws -> [Version] { try saved.manifests().map(\.version) }
+    package func snapshots() throws -> [Version] { try stored.manifests().map(\.version) }
 
     package func snapshot(_ version: Version) throws -> [UInt8]? {
-        guard let manifest = try saved.manifests().first(where: { $0.version == version }) else { return nil }
-        return try saved.loadUndamaged(manifest, epoch)?.0
+        guard let manifest = try stored.manifests().first(where: { $0.version == version }) else { return nil }
+        return try stored.loadUndamaged(manifest, epoch)?.0
     }
 
     package func keys(through version: Version) throws -> [KeyRecord] {

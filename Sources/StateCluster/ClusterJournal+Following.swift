@@ -70,10 +70,10 @@ extension ClusterJournal {
 
     /// The client of the appends reads for a nil `reader`, because they need what is behind the tip.
     @discardableResult
-    func catchUp(by reader: EtcdClient? = nil) -> Bool {
+    func catchUp(by reader: StoredHistory? = nil) -> Bool {
         do {
             let tip = known.withLock { $0.tip.version }
-            try TurnPages(reader ?? client, keys).forEach(from: tip + 1) { first, value in
+            try (reader ?? stored).forEachTurn(from: tip + 1) { first, value in
                 do {
                     try note(first, value)
                     return true

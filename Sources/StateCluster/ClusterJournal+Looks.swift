@@ -40,7 +40,7 @@ extension ClusterJournal {
             background.async { [self] in
                 // Clients have cursors of what is lost, and later commits will have its versions.
                 do {
-                    try ClusterOpening(client, keys).renewEpoch(metaRevision, of: secret)
+                    try stored.renewEpoch(of: found)
                     report(.epochRenewed(failure: nil))
                 } catch {
                     report(.epochRenewed(failure: "\(error)"))
@@ -55,7 +55,7 @@ extension ClusterJournal {
     }
 
     func noteTurn(atLeastAfter pause: Duration) {
-        guard let directory = cache?.directory, condition.withLock({ $0.broken == nil }) else { return }
+        guard let directory = stored.directory, condition.withLock({ $0.broken == nil }) else { return }
         let turn = known.withLock { SeenTurn($0.epoch, secret: secret, $0.tipKey, $0.tip.hash) }
         let isDue = condition.withLock { condition in
             if let seen = condition.seen, seen.turn == turn || seen.time + pause > .now { return false }

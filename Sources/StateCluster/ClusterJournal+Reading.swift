@@ -6,15 +6,13 @@ internal import Synchronization
 
 extension ClusterJournal {
     func hasTurns(after version: Version, by client: EtcdClient) throws(ClusterFault) -> Bool {
-        try client.range(keys.turnRange(from: version + 1, limit: 1).keysOnly).kvs?.isEmpty == false
+        try client.range(keys.turnRange(from: version + 1, limit: 1, keysOnly: true)).kvs?.isEmpty == false
     }
-
-    private var pages: TurnPages { TurnPages(reader, keys) }
 
     /// Acknowledged anywhere; what leads to it has come to this journal's followers.
     package func newestVersion() throws -> Version {
         let tip = known.withLock { $0.tip.version }
-        if try hasTurns(after: tip, by: reader) { catchUp(by: reader) }
+        if try hasTurns(after: tip, by: reading.client) { catchUp(by: reading) }
         return known.withLock { $0.tip.version }
     }
 
@@ -24,7 +22,7 @@ extension ClusterJournal {
         }
         var commits: [Commit] = []
         var bytes = 0
-        try pages.forEach(from: try pages.key(of: version + 1), through: last) { first, value in
+        try reading.forEachTurn(from: try reading.turnKey(of: version + 1), through: last) { first, value in
             for commit in try RecordedTurn(first, value, after: nil, epoch).commits
             where commit.version > version && commit.version <= last && commits.count < limit {
                 commits.append(commit)
@@ -64,9 +62,9 @@ extension ClusterJournal {
     private func readPastIDs() throws {
         let (since, isWhole) = known.withLock { ($0.ids.since, $0.ids.isWhole) }
         guard !isWhole else { return }
-        var past = KnownIDs(since: try pages.oldest() ?? 0)
+        var past = KnownIDs(since: try reading.oldestVersion() ?? 0)
         if past.since < since {
-            try pages.forEach(from: past.since + 1, through: since) { first, value in
+            try reading.forEachTurn(from: past.since + 1, through: since) { first, value in
                 for commit in try RecordedTurn(first, value, after: nil, epoch, onlyWithIDs: true).commits
                 where commit.version <= since { past.insert(commit) }
                 return true
@@ -76,9 +74,8 @@ extension ClusterJournal {
     }
 
     package func state(at version: Version) throws -> SavedState? {
-        let saved = ClusterSnapshots(client: reader, keys: keys)
-        guard let manifest = try saved.manifests().last(where: { $0.version <= version }) else { return nil }
-        var state = try PatchedState(parsing: try saved.load(manifest, epoch).0, version: manifest.version)
+        guard let manifest = try reading.manifests().last(where: { $0.version <= version }) else { return nil }
+        var state = try PatchedState(parsing: try reading.load(manifest, epoch).0, version: manifest.version)
         while state.version < version {
             let page = try commits(after: state.version, through: version, limit: 1000)
             guard !page.isEmpty else { return nil }
@@ -88,6 +85,6 @@ extension ClusterJournal {
     }
 
     package func oldestState() throws -> Version {
-        try ClusterSnapshots(client: reader, keys: keys).manifests(limit: 1).first?.version ?? 0
+        try reading.manifests(limit: 1).first?.version ?? 0
     }
 }

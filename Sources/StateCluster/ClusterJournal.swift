@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
 internal import StateJSON
-internal import StateJournal
+package import StateJournal
 package import StateStore
 internal import Synchronization
 
@@ -10,27 +10,28 @@ internal import Synchronization
 ///
 /// etcd has synced what it acknowledges on a majority of its machines. Any thread may call any method.
 package final class ClusterJournal: Journal {
-    let client: EtcdClient
+    let stored: StoredHistory
     /// No append waits for its large answers or for an etcd that hangs.
-    let reader: EtcdClient
+    let reading: StoredHistory
     let documentClient: EtcdClient
     private let retention: JournalRetention
-    let keys: ClusterKeys
-    let cache: SnapshotCache?
-    package let epoch: Epoch
     let report: @Sendable (ClusterEvent) -> Void
-    let metaRevision: UInt64
+    let found: ClusterMeta.Found
     let known: Mutex<KnownTurns>
     private let encoder: Mutex<SegmentEncoder>
     let condition = Mutex(Condition())
     let follower: TurnFollower
     let lease: WriterLease
     private let quota: QuotaWatch
-    /// The servers of the history know each other by it; nil in one that an older program has begun.
-    package let secret: String?
     let background = DispatchQueue(label: "storekeeper.cluster.snapshots", qos: .utility)
     /// Lets one thread at a time read the past for the IDs in it.
     let indexing = DispatchQueue(label: "storekeeper.cluster.ids", qos: .utility)
+
+    var client: EtcdClient { stored.client }
+    var keys: ClusterKeys { stored.keys }
+    package var epoch: Epoch { found.epoch }
+    /// The servers of the history know each other by it; nil in one that an older program has begun.
+    package var secret: String? { found.meta.secret }
 
     struct Condition: Sendable {
         var failure: String?
@@ -76,20 +77,19 @@ package final class ClusterJournal: Journal {
         _ address: ClusterAddress, reachedAt place: String? = nil, directory: String? = nil,
         retention: JournalRetention = JournalRetention(), report: @escaping @Sendable (ClusterEvent) -> Void,
         initial: () throws -> [UInt8]
-    ) throws -> (ClusterJournal, Recovery) {
+    ) throws -> (ClusterJournal, JournalRecovery) {
         let client = try EtcdClient(address, label: "journal")
-        let keys = ClusterKeys(name: address.name)
-        let cache = directory.map { SnapshotCache(directory: $0) }
+        let stored = StoredHistory(client: client, keys: ClusterKeys(name: address.name), directory: directory)
         return try whenReached(report) {
-            let opened = try ClusterOpening(client, keys, cache: cache).run(initial)
-            let journal = try ClusterJournal(address, place, client, keys, cache, opened, retention, report)
+            let opened = try stored.open(initial)
+            let journal = try ClusterJournal(address, place, stored, opened, retention, report)
             if opened.isRenewed { report(.olderThanSeen) }
             return (journal, opened.recovery)
         }
     }
 
     /// Nil for one of an earlier program.
-    package func domain() throws -> HistoryDomain? { try ClusterMeta.domain(client, keys) }
+    package func domain() throws -> HistoryDomain? { try stored.domain() }
 
     package func setDomain(_ domain: HistoryDomain) throws {
         _ = try client.commit([.put(keys.domain, try JSON.encode(domain))])
@@ -114,25 +114,22 @@ package final class ClusterJournal: Journal {
     }
 
     private init(
-        _ address: ClusterAddress, _ place: String?, _ client: EtcdClient, _ keys: ClusterKeys, _ cache: SnapshotCache?,
-        _ opened: ClusterOpening.Opened, _ retention: JournalRetention,
-        _ report: @escaping @Sendable (ClusterEvent) -> Void
+        _ address: ClusterAddress, _ place: String?, _ stored: StoredHistory, _ opened: StoredHistory.Opened,
+        _ retention: JournalRetention, _ report: @escaping @Sendable (ClusterEvent) -> Void
     ) throws {
+        let keys = stored.keys
         self.retention = retention
-        self.client = client
-        reader = try EtcdClient(address, label: "reader")
+        self.stored = stored
+        let reader = try EtcdClient(address, label: "reader")
+        reading = StoredHistory(client: reader, keys: keys, directory: stored.directory)
         documentClient = try EtcdClient(address, label: "documents")
-        self.keys = keys
-        self.cache = cache
         self.report = report
-        epoch = opened.known.epoch
-        metaRevision = opened.metaRevision
+        found = opened.found
         known = Mutex(opened.known)
         // Equal commits of two nodes must not have equal segments, or each node would take the other's for its own.
-        encoder = Mutex(SegmentEncoder(epoch: opened.known.epoch, fence: .random(in: 1 ... .max)))
-        secret = opened.secret
+        encoder = Mutex(SegmentEncoder(epoch: opened.found.epoch, fence: .random(in: 1 ... .max)))
         follower = try TurnFollower(address, keys, from: opened.revision + 1)
-        lease = try WriterLease(address, keys, metaRevision: opened.metaRevision, reachedAt: place)
+        lease = try WriterLease(address, keys, metaRevision: opened.found.modified, reachedAt: place)
         quota = try QuotaWatch(address)
         follower.start { [weak self] in self?.take($0) }
         quota.start { [weak self] in self?.take($0) }
@@ -192,7 +189,12 @@ package final class ClusterJournal: Journal {
     /// finds ours, or another's, or none, and then it puts ours.
     private func append(_ segments: [ClusterTurns.Segment], behind key: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken ?? $0.fullReason }) { return fail(reason, isOpen: false) }
-        let transaction = ClusterTurns.transaction(segments, behind: key, keys, meta: metaRevision)
+        let first = keys.turn(segments[0].first)
+        // A refusal has what the first key has, and whether the turn before is there.
+        let transaction = Etcd.Transaction(
+            compare: [.absent(first), .present(keys.turn(key)), .unchanged(keys.meta, since: found.modified)],
+            success: segments.map { .put(keys.turn($0.first), $0.value) },
+            failure: [.read(.init(first)), .read(.init(keys.turn(key)))])
         let end = ContinuousClock.now + Self.appendTime
         var isOpen = false
         // An etcd without a leader holds the request until there is one: others may have one sooner. A slow one has more time
@@ -228,7 +230,7 @@ package final class ClusterJournal: Journal {
             condition.failure = reason
             if isOpen { condition.isOpen = true }
         }
-        report(.appendFailed(reason: reason, isOpen: isOpen))
+        report(.journal(.appendFailed(reason: reason, isOpen: isOpen)))
         return isOpen ? .unknown : .failed
     }
 
@@ -238,7 +240,7 @@ package final class ClusterJournal: Journal {
             defer { (condition.failure, condition.isOpen) = (nil, false) }
             return condition.failure != nil
         }
-        if hadFailed { report(.appendsAgain) }
+        if hadFailed { report(.journal(.appendsAgain)) }
     }
 
     func breaks(_ detail: String) -> String {
@@ -277,14 +279,13 @@ package final class ClusterJournal: Journal {
         background.async { [self] in
             defer { condition.withLock { $0.isSaving = false } }
             do {
-                let opening = ClusterOpening(reader, keys, cache: cache)
                 let now = Timestamp.now()
                 let live = Array(records.lazy.filter { $0.expiry > now })
-                try opening.save(snapshot.saved(), link, key, live, epoch, meta: metaRevision)
+                try reading.save(snapshot.saved(), link, key, live, of: found)
                 known.withLock { $0.noteSnapshot() }
-                saved(try opening.prune(retention, latest: link.version))
+                saved(try reading.prune(retention, latest: link.version))
             } catch {
-                report(.snapshotNotSaved(reason: "\(error)"))
+                report(.journal(.snapshotNotSaved(reason: "\(error)")))
             }
         }
     }

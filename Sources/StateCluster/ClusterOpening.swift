@@ -1,54 +1,28 @@
 internal import FoundationEssentials
 internal import StateJSON
 internal import StateJournal
-package import StateStore
+internal import StateStore
 
-extension ClusterJournal {
-    package struct Recovery: Sendable {
-        package var state: [UInt8]
-        package var version: Version
-        package var oldest: Version
-        /// Oldest first.
-        package var keys: [KeyRecord]
-        package var patchesCount: Int
-        package var warnings: [String]
-    }
-}
-
-struct ClusterOpening {
+extension StoredHistory {
     struct Opened {
         var known: KnownTurns
-        var recovery: ClusterJournal.Recovery
-        var metaRevision: UInt64
-        var secret: String?
+        var recovery: JournalRecovery
+        var found: ClusterMeta.Found
+        /// Of the last turn that was read.
         var revision: UInt64
-        var isRenewed = false
+        var isRenewed: Bool
     }
 
-    private let client: EtcdClient
-    private let keys: ClusterKeys
-    private let snapshots: ClusterSnapshots
-    private let pages: TurnPages
-    private let directory: String?
-
-    init(_ client: EtcdClient, _ keys: ClusterKeys, cache: SnapshotCache? = nil) {
-        self.client = client
-        self.keys = keys
-        directory = cache?.directory
-        snapshots = ClusterSnapshots(client: client, keys: keys, cache: cache)
-        pages = TurnPages(client, keys)
-    }
-
-    func run(_ initial: () throws -> [UInt8]) throws -> Opened {
-        var found = try ClusterMeta.read(client, keys)
+    func open(_ initial: () throws -> [UInt8]) throws -> Opened {
+        var found = try meta()
         if found == nil {
             try begin(initial())
-            found = try ClusterMeta.read(client, keys)
+            found = try meta()
         }
         let isRenewed = try found.map(isOlderThanSeen) ?? false
         if isRenewed, let old = found {
-            try renewEpoch(old.modified, of: old.meta.secret)
-            found = try ClusterMeta.read(client, keys)
+            try renewEpoch(of: old)
+            found = try meta()
         }
         guard let found else {
             throw ClusterFault(
@@ -62,21 +36,20 @@ struct ClusterOpening {
         var known = KnownTurns(
             epoch: epoch, tip: ChainLink(version: newest.version, hash: hash), key: newest.key, keys: records)
         var state = try PatchedState(parsing: text, version: newest.version)
-        let revision = try pages.forEach(from: known.tip.version + 1) { first, value in
+        let revision = try forEachTurn(from: known.tip.version + 1) { first, value in
             _ = try known.take(first, value)
             for commit in known.commits(after: state.version, limit: .max) ?? [] { _ = try state.take(commit) }
             return true
         }
-        let oldest = try pages.oldest() ?? 0
+        let oldest = try oldestVersion() ?? 0
         let now = Timestamp.now()
         return Opened(
             known: known,
-            recovery: .init(
+            recovery: JournalRecovery(
                 state: state.bytes(), version: state.version, oldest: oldest,
-                keys: Array(known.keys.lazy.filter { $0.expiry > now }),
-                patchesCount: Int(state.version - newest.version),
-                warnings: warnings),
-            metaRevision: found.modified, secret: found.meta.secret, revision: revision, isRenewed: isRenewed)
+                keys: Array(known.keys.lazy.filter { $0.expiry > now }), historyTime: nil,
+                patchesCount: Int(state.version - newest.version), warnings: warnings),
+            found: found, revision: revision, isRenewed: isRenewed)
     }
 
     /// As after a restore: a turn that is deleted for its age has newer ones behind it.
@@ -84,15 +57,15 @@ struct ClusterOpening {
         guard let directory, let seen = SeenTurn(in: directory, of: found.epoch, secret: found.meta.secret) else {
             return false
         }
-        guard let (key, value) = try pages.first(of: keys.turnRange(from: seen.key, limit: 1)) else { return true }
+        guard let (key, value) = try firstTurn(of: keys.turnRange(from: seen.key, limit: 1)) else { return true }
         return key == seen.key && !seen.isTurn(value)
     }
 
     private func newestSnapshot(
         _ epoch: Epoch, _ warnings: inout [String]
     ) throws -> (SnapshotManifest, [UInt8], [KeyRecord]) {
-        for manifest in try snapshots.manifests().reversed() {
-            let found = try snapshots.loadUndamaged(manifest, epoch) { warnings.append($0.description) }
+        for manifest in try manifests().reversed() {
+            let found = try loadUndamaged(manifest, epoch) { warnings.append($0.description) }
             if let (state, records) = found { return (manifest, state, records) }
         }
         throw ClusterFault(
@@ -104,9 +77,9 @@ struct ClusterOpening {
         let epoch = Epoch.random()
         let link = ChainLink(beginning: epoch, version: 0)
         let isNew: [Etcd.Compare] = [.absent(keys.meta), .absent(keys.draft)]
-        guard let manifest = try snapshots.put(state, link, 0, [], epoch, where: isNew) else { return }
+        guard let manifest = try putSnapshot(state, link, 0, [], epoch, where: isNew) else { return }
         let beginning: [Etcd.Operation] = [
-            .put(keys.turn(0), link.hash.bytes), try snapshots.operation(manifest),
+            .put(keys.turn(0), link.hash.bytes), try operation(manifest),
             .put(keys.meta, try JSON.encode(ClusterMeta(beginning: epoch))),
         ]
         let isEmpty: [Etcd.Compare] = [.absent(.init(below: keys.turns)), .absent(.init(below: keys.snapshots))]
@@ -114,38 +87,37 @@ struct ClusterOpening {
     }
 
     /// The turns stay as they are: they hold no epoch.
-    func renewEpoch(_ revision: UInt64, of secret: String?) throws {
+    func renewEpoch(of found: ClusterMeta.Found) throws {
         // In another etcd, another history may have begun at the same revision.
-        guard var meta = try ClusterMeta.read(client, keys)?.meta, meta.secret == secret else {
+        guard var meta = try meta()?.meta, meta.secret == found.meta.secret else {
             throw ClusterFault("the history \(keys.name) in etcd is another one")
         }
         meta.epoch = Epoch.random().text
         let renewal = Etcd.Operation.put(keys.meta, try JSON.encode(meta))
-        _ = try client.commit([renewal], where: [.unchanged(keys.meta, since: revision)])
+        _ = try client.commit([renewal], where: [.unchanged(keys.meta, since: found.modified)])
     }
 
     // MARK: Snapshots
 
-    /// Saves nothing where the beginning of the history has changed since a revision of etcd.
+    /// Saves nothing where the beginning of the history has changed since it was found.
     func save(
-        _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
-        meta revision: UInt64
+        _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], of found: ClusterMeta.Found
     ) throws {
-        let isSame: [Etcd.Compare] = [.present(keys.turn(key)), .unchanged(keys.meta, since: revision)]
+        let isSame: [Etcd.Compare] = [.present(keys.turn(key)), .unchanged(keys.meta, since: found.modified)]
         let refused = ClusterFault("the history \(keys.name) in etcd is another one, or has no turn of version \(key)")
-        guard let manifest = try snapshots.put(state, link, key, records, epoch, where: isSame),
-            try client.commit([snapshots.operation(manifest)], where: isSame)
+        guard let manifest = try putSnapshot(state, link, key, records, found.epoch, where: isSame),
+            try client.commit([operation(manifest)], where: isSame)
         else { throw refused }
     }
 
     /// The result is the oldest version after which all commits are kept.
     func prune(_ retention: JournalRetention, latest: Version) throws -> Version {
-        let manifests = try snapshots.manifests()
+        let saved = try manifests()
         let surplus = latest - min(latest, Version(clamping: retention.commitsMax))
-        let first = try surplus > 0 ? pages.key(of: surplus + 1) : 0
-        let all = manifests.map { (version: $0.version, key: $0.key) }
+        let first = try surplus > 0 ? turnKey(of: surplus + 1) : 0
+        let all = saved.map { (version: $0.version, key: $0.key) }
         guard let kept = KeptHistory(all, snapshotsMax: retention.snapshotsMax, from: first) else {
-            return try pages.oldest() ?? 0
+            return try oldestVersion() ?? 0
         }
         // A snapshot's parts are read by its manifest only. Parts without one are of a save that has failed.
         try delete(keys.snapshots, upTo: keys.snapshot(kept.snapshot))
@@ -154,16 +126,16 @@ struct ClusterOpening {
         // A copy or a backup reads at one revision: one that has begun since the second-newest snapshot goes on.
         if let revision = try client.range(.init(keys.snapshot(kept.secondNewest))).kvs?.first?.mod_revision {
             // Another server may have compacted further already.
-            let _: Etcd.Nothing? = try? client.ask("/v3/kv/compaction", Etcd.Compaction(revision: revision))
+            let _: Etcd.Nothing? = try? client.ask("/v3/kv/compaction", ["revision": revision])
         }
-        return try pages.oldest() ?? 0
+        return try oldestVersion() ?? 0
     }
 
     /// etcd carries out a deletion in one piece, and nothing else meanwhile: one of 100,000 keys holds appends up for 0.4 s.
     private static let deletedVersionsMax: Version = 5000
 
     private func deleteTurns(before end: Version) throws {
-        var first = try pages.first(of: keys.turnRange(limit: 1).keysOnly)?.key ?? end
+        var first = try firstTurn(of: keys.turnRange(limit: 1, keysOnly: true))?.key ?? end
         while first < end {
             let next = min(first + Self.deletedVersionsMax, end)
             try delete(keys.turn(first), upTo: keys.turn(next))

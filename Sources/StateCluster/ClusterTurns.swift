@@ -41,18 +41,4 @@ struct ClusterTurns {
         }
         return groups
     }
-
-    /// Demands that none of the segments is there, the turn before is, and the history is the same; a refusal has what
-    /// the first key has, and whether the turn before is there.
-    static func transaction(
-        _ segments: [Segment], behind key: Version, _ keys: ClusterKeys, meta revision: UInt64
-    ) -> Etcd.Transaction {
-        let first = keys.turn(segments[0].first)
-        return Etcd.Transaction(
-            compare: [
-                .absent(first), .present(keys.turn(key)), .unchanged(keys.meta, since: revision),
-            ],
-            success: segments.map { .put(keys.turn($0.first), $0.value) },
-            failure: [.read(.init(first)), .read(.init(keys.turn(key)))])
-    }
 }

@@ -7,9 +7,7 @@ internal import Synchronization
 /// One request at a time by the JSON gateway, to one endpoint until that one fails; carrying a request out twice does
 /// no harm, so a failed one is sent to the next endpoint.
 final class EtcdClient: Sendable {
-    private let endpoints: [String]
-    private let connection: HTTPConnection
-    private let login: EtcdLogin
+    private let connection: EtcdConnection
     private let queue: DispatchQueue
     /// The endpoint that has answered last.
     private nonisolated(unsafe) var current: Int  // unsafe: only code on `queue` uses it.
@@ -20,15 +18,13 @@ final class EtcdClient: Sendable {
     private static let answerBytesMax = 256 << 20
 
     init(_ address: ClusterAddress, label: String, timeout: Duration = .seconds(2), patience: Duration = .zero) throws {
-        endpoints = address.endpoints
         (self.timeout, self.patience) = (timeout, patience)
-        connection = try HTTPConnection(tls: address.tls)
-        login = EtcdLogin(address.user)
+        connection = try EtcdConnection(address)
         queue = DispatchQueue(label: "storekeeper.etcd.\(label)")
-        current = Int.random(in: endpoints.indices)
+        current = Int.random(in: address.endpoints.indices)
     }
 
-    func cancel() { connection.cancel() }
+    func cancel() { connection.http.cancel() }
 
     func call<Answer: Decodable & Sendable>(
         _ path: String, _ message: some Encodable & Sendable, within timeout: Duration? = nil
@@ -47,6 +43,7 @@ final class EtcdClient: Sendable {
     private func send(_ path: String, _ body: [UInt8], _ timeout: Duration) throws(ClusterFault) -> [UInt8] {
         var failure = ClusterFault.unreachable("it has no endpoints")
         var mayBeDone = false
+        let endpoints = connection.endpoints
         for _ in endpoints {
             do throws(ClusterFault) {
                 return try send(path, body, timeout, to: endpoints[current])
@@ -68,11 +65,11 @@ final class EtcdClient: Sendable {
         _ path: String, _ body: [UInt8], _ timeout: Duration, to endpoint: String, isAgain: Bool = false
     ) throws(ClusterFault) -> [UInt8] {
         let request = HTTPConnection.Request(
-            endpoint + path, method: "POST", fields: try login.fields(at: endpoint, by: connection), body: body,
+            endpoint + path, method: "POST", fields: try connection.fields(at: endpoint), body: body,
             within: timeout, bodyBytesMax: Self.answerBytesMax)
         do throws(ClusterFault) {
             return try connection.answer(request, of: endpoint)
-        } catch  where !isAgain && login.isExpired(by: error) {
+        } catch  where !isAgain && connection.isExpired(by: error) {
             return try send(path, body, timeout, to: endpoint, isAgain: true)
         }
     }
@@ -102,19 +99,6 @@ final class EtcdClient: Sendable {
         let transaction = Etcd.Transaction(compare: conditions, success: operations)
         let answer: Etcd.TransactionResponse = try ask("/v3/kv/txn", transaction)
         return answer.succeeded == true
-    }
-}
-
-extension HTTPConnection {
-    func answer(_ request: Request, of endpoint: String) throws(ClusterFault) -> [UInt8] {
-        let response: Response
-        do throws(Failure) {
-            response = try perform(request)
-        } catch {
-            throw ClusterFault(error, endpoint)
-        }
-        guard response.status != 200 else { return response.body }
-        throw ClusterFault(response.body, status: response.status, endpoint)
     }
 }
 
@@ -160,27 +144,46 @@ extension ClusterFault {
     }
 }
 
+/// The endpoints of etcd, and the token of a user.
+///
 /// Source: etcd's page "gRPC gateway", "Authentication".
-final class EtcdLogin: Sendable {
+final class EtcdConnection: Sendable {
+    let endpoints: [String]
+    let http: HTTPConnection
     private let user: ClusterAddress.User?
     private let token = Mutex<String?>(nil)
 
     private static let timeout = Duration.seconds(2)
 
-    init(_ user: ClusterAddress.User?) { self.user = user }
+    init(_ address: ClusterAddress) throws {
+        endpoints = address.endpoints
+        http = try HTTPConnection(tls: address.tls)
+        user = address.user
+    }
+
+    func answer(_ request: HTTPConnection.Request, of endpoint: String) throws(ClusterFault) -> [UInt8] {
+        let response: HTTPConnection.Response
+        do throws(HTTPConnection.Failure) {
+            response = try http.perform(request)
+        } catch {
+            throw ClusterFault(error, endpoint)
+        }
+        guard response.status != 200 else { return response.body }
+        throw ClusterFault(response.body, status: response.status, endpoint)
+    }
 
     /// The first request of a user asks for a token.
-    func fields(at endpoint: String, by connection: HTTPConnection) throws(ClusterFault) -> [String] {
+    func fields(at endpoint: String) throws(ClusterFault) -> [String] {
         let type = "Content-Type: application/json"
         guard let user else { return [type] }
         if let token = token.withLock(\.self) { return [type, "Authorization: \(token)"] }
-        let body = try? JSON.encode(Etcd.Authenticate(name: user.name, password: user.password()))
+        let body = try? JSON.encode(["name": user.name, "password": user.password()])
         let request = HTTPConnection.Request(
             endpoint + "/v3/auth/authenticate", method: "POST", fields: [type], body: body, within: Self.timeout,
             bodyBytesMax: 1 << 16)
         let answer: [UInt8]
         do throws(ClusterFault) {
-            answer = try connection.answer(request, of: endpoint)
+            answer = try self.answer(request, of: endpoint)
         } catch {
             // Whatever has come of this request, the one that it is for has not been sent.
             if case .unanswered(let reason) = error { throw .unreachable(reason) }

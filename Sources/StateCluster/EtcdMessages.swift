@@ -38,46 +38,23 @@ enum Etcd {
         init(_ key: String) { self.key = Data(key.utf8) }
 
         /// The end is not one of them.
-        init(_ key: String, upTo end: String, limit: Int? = nil) {
+        init(
+            _ key: String, upTo end: String, limit: Int? = nil, keysOnly: Bool = false, isNewestFirst: Bool = false
+        ) {
             self.init(key)
             (range_end, self.limit) = (Data(end.utf8), limit)
+            if keysOnly { keys_only = true }
+            if isNewestFirst { sort_order = "DESCEND" }
         }
 
         /// The prefix ends with a slash.
-        init(below prefix: String, limit: Int? = nil) {
-            self.init(prefix, upTo: ClusterKeys.end(of: prefix), limit: limit)
+        init(below prefix: String, limit: Int? = nil, keysOnly: Bool = false) {
+            self.init(prefix, upTo: ClusterKeys.end(of: prefix), limit: limit, keysOnly: keysOnly)
         }
-
-        var newestFirst: Range {
-            var range = self
-            range.sort_order = "DESCEND"
-            return range
-        }
-
-        var keysOnly: Range {
-            var range = self
-            range.keys_only = true
-            return range
-        }
-
-        func at(_ revision: UInt64?) -> Range {
-            var range = self
-            range.revision = revision.map { "\($0)" }
-            return range
-        }
-    }
-
-    struct Authenticate: Encodable, Sendable {
-        var name: String
-        var password: String
     }
 
     struct Authenticated: Decodable, Sendable {
         var token: String
-    }
-
-    struct LeaseGrant: Encodable, Sendable {
-        var TTL: Int
     }
 
     struct Lease: Codable, Sendable {
@@ -102,14 +79,6 @@ enum Etcd {
         var key: Data
         var value: Data
         var lease: String?
-    }
-
-    struct Compaction: Encodable, Sendable {
-        var revision: String
-    }
-
-    struct Alarm: Encodable, Sendable {
-        var action: String
     }
 
     struct AlarmResponse: Decodable, Sendable {

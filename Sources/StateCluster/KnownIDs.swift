@@ -1,4 +1,5 @@
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 
 /// There is no index of IDs in etcd: each server makes its own of the turns that it takes, and of earlier ones where a
@@ -7,22 +8,7 @@ struct KnownIDs: Sendable {
     private struct Generation {
         /// All IDs of commits behind this version are known, up to the next generation's.
         let since: Version
-        private var newest: [UInt64: Version] = [:]
-        /// Names whose hash a newer commit has, too.
-        private var others: [(hash: UInt64, version: Version)] = []
-
-        init(since: Version) { self.since = since }
-
-        var count: Int { newest.count + others.count }
-
-        mutating func insert(_ hash: UInt64, _ version: Version) {
-            if let before = newest.updateValue(version, forKey: hash) { others.append((hash, before)) }
-        }
-
-        func versions(_ hash: UInt64) -> [Version] {
-            guard let version = newest[hash] else { return [] }
-            return [version] + others.lazy.reversed().filter { $0.hash == hash }.map(\.version)
-        }
+        var ids = IDVersions()
     }
 
     private var generations: [Generation]
@@ -41,10 +27,8 @@ struct KnownIDs: Sendable {
     var since: Version { generations[0].since }
 
     mutating func insert(_ commit: Commit) {
-        let names = commit.names
-        guard !names.isEmpty else { return }
-        for name in names { generations[generations.count - 1].insert(name.hash.low, commit.version) }
-        guard generations[generations.count - 1].count >= generationMax else { return }
+        generations[generations.count - 1].ids.insert(commit)
+        guard generations[generations.count - 1].ids.count >= generationMax else { return }
         generations.append(Generation(since: commit.version))
         trim()
     }
@@ -63,7 +47,7 @@ struct KnownIDs: Sendable {
     }
 
     func versions(_ name: CommitName) -> [Version] {
-        let hash = name.hash.low
-        return generations.reversed().flatMap { $0.versions(hash) }
+        let hash = Int64(bitPattern: name.hash.low)
+        return generations.reversed().flatMap { $0.ids.versions(hash) }
     }
 }

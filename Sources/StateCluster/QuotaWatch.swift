@@ -61,7 +61,7 @@ final class QuotaWatch: Sendable {
 
     /// False where etcd does not say so.
     private var hasAlarm: Bool {
-        let answer: Etcd.AlarmResponse? = try? client.call("/v3/maintenance/alarm", Etcd.Alarm(action: "GET"))
+        let answer: Etcd.AlarmResponse? = try? client.call("/v3/maintenance/alarm", ["action": "GET"])
         return answer?.alarms?.contains { $0.alarm == "NOSPACE" } ?? false
     }
 

@@ -13,6 +13,7 @@ struct RecordedTurn {
         _ first: Version, _ value: [UInt8], after tip: ChainLink?, _ epoch: Epoch, onlyWithIDs: Bool = false
     ) throws(ClusterFault) {
         self.first = first
+        if let tip, first != tip.version + 1 { throw Self.missing(tip.version + 1) }
         let hash = try Self.hash(first, value)
         if tip == nil, Self.isBeginning(value) {
             (link, commits) = (ChainLink(version: first, hash: hash), [])
@@ -47,21 +48,5 @@ struct RecordedTurn {
 
     static func missing(_ version: Version) -> ClusterFault {
         ClusterFault("the turn of version \(version) in etcd is missing")
-    }
-}
-
-/// Each turn is verified to follow the one before; of the first one, whose predecessor may be deleted, only the form is
-/// verified, and by the turn behind it that its hash is the recorded one.
-struct TurnChain {
-    private let epoch: Epoch
-    private(set) var tip: ChainLink?
-
-    init(_ epoch: Epoch) { self.epoch = epoch }
-
-    mutating func take(_ first: Version, _ value: [UInt8]) throws(ClusterFault) -> [Commit] {
-        if let tip, first != tip.version + 1 { throw RecordedTurn.missing(tip.version + 1) }
-        let turn = try RecordedTurn(first, value, after: tip, epoch)
-        tip = turn.link
-        return turn.commits
     }
 }

@@ -34,7 +34,7 @@ struct SeenTurn: Codable, Equatable {
     }
 
     private static func origin(_ secret: String?) -> String? {
-        secret.map { ClusterSnapshots.hash(Array($0.utf8)) }
+        secret.map { StoredHistory.hash(Array($0.utf8)) }
     }
 
     func isTurn(_ value: [UInt8]) -> Bool { value.prefix(16).elementsEqual(hash) }

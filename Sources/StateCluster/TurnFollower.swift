@@ -19,10 +19,8 @@ final class TurnFollower: Sendable {
         case failing(String?)
     }
 
-    private let endpoints: [String]
     private let keys: ClusterKeys
-    private let connection: HTTPConnection
-    private let login: EtcdLogin
+    private let connection: EtcdConnection
     private let queue = DispatchQueue(label: "storekeeper.cluster.follower")
     private let isStopped = Atomic(false)
     private let state: Mutex<State>
@@ -35,15 +33,14 @@ final class TurnFollower: Sendable {
     }
 
     init(_ address: ClusterAddress, _ keys: ClusterKeys, from revision: UInt64) throws {
-        endpoints = address.endpoints
         self.keys = keys
-        connection = try HTTPConnection(tls: address.tls)
-        login = EtcdLogin(address.user)
+        connection = try EtcdConnection(address)
         state = Mutex(State(revision: revision))
     }
 
     func start(_ take: @escaping @Sendable (Event) -> Void) {
         queue.async { [self] in
+            let endpoints = connection.endpoints
             var index = Int.random(in: endpoints.indices)
             while !isStopped.load(ordering: .relaxed) {
                 let failure = follow(endpoints[index], take)
@@ -60,11 +57,11 @@ final class TurnFollower: Sendable {
     }
 
     /// Goes on by another endpoint, because this one does not tell what there is.
-    func renew() { connection.interrupt() }
+    func renew() { connection.http.interrupt() }
 
     func stop() {
         isStopped.store(true, ordering: .relaxed)
-        connection.cancel()
+        connection.http.cancel()
         queue.sync {}
     }
 
@@ -81,9 +78,9 @@ final class TurnFollower: Sendable {
         var fault: String?
         do {
             let request = HTTPConnection.Request(
-                endpoint + "/v3/watch", method: "POST", fields: try login.fields(at: endpoint, by: connection),
+                endpoint + "/v3/watch", method: "POST", fields: try connection.fields(at: endpoint),
                 body: try JSON.encode(watch), within: nil, bodyBytesMax: .max)
-            let response = try connection.perform(request) { bytes in
+            let response = try connection.http.perform(request) { bytes in
                 fault = self.take(bytes, take)
                 return fault == nil
             }
@@ -111,10 +108,10 @@ final class TurnFollower: Sendable {
             return "the watch has sent a line that cannot be read"
         }
         guard let result = message.result else {
-            login.forget()
+            connection.forget()
             return message.error?.message ?? "the watch has failed"
         }
-        if state.withLock({ exchange(&$0.failures, with: 0) }) >= endpoints.count { take(.failing(nil)) }
+        if state.withLock({ exchange(&$0.failures, with: 0) }) >= connection.endpoints.count { take(.failing(nil)) }
         if result.canceled == true {
             // Compacted turns cannot be sent any more; the turns behind the tip are read.
             if let compacted = result.compact_revision.flatMap({ UInt64($0) }), compacted > 0 {
@@ -122,7 +119,7 @@ final class TurnFollower: Sendable {
                 take(.missed)
             }
             // It may have done so because the user's token has expired: only some versions say it.
-            login.forget()
+            connection.forget()
             return result.cancel_reason ?? "etcd has ended the watch"
         }
         let cluster = result.header.cluster_id

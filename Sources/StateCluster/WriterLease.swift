@@ -115,7 +115,7 @@ final class WriterLease: Sendable {
     private func transaction(_ key: Version, _ lease: String?) -> Etcd.Transaction {
         let read: [Etcd.Operation] = [
             .read(.init(keys.meta)), .read(keys.turnRange(from: key, limit: 1)),
-            .read(keys.turnRange(limit: 1).newestFirst.keysOnly),
+            .read(keys.turnRange(limit: 1, keysOnly: true, isNewestFirst: true)),
         ]
         let look = Etcd.Operation.read(.init(keys.writer))
         guard let lease, let holder, let value = try? JSON.encode(holder) else {
@@ -137,7 +137,7 @@ final class WriterLease: Sendable {
             let answer: Etcd.LeaseLine = try client.call("/v3/lease/keepalive", Etcd.Lease(ID: lease))
             if let left = answer.result?.TTL.flatMap({ Int($0) }), left > 0 { return lease }
         }
-        let lease: Etcd.Lease = try client.call("/v3/lease/grant", Etcd.LeaseGrant(TTL: Self.leaseSeconds))
+        let lease: Etcd.Lease = try client.call("/v3/lease/grant", ["TTL": Self.leaseSeconds])
         state.withLock { $0.lease = lease.ID }
         return lease.ID
     }

@@ -98,9 +98,7 @@ final class JournalLog: Sendable {
 
     func log(_ event: ClusterEvent) {
         switch event {
-        case .appendFailed(let reason, let isOpen): log(JournalEvent.appendFailed(reason: reason, isOpen: isOpen))
-        case .appendsAgain: log(JournalEvent.appendsAgain)
-        case .snapshotNotSaved(let reason): log(JournalEvent.snapshotNotSaved(reason: reason))
+        case .journal(let event): log(event)
         case .waiting(let reason): logger.log(.warning, "waiting for etcd", ["reason": reason])
         case .notFollowing(let reason?): logger.log(.warning, "not following etcd", ["reason": reason])
         case .notFollowing(nil): logger.notice("following etcd again")

@@ -74,9 +74,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         case .directory(let path):
             return SharedFile(path: "\(path)/\(key).json", name: name, isSecret: key == HookFile.key)
         case .cluster(let address):
-            do {
-                return ClusterFile(try ClusterDocument(address, key), name: name, at: address, key)
-            } catch { throw SettingsFault("\(error)") }
+            return try ClusterFile(name, at: address, key)
         }
     }
 
@@ -121,16 +119,10 @@ extension Settings {
 ///
 /// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run; the others make a whole journal, or none.
 extension JournalPlace {
-    enum CopyEpoch: Sendable {
-        /// That of the journal: the copy goes on where the journal has ended.
-        case same
-        /// A new one: the journal may have gone on, or may still do.
-        case new
-    }
-
-    func copy(to other: JournalPlace, under epoch: CopyEpoch) throws -> JournalSpan {
+    /// With the epoch, the copy goes on where the journal has ended, so the journal must not have gone on.
+    func copy(to other: JournalPlace, keepsEpoch: Bool) throws -> JournalSpan {
         let history = try self.history()
-        return try history.copy(to: other.draft(epoch: epoch == .same ? history.epoch : .random()))
+        return try history.copy(to: other.draft(epoch: keepsEpoch ? history.epoch : .random()))
     }
 
     /// The state is by default the oldest with all commits after it; the last commit is the latest as the export begins.
@@ -158,13 +150,13 @@ extension JournalPlace {
         return count
     }
 
-    /// Finds the first commit after which a test holds by O(log n) looks; nil is for the oldest and the latest.
+    /// Finds the first commit after which a test holds by O(log n) looks; nil is for the oldest.
     func bisect(
-        _ test: ValueTest, from start: Version?, to end: Version?
+        _ test: ValueTest, from start: Version?
     ) throws -> (found: Result<[UInt8], Bisection.Miss>, looks: Int) {
         let history = try self.history()
         let low = try start ?? history.beginning().version
-        let (found, looks) = try Bisection.first(after: low, through: end ?? history.latest) { version in
+        let (found, looks) = try Bisection.first(after: low, through: history.latest) { version in
             let saved = try SavedState(saved: history.beginning(at: version).state)
             let state = try JSONValue(parsing: saved.state, depthMax: 1000)
             return test.holds(for: state[pointer: test.pointer])
@@ -235,19 +227,16 @@ extension JournalPlace {
     /// Commits up to the last migration or change of domain are of other reducers: their patches alone are applied.
     func verify(_ domain: (any Domain)?, _ depth: HistoryDepth = .plain) throws -> JournalSpan {
         guard let domain else { return try verifyHistory(depth) { _, _ in nil } }
-        func verify<D: Domain>(_ domain: D) throws -> JournalSpan {
-            let compiled = try CompiledDomain(domain)
-            return try verifyHistory(depth) { state, version in
-                do {
-                    return try Verification(compiled, from: state, version: version)
-                } catch let fault as JSONFault {
-                    throw SettingsFault(
-                        "the state of version \(version) does not fit the domain: at \(fault.pointer) \(fault.detail); was it made by another domain?"
-                    )
-                }
+        let compiled = try CompiledDomain(domain)
+        return try verifyHistory(depth) { state, version in
+            do {
+                return try Verification(compiled, from: state, version: version)
+            } catch let fault as JSONFault {
+                throw SettingsFault(
+                    "the state of version \(version) does not fit the domain: at \(fault.pointer) \(fault.detail); was it made by another domain?"
+                )
             }
         }
-        return try verify(domain)
     }
 
     private func verifyHistory(

@@ -9,17 +9,10 @@ struct OpenedJournal {
     var cluster: ClusterJournal?
     let epoch: Epoch
     let place: String
-    private(set) var state: [UInt8]
-    private(set) var version: Version
-    let oldest: Version
-    private(set) var keys: [KeyRecord]
-    /// The time from which the history goes on; nil for that of the wall clock.
-    let historyTime: Timestamp?
-    let patchesCount: Int
+    private(set) var recovery: JournalRecovery
     /// The domain of the history; nil for a new history, and for one whose server had no name for its domain.
     var domain: HistoryDomain?
     var commitBytesMax: Int?
-    let warnings: [String]
 
     static func directory(of settings: Settings) -> String? {
         settings.data == "none" || ClusterAddress.isMeant(by: settings.data) ? nil : settings.data
@@ -36,14 +29,11 @@ struct OpenedJournal {
             return try ServerFault.translating {
                 let (journal, recovery) = try SQLiteJournal.open(
                     directory: directory, retention: settings.retention,
-                    onDamage: policy == .refuse ? .refuse : .acceptLoss, at: now, report: { log.log($0) },
+                    acceptsLoss: policy == .acceptLoss, at: now, report: { log.log($0) },
                     initial: initial)
                 return try OpenedJournal(
                     journal: journal, setDomain: journal.setDomain, epoch: journal.epoch,
-                    place: "in this data directory", state: recovery.state, version: recovery.version,
-                    oldest: recovery.oldest, keys: recovery.keys,
-                    historyTime: recovery.historyTime, patchesCount: recovery.patchesCount, domain: journal.domain(),
-                    warnings: recovery.warnings)
+                    place: "in this data directory", recovery: recovery, domain: journal.domain())
             }
         case .cluster(let address):
             return try ServerFault.translating {
@@ -53,10 +43,8 @@ struct OpenedJournal {
                     retention: settings.retention, report: { log.log($0) }, initial: initial)
                 return try OpenedJournal(
                     journal: journal, setDomain: journal.setDomain, cluster: journal, epoch: journal.epoch,
-                    place: address.description, state: recovery.state, version: recovery.version,
-                    oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
-                    patchesCount: recovery.patchesCount, domain: journal.whenReached { try journal.domain() },
-                    commitBytesMax: ClusterJournal.commitBytesMax, warnings: recovery.warnings)
+                    place: address.description, recovery: recovery,
+                    domain: journal.whenReached { try journal.domain() }, commitBytesMax: ClusterJournal.commitBytesMax)
             }
         }
     }
@@ -94,15 +82,15 @@ struct OpenedJournal {
     }
 
     func newestCommit() throws -> Commit? {
-        guard let cluster else { return try journal.commit(version: version) }
-        return try cluster.whenReached { try cluster.commit(version: version) }
+        guard let cluster else { return try journal.commit(version: recovery.version) }
+        return try cluster.whenReached { try cluster.commit(version: recovery.version) }
     }
 
-    /// The result is false, with ``state`` of a newer version, if another server has written first.
+    /// The result is false, with a state of a newer version, if another server has written first.
     mutating func record(_ commit: Commit, until end: ContinuousClock.Instant) throws -> Bool {
-        switch journal.append([commit], after: version) {
+        switch journal.append([commit], after: recovery.version) {
         case .landed:
-            version = commit.version
+            recovery.version = commit.version
             return true
         case .refused where ContinuousClock.now < end:
             try follow()
@@ -115,15 +103,15 @@ struct OpenedJournal {
     }
 
     private mutating func follow() throws {
-        var followed = try PatchedState(parsing: state, version: version)
+        var followed = try PatchedState(parsing: recovery.state, version: recovery.version)
         var commits: [Commit]
         repeat {
             commits = try journal.commits(after: followed.version, through: .max, limit: 1000)
             for commit in commits {
                 _ = try followed.take(commit)
-                if let key = commit.idempotency { keys.append(key) }
+                if let key = commit.idempotency { recovery.keys.append(key) }
             }
         } while !commits.isEmpty
-        (state, version) = (followed.bytes(), followed.version)
+        (recovery.state, recovery.version) = (followed.bytes(), followed.version)
     }
 }

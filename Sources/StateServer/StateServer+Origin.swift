@@ -1,6 +1,7 @@
 internal import Logging
 internal import StateHTTP
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 
 extension StateServer {
@@ -35,8 +36,8 @@ extension StateServer {
         _ now: Timestamp
     ) throws -> (UntypedStore.Origin, Version?) {
         guard var opened else { return (.init(state: compiled.initial), nil) }
-        for warning in opened.warnings { logger.log(.warning, "snapshot skipped", ["reason": warning]) }
-        let record = try claim?.record(of: opened.domain, endingAt: opened.version, in: opened.place)
+        for warning in opened.recovery.warnings { logger.log(.warning, "snapshot skipped", ["reason": warning]) }
+        let record = try claim?.record(of: opened.domain, endingAt: opened.recovery.version, in: opened.place)
         if opened.domain?.isHeldToSchema == true, let claim, !claim.hasSchema, !claim.takesOthers {
             logger.log(
                 .warning, "no schema",
@@ -59,7 +60,7 @@ extension StateServer {
         let end = ContinuousClock.now + .seconds(20)
         repeat {
             do {
-                let saved = try SavedState(saved: opened.state)
+                let saved = try SavedState(saved: opened.recovery.state)
                 schedule = saved.schedule
                 recorded = saved.state
                 state = try compiled.resumed(from: recorded)
@@ -73,30 +74,30 @@ extension StateServer {
             // A build that declares more of the state changes what clients read, so the change is a commit.
             guard
                 let upgrade = try compiled.upgrade(
-                    from: recorded, to: state, version: opened.version + 1, epoch: opened.epoch, at: now)
+                    from: recorded, to: state, version: opened.recovery.version + 1, epoch: opened.epoch, at: now)
             else { break }
             if try opened.record(upgrade, until: end) {
-                logger.log(.notice, "state extended for this domain", ["version": opened.version])
+                logger.log(.notice, "state extended for this domain", ["version": opened.recovery.version])
                 break
             }
             // Another server of the history has written first: the change is one of the state that it has left.
         } while true
         // Only a state that fits makes the journal one of this domain. On a full disk, the next start does it.
         if let record { try? opened.setDomain(record) }
-        let version = opened.version
+        let version = opened.recovery.version
         logger.info(
             // An operator whose disk is not mounted finds that the history begins.
-            version == 0 && opened.keys.isEmpty ? "journal begins" : "journal recovered",
+            version == 0 && opened.recovery.keys.isEmpty ? "journal begins" : "journal recovered",
             metadata: [
-                "version": .stringConvertible(version), "patches": .stringConvertible(opened.patchesCount),
-                "idempotency_keys": .stringConvertible(opened.keys.count),
+                "version": .stringConvertible(version), "patches": .stringConvertible(opened.recovery.patchesCount),
+                "idempotency_keys": .stringConvertible(opened.recovery.keys.count),
                 "scheduled": .stringConvertible(schedule.count),
             ])
         return (
             .init(
-                state: state, cursor: Cursor(opened.epoch, version), keys: opened.keys,
-                historyTime: opened.historyTime, schedule: schedule),
-            opened.oldest
+                state: state, cursor: Cursor(opened.epoch, version), keys: opened.recovery.keys,
+                historyTime: opened.recovery.historyTime, schedule: schedule),
+            opened.recovery.oldest
         )
     }
 }

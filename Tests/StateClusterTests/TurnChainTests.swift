@@ -17,41 +17,43 @@ struct TurnChainTests {
         return [(0, beginning.hash.bytes)] + segments.map { ($0.first, $0.value) }
     }
 
+    /// Reads turns behind each other, and returns their commits and the last turn's link.
+    private func read(_ turns: some Sequence<(first: Version, value: [UInt8])>) throws -> ([Commit], ChainLink?) {
+        var (commits, tip): ([Commit], ChainLink?) = ([], nil)
+        for (first, value) in turns {
+            let turn = try RecordedTurn(first, value, after: tip, epoch)
+            commits += turn.commits
+            tip = turn.link
+        }
+        return (commits, tip)
+    }
+
     @Test("turns that follow each other are read in order, from the beginning or from a later one", arguments: 0...2)
     func whole(start: Int) throws {
-        var chain = TurnChain(epoch)
-        var commits: [Commit] = []
-        for (first, value) in values[start...] { commits += try chain.take(first, value) }
+        let (commits, tip) = try read(values[start...])
 
         #expect(commits.map(\.version) == Array(max(1, values[start].first)...600))
-        #expect(chain.tip?.version == 600)
+        #expect(tip?.version == 600)
     }
 
     @Test("a turn that is damaged is named by its version, and so is one that is missing")
     func refused() throws {
         let values = values
         for index in [0, 16, values[2].value.count - 1] {
-            var chain = TurnChain(epoch)
-            _ = try chain.take(values[0].first, values[0].value)
-            _ = try chain.take(values[1].first, values[1].value)
             var damaged = values[2].value
             damaged[index] ^= 1
-            let fault = #expect(throws: ClusterFault.self) { try chain.take(values[2].first, damaged) }
+            let turns = values[..<2] + [(values[2].first, damaged)]
+            let fault = #expect(throws: ClusterFault.self) { try read(turns) }
             #expect(fault?.description.hasPrefix("the turn of version 257 in etcd is not what was recorded: ") == true)
         }
-        var chain = TurnChain(epoch)
-        _ = try chain.take(values[0].first, values[0].value)
-        let missing = #expect(throws: ClusterFault.self) { try chain.take(values[2].first, values[2].value) }
+        let missing = #expect(throws: ClusterFault.self) { try read([values[0], values[2]]) }
         #expect(missing?.description == "the turn of version 1 in etcd is missing")
-        let cut = #expect(throws: ClusterFault.self) { try chain.take(1, [1, 2, 3]) }
+        let cut = #expect(throws: ClusterFault.self) { try read([values[0], (1, [1, 2, 3])]) }
         #expect(cut?.description.contains("it has 3 bytes") == true)
     }
 
     @Test("the beginning of a history stands before all turns")
     func beginning() throws {
-        var chain = TurnChain(epoch)
-        for (first, value) in values.prefix(2) { _ = try chain.take(first, value) }
-
-        #expect(throws: ClusterFault.self) { try chain.take(257, values[0].value) }
+        #expect(throws: ClusterFault.self) { try read(values.prefix(2) + [(257, values[0].value)]) }
     }
 }

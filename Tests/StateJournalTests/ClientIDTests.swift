@@ -30,7 +30,7 @@ struct ClientIDTests {
         first.background.sync {}
 
         #expect(try rowsCount(first) == Int(limit))
-        #expect(first.ids.withLock { $0.versions(RecentIDs.hash(of: "id777")) } == [])
+        #expect(first.ids.withLock { $0.waiting.versions(IDVersions.hash(of: "id777")) } == [])
         #expect(try first.commit(id: "id777")?.version == 777)
         try first.record([.setting(limit + 1, ids: ["id777"]), .setting(limit + 2, ids: ["new"])])
         #expect(try first.commit(id: "id777")?.version == limit + 1)
@@ -64,7 +64,7 @@ struct ClientIDTests {
         var journal: SQLiteJournal? = try scratch.open()
         try journal?.record([.setting(1, ids: ["a"]), .setting(2), .setting(3, ids: ["b", "c"])])
         try journal?.database.write { db in
-            try IDTable.insert([.init(hash: RecentIDs.hash(of: "a"), version: 1)], db)
+            try IDTable.insert([.init(hash: IDVersions.hash(of: "a"), version: 1)], db)
             try IDTable.setIndexed(db, through: 2)
         }
         journal = nil
@@ -74,8 +74,8 @@ struct ClientIDTests {
         for (id, version) in [("a", 1), ("b", 3), ("c", 3)] as [(String, Version)] {
             #expect(try again.commit(id: id)?.version == version)
         }
-        #expect(again.ids.withLock { $0.versions(RecentIDs.hash(of: "a")) } == [])
-        #expect(again.ids.withLock { $0.versions(RecentIDs.hash(of: "c")) } == [3])
+        #expect(again.ids.withLock { $0.waiting.versions(IDVersions.hash(of: "a")) } == [])
+        #expect(again.ids.withLock { $0.waiting.versions(IDVersions.hash(of: "c")) } == [3])
     }
 
     @Test("a table that says it has the IDs of commits behind the tip is not believed")
@@ -97,7 +97,7 @@ struct ClientIDTests {
     func collision(isWritten: Bool) throws {
         let journal = try scratch.open()
         try journal.record([.setting(1, ids: ["mine"]), .setting(2, ids: ["other"]), .setting(3, ids: ["é"])])
-        let wrong = RecentIDs.Entry(hash: RecentIDs.hash(of: "mine"), version: 2)
+        let wrong = IDVersions.Entry(hash: IDVersions.hash(of: "mine"), version: 2)
         if isWritten {
             try journal.database.write { try IDTable.insert([wrong, .init(hash: wrong.hash, version: 1)], $0) }
             journal.ids.withLock { $0 = RecentIDs(indexed: 3) }
@@ -117,7 +117,7 @@ struct ClientIDTests {
     func pruned() throws {
         let journal = try scratch.open()
         try journal.record((1...600).map { .setting($0, ids: ["id\($0)"]) })
-        let entries = (1...600).map { RecentIDs.Entry(hash: RecentIDs.hash(of: "id\($0)"), version: $0) }
+        let entries = (1...600).map { IDVersions.Entry(hash: IDVersions.hash(of: "id\($0)"), version: $0) }
         try IDTable.write(entries, through: 600, pruned: 0, to: journal.database)
         journal.ids.withLock { $0 = RecentIDs(indexed: 600) }
         try journal.database.write { db in
@@ -155,10 +155,10 @@ struct ClientIDTests {
         ids.insert([.setting(count * 2, ids: ["late"])])
         #expect(ids.claim()?.entries.count == Int(count) + 1)
         ids.insert([.setting(count * 2 + 1, ids: ["id2"])])
-        #expect(ids.versions(RecentIDs.hash(of: "id1")) == [count, 1])
+        #expect(ids.waiting.versions(IDVersions.hash(of: "id1")) == [count, 1])
         ids.finish(through: count * 2)
-        #expect(ids.versions(RecentIDs.hash(of: "id1")) == [])
-        #expect(ids.versions(RecentIDs.hash(of: "id2")) == [count * 2 + 1])
+        #expect(ids.waiting.versions(IDVersions.hash(of: "id1")) == [])
+        #expect(ids.waiting.versions(IDVersions.hash(of: "id2")) == [count * 2 + 1])
         #expect(!ids.isDue)
     }
 

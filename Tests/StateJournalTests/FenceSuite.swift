@@ -55,11 +55,11 @@ extension FenceSuite {
         return contents
     }
 
-    func accept(events: inout [JournalEvent]) throws -> (SQLiteJournal, SQLiteJournal.Recovery) {
+    func accept(events: inout [JournalEvent]) throws -> (SQLiteJournal, JournalRecovery) {
         let collected = Collected()
         defer { events = collected.events }
         return try SQLiteJournal.open(
-            directory: scratch.path, onDamage: .acceptLoss, at: start, report: { collected.append($0) },
+            directory: scratch.path, acceptsLoss: true, at: start, report: { collected.append($0) },
             initial: { initial })
     }
 

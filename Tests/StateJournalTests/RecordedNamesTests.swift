@@ -48,8 +48,8 @@ struct RecordedNamesTests {
     func hashes() {
         let joined = Int64(bitPattern: ContentHash(Array("ci\0order-1".utf8)).low)
 
-        #expect(RecentIDs.hash(of: "order-1", by: "ci") == joined)
-        #expect(RecentIDs.hash(of: "ci\0order-1") == joined)
-        #expect(RecentIDs.hash(of: "order-1") == Int64(bitPattern: ContentHash(Array("order-1".utf8)).low))
+        #expect(IDVersions.hash(of: "order-1", by: "ci") == joined)
+        #expect(IDVersions.hash(of: "ci\0order-1") == joined)
+        #expect(IDVersions.hash(of: "order-1") == Int64(bitPattern: ContentHash(Array("order-1".utf8)).low))
     }
 }

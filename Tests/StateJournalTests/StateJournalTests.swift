@@ -196,7 +196,7 @@ struct JournalTests {
             let again = try scratch.open()
             let recovery = try again.recover(at: Timestamp(milliseconds: now))
             #expect(recovery.keys == Array(repeating: record, count: count))
-            #expect(recovery.historyTime.milliseconds == time)
+            #expect(recovery.historyTime?.milliseconds == time)
             try again.close(Array("{}".utf8), version: 1)
         }
     }
@@ -217,9 +217,9 @@ struct JournalTests {
         let damaged = try journal?.recover(at: Timestamp(milliseconds: 5000))
         journal = nil
 
-        #expect(without?.keys == [record] && without?.historyTime.milliseconds == 999)
-        #expect(with?.keys == [] && with?.historyTime.milliseconds == 2000)
-        #expect(damaged?.keys == [record] && damaged?.historyTime.milliseconds == 999)
+        #expect(without?.keys == [record] && without?.historyTime?.milliseconds == 999)
+        #expect(with?.keys == [] && with?.historyTime?.milliseconds == 2000)
+        #expect(damaged?.keys == [record] && damaged?.historyTime?.milliseconds == 999)
     }
 
     @Test("pruning deletes the keys that have expired by the time of the history")

@@ -44,7 +44,7 @@ struct BackupsTests {
 
     init() throws {
         let opened = try SQLiteJournal.open(
-            directory: scratch.path, retention: .init(), onDamage: .refuse, at: Timestamp(milliseconds: 1),
+            directory: scratch.path, retention: .init(), at: Timestamp(milliseconds: 1),
             report: { _ in }, initial: { Array(#"{"value":1}"#.utf8) })
         withExtendedLifetime(opened.journal) {}
         backups = Backups(

@@ -290,8 +290,8 @@ struct JournalToolTests {
             try scratch.tool("recorded"), try scratch.tool("same"), try scratch.tool("new")
         )
 
-        let copied = try recorded.copy(to: same, under: .same)
-        let renewed = try recorded.copy(to: new, under: .new)
+        let copied = try recorded.copy(to: same, keepsEpoch: true)
+        let renewed = try recorded.copy(to: new, keepsEpoch: false)
 
         var lines: [[UInt8]] = []
         try same.export { lines.append($0.dropLast()) }

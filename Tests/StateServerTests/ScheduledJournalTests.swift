@@ -54,7 +54,7 @@ struct ScheduledJournalTests {
         }
         _ = try scratch.tool("loaded").load(feed())
         _ = try scratch.tool("replayed").replay(Sums(), feed())
-        _ = try tool.copy(to: scratch.tool("copied"), under: .new)
+        _ = try tool.copy(to: scratch.tool("copied"), keepsEpoch: false)
         for name in ["loaded", "replayed", "copied"] {
             #expect(try schedule(name) == live, "\(name)")
             #expect(try scratch.tool(name).verify(Sums(), .deep).end == version, "\(name)")

@@ -216,23 +216,18 @@ struct FenceRecord: Hashable, Sendable {
     var stage: Stage
     var sequence: UInt64 = 0
 
-    private typealias Words = (
-        UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64
-    )
-
     func withBytes<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
         let hash = link.hash.withBytes { ($0.word(0), $0.word(1)) }
         var text = epoch.text
         let name = text.withUTF8 { UnsafeRawBufferPointer($0).words }
-        var words: Words = (
+        var words: InlineArray<12, UInt64> = [
             Self.mark.littleEndian, Self.form.littleEndian, sequence.littleEndian, term.littleEndian,
-            link.version.littleEndian, stage.rawValue.littleEndian, hash.0, hash.1, name.0, name.1, 0, 0
-        )
+            link.version.littleEndian, stage.rawValue.littleEndian, hash.0, hash.1, name.0, name.1, 0, 0,
+        ]
         let check = withUnsafeBytes(of: words) { ContentHash(UnsafeRawBufferPointer(rebasing: $0[..<80])) }
-        (words.10, words.11) = (check.high.littleEndian, check.low.littleEndian)
+        (words[10], words[11]) = (check.high.littleEndian, check.low.littleEndian)
         return try withUnsafeBytes(of: words, body)
     }
-
 }
 
 extension FenceRecord {

@@ -159,7 +159,9 @@ enum Replacement {
         } catch {
             throw JournalError("open", directory.replacement, error)
         }
-        let name = freeName(in: directory)
+        var number = 1
+        while directory.size("\(directory.path)/damaged-\(number).sqlite") != nil { number += 1 }
+        let name = "damaged-\(number)"
         // The file itself goes last: while it is there, the next start finds the same name.
         var moved: [String] = []
         for (file, suffix) in DataDirectory.companions.map({ (directory.journal + $0, ".sqlite" + $0) })
@@ -173,42 +175,27 @@ enum Replacement {
         try directory.sync(directory.path)
         return moved
     }
-
-    private static func freeName(in directory: DataDirectory) -> String {
-        var number = 1
-        while directory.size("\(directory.path)/damaged-\(number).sqlite") != nil { number += 1 }
-        return "damaged-\(number)"
-    }
 }
 
 extension SQLiteJournal {
-    package enum DamagePolicy: Sendable {
-        case refuse
-        /// Where the whole journal has damage, the start goes on from the last good version under a new epoch; the
-        /// damaged files stay.
-        case acceptLoss
-    }
-
     /// Opens the journal in a directory, or begins one there, and reads the newest state.
     ///
     /// - Parameters:
+    ///   - acceptsLoss: whether the start goes on from the last good version under a new epoch where the whole journal has
+    ///     damage; the damaged files stay.
     ///   - time: the current time, at which idempotency keys may have expired.
     /// - Throws: what ``init(directory:retention:extent:report:initial:)`` and ``recover(at:)`` throw.
     package static func open(
-        directory: String, retention: JournalRetention = JournalRetention(), onDamage policy: DamagePolicy = .refuse,
+        directory: String, retention: JournalRetention = JournalRetention(), acceptsLoss: Bool = false,
         at time: Timestamp, report: @escaping @Sendable (JournalEvent) -> Void = { _ in },
         initial: () throws -> [UInt8]
-    ) throws -> (journal: SQLiteJournal, recovery: Recovery) {
-        func open(_ extent: StartCheck.Extent?) throws -> (SQLiteJournal, Recovery) {
-            do {
-                let journal = try SQLiteJournal(
-                    directory: directory, retention: retention, extent: extent, report: report, initial: initial)
-                return (journal, try journal.recover(at: time))
-            } catch let error as DatabaseError {
-                throw JournalError("open", DataDirectory(path: directory).journal, error)
-            }
+    ) throws -> (journal: SQLiteJournal, recovery: JournalRecovery) {
+        func open(_ extent: StartCheck.Extent?) throws -> (SQLiteJournal, JournalRecovery) {
+            let journal = try SQLiteJournal(
+                directory: directory, retention: retention, extent: extent, report: report, initial: initial)
+            return (journal, try journal.recover(at: time))
         }
-        guard policy == .acceptLoss else { return try open(nil) }
+        guard acceptsLoss else { return try open(nil) }
         do {
             return try open(.whole)
         } catch let error as JournalError where error.kind == .damage {

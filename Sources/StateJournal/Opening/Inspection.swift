@@ -49,7 +49,7 @@ struct Inspection {
             }
             let rows = try SegmentRows(db, path)
             guard let fence else { throw JournalError(lackingFence: directory.fence) }
-            term = max(term, try JournalSchema.term(db))
+            term = max(term, try JournalSchema.version(db, "term") ?? 0)
             try Self.compare(rows, with: fence, db)
             try rows.verifyBase(db)
             let extent = extent ?? (fence.stage == .closed ? .afterClose : .afterKill)

@@ -12,7 +12,7 @@ package final class JournalDraft: HistoryDraft {
     private let rows: SegmentRows
     private let writer: SegmentWriter
     private var tip: ChainLink
-    private var ids: [RecentIDs.Entry] = []
+    private var ids: [IDVersions.Entry] = []
     private var waiting: [Commit] = []
     private var waitingBytes = 0
     private var isFinished = false
@@ -121,7 +121,7 @@ package final class JournalDraft: HistoryDraft {
         guard !waiting.isEmpty else { return }
         try writing { db in
             tip = try writer.insert(waiting, after: tip, db)
-            for commit in waiting { ids += RecentIDs.entries(of: commit) }
+            for commit in waiting { ids += IDVersions.entries(of: commit) }
             if ids.count >= RecentIDs.waitingMax {
                 try IDTable.insert(ids.sorted(), db)
                 ids.removeAll(keepingCapacity: true)

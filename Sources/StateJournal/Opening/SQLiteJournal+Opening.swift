@@ -33,35 +33,4 @@ extension SQLiteJournal {
         guard synchronous == 2 else { throw JournalError("SQLite does not take synchronous=FULL") }
         return database
     }
-
-    /// Writes the fence before the history begins: a journal without a fence is refused.
-    static func announce(_ epoch: Epoch, _ directory: DataDirectory, term: UInt64) throws {
-        let link = ChainLink(beginning: epoch, version: 0)
-        _ = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: link, stage: .beginning))
-        try directory.touch(directory.journal)
-    }
-
-    /// No other writer can append behind the new term.
-    ///
-    /// A failed sync of an earlier process has left its bytes in the page cache only: the checkpoint writes them to the
-    /// disk before anything is published, if there is room.
-    static func nextTerm(
-        _ db: Database, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
-    ) throws -> (term: UInt64, tip: ChainLink) {
-        do {
-            _ = try db.checkpoint(.truncate)
-        } catch let error as DatabaseError {
-            // An export is reading, or there is no room in the file. A server that can be read is worth more.
-            guard [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode) else { throw error }
-        }
-        try directory.sync(directory.path)
-        var term = known
-        try db.inTransaction(.immediate) {
-            term = max(term, try JournalSchema.term(db)) + 1
-            try JournalSchema.setTerm(db, term)
-            try JournalSchema.addSizes(db)
-            return .commit
-        }
-        return (term, try rows.tip(db))
-    }
 }

@@ -37,7 +37,7 @@ package enum StartCheck {
             let sizes = try Row.fetchCursor(db, sql: "SELECT first, length(body) FROM segments ORDER BY first DESC")
             start = tip.version
             while bytes < extent.segmentBytesMax, let row = try sizes.next() {
-                guard let first = Version(row, "first"), first > 0, first <= start else { break }
+                guard let first = Version(value: row["first"]), first > 0, first <= start else { break }
                 start = first - 1
                 bytes += Int.fromDatabaseValue(row[1]) ?? 0
             }
@@ -49,7 +49,7 @@ package enum StartCheck {
             return true
         }
         let isFileVerified = try fileBytes(db) <= extent.fileBytesMax
-        if isFileVerified { try verifyTables(db, rows.path) }
+        if isFileVerified { try verifyTables(db, rows.path, by: "quick_check") }
         return Report(
             start: start, end: tip.version, snapshot: snapshot, segmentBytes: verified, isFileVerified: isFileVerified,
             duration: began.duration(to: .now))
@@ -60,8 +60,8 @@ package enum StartCheck {
         return try pages * (Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0)
     }
 
-    static func verifyTables(_ db: Database, _ path: String) throws {
-        let found = try String.fetchAll(db, sql: "PRAGMA quick_check(1)")
+    static func verifyTables(_ db: Database, _ path: String, by check: String) throws {
+        let found = try String.fetchAll(db, sql: "PRAGMA \(check)(1)")
         guard found == ["ok"] else {
             throw JournalError(
                 damaged: path,

@@ -1,3 +1,5 @@
+// FoundationEssentials lacks FileHandle.
+internal import Foundation
 internal import Glibc
 package import StateStore
 internal import Synchronization
@@ -7,7 +9,8 @@ internal import Synchronization
 package final class JournalArchive: Sendable {
     private struct File {
         let name: String
-        let descriptor: Int32
+        /// Closes its descriptor with the last reference.
+        let handle: FileHandle
         let size: Int
         let modified: Int64
     }
@@ -35,29 +38,22 @@ package final class JournalArchive: Sendable {
         }
         // If something cannot be removed, the next copy or the next start removes it.
         defer { try? Self.removeRemains(in: directory) }
-        var opened: [File] = []
         do {
             try Self.removeRemains(in: directory)
             let history = try history()
             let copy = try history.copy(to: JournalDraft(directory: place, epoch: history.epoch))
             cursor = Cursor(copy.epoch, copy.end)
             let made = DataDirectory(path: place)
-            for path in [made.journal, made.fence] { opened.append(try Self.open(path)) }
+            files = try [made.journal, made.fence].map(Self.open)
         } catch {
-            for file in opened { close(file.descriptor) }
             throw error as? JournalError ?? JournalError("\(error)")
         }
-        files = opened
         parts =
-            opened.flatMap { file -> [Part] in
+            files.flatMap { file -> [Part] in
                 let padding = [UInt8](repeating: 0, count: TarHeader.padding(behind: file.size))
                 let head = TarHeader(file.name, size: file.size, modified: file.modified).bytes
                 return [.bytes(head), .content(file), .bytes(padding)]
             } + [.bytes(TarHeader.trailer)]
-    }
-
-    deinit {
-        for file in files { close(file.descriptor) }
     }
 
     /// A copy leaves so much free for the journal itself.
@@ -85,7 +81,8 @@ package final class JournalArchive: Sendable {
             throw error
         }
         return File(
-            name: String(path.split(separator: "/").last ?? ""), descriptor: descriptor, size: Int(status.st_size),
+            name: String(path.split(separator: "/").last ?? ""),
+            handle: FileHandle(fileDescriptor: descriptor, closeOnDealloc: true), size: Int(status.st_size),
             modified: Int64(status.st_mtim.tv_sec))
     }
 
@@ -105,7 +102,7 @@ package final class JournalArchive: Sendable {
                     bytes = all
                     position.part += 1
                 case .content(let file):
-                    bytes = try Self.read(file, from: position.offset, min(count, file.size - position.offset))
+                    bytes = try Self.read(file, min(count, file.size - position.offset))
                     position.offset += bytes.count
                     if position.offset == file.size { position = (position.part + 1, 0) }
                 }
@@ -115,23 +112,13 @@ package final class JournalArchive: Sendable {
         }
     }
 
-    private static func read(_ file: File, from offset: Int, _ count: Int) throws(JournalError) -> [UInt8] {
-        var failure: Int32 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, taken in
-            while taken < count, let start = buffer.baseAddress {
-                let result = pread(file.descriptor, start + taken, count - taken, off_t(offset + taken))
-                if result < 0, errno == EINTR { continue }
-                guard result > 0 else {
-                    failure = result < 0 ? errno : EIO
-                    return
-                }
-                taken += result
-            }
+    private static func read(_ file: File, _ count: Int) throws(JournalError) -> [UInt8] {
+        do {
+            if let bytes = try file.handle.read(upToCount: count), !bytes.isEmpty { return Array(bytes) }
+        } catch {
+            throw JournalError("cannot read the copy of \(file.name): \(error.localizedDescription)")
         }
-        guard failure == 0 else {
-            throw JournalError("cannot read the copy of \(file.name): \(String(cString: strerror(failure)))")
-        }
-        return bytes
+        throw JournalError("cannot read the copy of \(file.name): it has ended early")
     }
 }
 

@@ -1,12 +1,20 @@
 internal import GRDB
 package import StateStore
 
+/// Of a journal in a directory or in etcd; nil is what the other one has.
 package struct JournalFacts: Sendable, Encodable {
     package struct FenceFacts: Sendable, Encodable {
         /// `open`, `closed`, `missing` or `damaged`; open is also the fence of a server that was killed.
         package var stage: String
         package var version: Version?
         package var term: UInt64?
+    }
+
+    package struct Turns: Sendable, Encodable {
+        package var count = 0
+        package var bytes = 0
+
+        package init() {}
     }
 
     /// Of an older format only the files and the fence are known.
@@ -17,9 +25,14 @@ package struct JournalFacts: Sendable, Encodable {
     package var commits: Int?
     package var snapshots: [SnapshotSize]?
     package var keys: Int?
-    package var fence: FenceFacts
-    package var files: [String: Int]
-    package var isInUse: Bool
+    package var fence: FenceFacts?
+    package var files: [String: Int]?
+    package var isInUse: Bool?
+    package var turns: Turns?
+    package var revision: UInt64?
+    package var etcds: EtcdCount?
+
+    package init() {}
 
     /// Verifies and changes nothing, also while a server writes; O(n) in the keys, which may have expired at `time`.
     package init(directory path: String, at time: Timestamp) throws {
@@ -56,7 +69,9 @@ package struct JournalFacts: Sendable, Encodable {
         let saved = try Row.fetchAll(
             db, sql: "SELECT version, length(state) AS bytes FROM snapshots ORDER BY version"
         ).compactMap { row in
-            Version(row, "version").map { SnapshotSize(version: $0, bytes: Int.fromDatabaseValue(row["bytes"]) ?? 0) }
+            Version(value: row["version"]).map {
+                SnapshotSize(version: $0, bytes: Int.fromDatabaseValue(row["bytes"]) ?? 0)
+            }
         }
         snapshots = saved
         versions = HistoryVersions(
@@ -66,4 +81,13 @@ package struct JournalFacts: Sendable, Encodable {
         try rows.readKeys(db) { _, keys in count += (keys ?? []).count { $0.expiry > time } }
         keys = count
     }
+}
+
+package struct EtcdCount: Sendable, Encodable, CustomStringConvertible {
+    package var answering = 0
+    package let all: Int
+
+    package init(all: Int) { self.all = all }
+
+    package var description: String { "\(answering) of \(all) etcds answer" }
 }

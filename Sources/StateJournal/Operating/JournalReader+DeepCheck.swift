@@ -5,10 +5,7 @@ internal import StateStore
 
 extension JournalReader {
     func verifyDeeply(_ db: Database, at time: Timestamp) throws {
-        let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)")
-        guard found == ["ok"] else {
-            throw JournalError(damaged: path, "SQLite says: \(found.first ?? "nothing")")
-        }
+        try StartCheck.verifyTables(db, path, by: "integrity_check")
         try verifySnapshots(db)
         try verifyIDs(db)
         try verifyKeys(db, at: time)
@@ -42,7 +39,7 @@ extension JournalReader {
     private func verifyIDs(_ db: Database) throws {
         let base = try rows.base(db).version
         let indexed = try IDTable.indexed(db) ?? base
-        var entries = Set<RecentIDs.Entry>()
+        var entries = Set<IDVersions.Entry>()
         var count = 0
         func look() throws {
             for entry in entries {
@@ -55,7 +52,7 @@ extension JournalReader {
             entries.removeAll(keepingCapacity: true)
         }
         try rows.read(db, after: base, through: indexed) { commit in
-            entries.formUnion(RecentIDs.entries(of: commit))
+            entries.formUnion(IDVersions.entries(of: commit))
             if entries.count >= RecentIDs.waitingMax { try look() }
             return true
         }

@@ -10,7 +10,7 @@ enum IDTable {
     /// In the order of the hashes, in several transactions; the table has all IDs up to `through` afterwards, and no
     /// rows up to `pruned`.
     static func write(
-        _ entries: [RecentIDs.Entry], through version: Version, pruned: Version, to database: some DatabaseWriter
+        _ entries: [IDVersions.Entry], through version: Version, pruned: Version, to database: some DatabaseWriter
     ) throws {
         var rest = entries.sorted()[...]
         for part in 1...partsCount {
@@ -30,7 +30,7 @@ enum IDTable {
         }
     }
 
-    static func insert(_ entries: some Swift.Collection<RecentIDs.Entry>, _ db: Database) throws {
+    static func insert(_ entries: some Swift.Collection<IDVersions.Entry>, _ db: Database) throws {
         guard !entries.isEmpty else { return }
         let insert = try PreparedStatement(db, "INSERT OR IGNORE INTO ids VALUES (?, ?)")
         for entry in entries {
@@ -41,13 +41,12 @@ enum IDTable {
     }
 
     static func setIndexed(_ db: Database, through version: Version) throws {
-        try db.execute(
-            sql: "INSERT OR REPLACE INTO meta VALUES ('ids_through', ?)", arguments: [Int64(version)])
+        try JournalSchema.set(db, "ids_through", Int64(version))
     }
 
     /// Nil before anything was written.
     static func indexed(_ db: Database) throws -> Version? {
-        try Version(db, "SELECT value FROM meta WHERE name = 'ids_through'")
+        try JournalSchema.version(db, "ids_through")
     }
 
     static func versions(_ db: Database, _ hash: Int64) throws -> [Version] {

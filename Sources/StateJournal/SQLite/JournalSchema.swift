@@ -28,35 +28,35 @@ enum JournalSchema {
                 );
                 PRAGMA user_version = \(Self.version);
                 """)
-        try db.execute(sql: "INSERT INTO meta VALUES ('epoch', ?)", arguments: [epoch.text])
+        try set(db, "epoch", epoch.text)
         try setBase(db, ChainLink(beginning: epoch, version: version))
-        try setTerm(db, 0)
+        try set(db, "term", Int64(0))
     }
 
-    static func term(_ db: Database) throws -> UInt64 {
-        try Version(db, "SELECT value FROM meta WHERE name = 'term'") ?? 0
+    static func value<Value: DatabaseValueConvertible>(_ db: Database, _ name: String) throws -> Value? {
+        try Value.fetchOne(db, sql: "SELECT value FROM meta WHERE name = ?", arguments: [name])
     }
 
-    static func setTerm(_ db: Database, _ term: UInt64) throws {
-        try db.execute(
-            sql: "INSERT OR REPLACE INTO meta VALUES ('term', ?)", arguments: [Int64(clamping: term)])
+    static func version(_ db: Database, _ name: String) throws -> Version? {
+        try value(db, name).flatMap(Version.init(value:))
+    }
+
+    static func set(_ db: Database, _ name: String, _ value: some DatabaseValueConvertible) throws {
+        try db.execute(sql: "INSERT OR REPLACE INTO meta VALUES (?, ?)", arguments: [name, value])
     }
 
     /// Nil if no server has named it.
     static func domain(_ db: Database) throws -> HistoryDomain? {
-        let name = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain'")
-        let since = try Version(db, "SELECT value FROM meta WHERE name = 'domain_since'")
-        let isHeld = try Bool.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'domain_schema'")
-        return name.map { HistoryDomain(name: $0, since: since ?? 0, isHeldToSchema: isHeld) }
+        guard let name: String = try value(db, "domain") else { return nil }
+        return HistoryDomain(
+            name: name, since: try version(db, "domain_since") ?? 0, isHeldToSchema: try value(db, "domain_schema"))
     }
 
     static func setDomain(_ db: Database, _ domain: HistoryDomain) throws {
-        try db.execute(
-            sql: "INSERT OR REPLACE INTO meta VALUES ('domain', ?), ('domain_since', ?)",
-            arguments: [domain.name, Int64(clamping: domain.since)])
+        try set(db, "domain", domain.name)
+        try set(db, "domain_since", Int64(clamping: domain.since))
         try db.execute(sql: "DELETE FROM meta WHERE name = 'domain_schema'")
-        guard domain.isHeldToSchema == true else { return }
-        try db.execute(sql: "INSERT INTO meta VALUES ('domain_schema', 1)")
+        if domain.isHeldToSchema == true { try set(db, "domain_schema", 1) }
     }
 
     /// Counts the bytes of segments from one snapshot to the next, also where the snapshots are gone; an imported
@@ -67,8 +67,7 @@ enum JournalSchema {
     }
 
     static func setBase(_ db: Database, _ link: ChainLink) throws {
-        try db.execute(
-            sql: "INSERT OR REPLACE INTO meta VALUES ('base_version', ?), ('base_hash', ?)",
-            arguments: [Int64(link.version), link.hash.data])
+        try set(db, "base_version", Int64(link.version))
+        try set(db, "base_hash", link.hash.data)
     }
 }

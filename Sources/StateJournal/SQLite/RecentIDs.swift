@@ -4,40 +4,74 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// A row of the table costs more than the rest of a commit when it is written alone, because each goes to another page,
-/// so the IDs wait here until they are many; the segments have them, too.
-struct RecentIDs {
-    struct Entry: Hashable, Comparable {
+/// The versions of the commits that have a client's ID, by the ID's hash.
+package struct IDVersions: Sendable {
+    package struct Entry: Hashable, Comparable, Sendable {
         var hash: Int64
-        var version: Version
+        package var version: Version
 
-        static func < (left: Entry, right: Entry) -> Bool {
+        package static func < (left: Entry, right: Entry) -> Bool {
             left.hash != right.hash ? left.hash < right.hash : left.version < right.version
         }
     }
 
+    private var newest: [Int64: Version] = [:]
+    /// A client has used an ID again, or two IDs have one hash.
+    private var older: [Entry] = []
+
+    package init() {}
+
+    package var count: Int { newest.count + older.count }
+
+    var entries: [Entry] { newest.map { Entry(hash: $0.key, version: $0.value) } + older }
+
+    package static func hash(of id: String, by subject: String? = nil) -> Int64 {
+        Int64(bitPattern: CommitName(id, by: subject).hash.low)
+    }
+
+    static func entries(of commit: Commit) -> [Entry] {
+        commit.names.map { Entry(hash: Int64(bitPattern: $0.hash.low), version: commit.version) }
+    }
+
+    /// The commits come in the order of their versions.
+    package mutating func insert(_ commit: Commit) {
+        guard !commit.clientIDs.isEmpty else { return }
+        for name in commit.names {
+            let hash = Int64(bitPattern: name.hash.low)
+            if let before = newest.updateValue(commit.version, forKey: hash), before != commit.version {
+                older.append(Entry(hash: hash, version: before))
+            }
+        }
+    }
+
+    /// Newest first.
+    package func versions(_ hash: Int64) -> [Version] {
+        guard let version = newest[hash] else { return [] }
+        guard !older.isEmpty else { return [version] }
+        return [version] + older.lazy.reversed().filter { $0.hash == hash }.map(\.version)
+    }
+
+    mutating func remove(through version: Version) {
+        newest = newest.filter { $0.value > version }
+        older.removeAll { $0.version <= version }
+    }
+}
+
+/// A row of the table costs more than the rest of a commit when it is written alone, because each goes to another page,
+/// so the IDs wait here until they are many; the segments have them, too.
+struct RecentIDs {
     /// Bounds memory, and the time of a start.
     static let waitingMax = 65_536
 
     private(set) var indexed: Version
     private var latest: Version
-    private var newest: [Int64: Version] = [:]
-    /// A client has used an ID again, or two IDs have one hash.
-    private var older: [Entry] = []
+    private(set) var waiting = IDVersions()
     private var isWriting = false
     private var failed: Version?
 
     init(indexed: Version) {
         self.indexed = indexed
         latest = indexed
-    }
-
-    static func hash(of id: String, by subject: String? = nil) -> Int64 {
-        Int64(bitPattern: CommitName(id, by: subject).hash.low)
-    }
-
-    static func entries(of commit: Commit) -> [Entry] {
-        commit.names.map { Entry(hash: Int64(bitPattern: $0.hash.low), version: commit.version) }
     }
 
     /// True where many entries wait; after a failure, when as many have come again.
@@ -47,42 +81,26 @@ struct RecentIDs {
     mutating func insert(_ commits: [Commit]) -> Bool {
         for commit in commits {
             latest = commit.version
-            guard !commit.clientIDs.isEmpty else { continue }
-            for entry in Self.entries(of: commit) { insert(entry) }
+            waiting.insert(commit)
         }
         let most = Version(Self.waitingMax)
-        let isMany = newest.count + older.count >= Self.waitingMax || latest - indexed >= most
+        let isMany = waiting.count >= Self.waitingMax || latest - indexed >= most
         isDue = isMany && !isWriting && failed.map { latest - $0 >= most } ?? true
         return isDue
     }
 
-    private mutating func insert(_ entry: Entry) {
-        guard let before = newest.updateValue(entry.version, forKey: entry.hash), before != entry.version else {
-            return
-        }
-        older.append(Entry(hash: entry.hash, version: before))
-    }
-
-    /// Newest first.
-    func versions(_ hash: Int64) -> [Version] {
-        guard let version = newest[hash] else { return [] }
-        guard !older.isEmpty else { return [version] }
-        return [version] + older.filter { $0.hash == hash }.map(\.version).sorted(by: >)
-    }
-
     /// The entries stay here until the table has them.
-    mutating func claim() -> (entries: [Entry], through: Version)? {
+    mutating func claim() -> (entries: [IDVersions.Entry], through: Version)? {
         guard isDue else { return nil }
         (isDue, isWriting) = (false, true)
-        return (newest.map { Entry(hash: $0.key, version: $0.value) } + older, latest)
+        return (waiting.entries, latest)
     }
 
     mutating func finish(through version: Version) {
         isWriting = false
         failed = nil
         indexed = version
-        newest = newest.filter { $0.value > version }
-        older.removeAll { $0.version <= version }
+        waiting.remove(through: version)
     }
 
     mutating func abandon() {
@@ -93,8 +111,8 @@ struct RecentIDs {
 
 extension SQLiteJournal {
     package func commit(id: String, by subject: String? = nil) throws -> Commit? {
-        let hash = RecentIDs.hash(of: id, by: subject)
-        let recent = ids.withLock { $0.versions(hash) }
+        let hash = IDVersions.hash(of: id, by: subject)
+        let recent = ids.withLock { $0.waiting.versions(hash) }
         return try reading { db in
             // The IDs in memory are newer than those in the table.
             for version in recent {

@@ -31,7 +31,9 @@ extension SQLiteJournal {
 
     func writeHistoryTime() throws {
         guard let time = withHistoryTime({ $0.unwritten }) else { return }
-        try writing { try rows.setHistoryTime($0, time) }
+        try writing { db in
+            try JournalSchema.set(db, "history_time", SegmentRows.encoded(time.milliseconds, epoch))
+        }
         withHistoryTime { $0.written = time }
     }
 }
@@ -39,20 +41,14 @@ extension SQLiteJournal {
 extension SegmentRows {
     /// Nil where it is damaged: a wrong time could make a key expire early.
     func historyTime(_ db: Database) throws -> Timestamp? {
-        let value = try DatabaseValue.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'history_time'")
+        let value: DatabaseValue? = try JournalSchema.value(db, "history_time")
         guard let data = value.flatMap(Data.fromDatabaseValue), data.count == 24 else { return nil }
         let milliseconds = Int64(bitPattern: data.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
         return Self.encoded(milliseconds, epoch) == data ? Timestamp(milliseconds: milliseconds) : nil
     }
 
-    func setHistoryTime(_ db: Database, _ time: Timestamp) throws {
-        try db.execute(
-            sql: "INSERT OR REPLACE INTO meta VALUES ('history_time', ?)",
-            arguments: [Self.encoded(time.milliseconds, epoch)])
-    }
-
     /// 8 bytes, most significant first, and the hash of them in this history.
-    private static func encoded(_ milliseconds: Int64, _ epoch: Epoch) -> Data {
+    fileprivate static func encoded(_ milliseconds: Int64, _ epoch: Epoch) -> Data {
         withUnsafeBytes(of: milliseconds.bigEndian) { number in
             let hash = SegmentHash(
                 after: SegmentHash(beginning: epoch, version: 0), first: 0, last: 0, body: number.bytes)

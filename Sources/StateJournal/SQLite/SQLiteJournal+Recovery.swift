@@ -4,46 +4,51 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-extension SQLiteJournal {
-    package struct Recovery: Sendable {
-        package var state: [UInt8]
-        package var version: Version
-        package var oldest: Version
-        /// Oldest first.
-        package var keys: [KeyRecord]
-        package var historyTime: Timestamp
-        package var patchesCount: Int
-        package var patchesBytes: Int
-        package var segmentsBytes: Int
-        package var warnings: [String]
-    }
+/// What a store begins with.
+package struct JournalRecovery: Sendable {
+    package var state: [UInt8]
+    package var version: Version
+    package let oldest: Version
+    /// Oldest first.
+    package var keys: [KeyRecord]
+    /// The time from which the history goes on; nil for that of the wall clock.
+    package let historyTime: Timestamp?
+    package let patchesCount: Int
+    package let warnings: [String]
 
+    package init(
+        state: [UInt8], version: Version, oldest: Version, keys: [KeyRecord], historyTime: Timestamp?,
+        patchesCount: Int, warnings: [String]
+    ) {
+        (self.state, self.version, self.oldest, self.keys) = (state, version, oldest, keys)
+        (self.historyTime, self.patchesCount, self.warnings) = (historyTime, patchesCount, warnings)
+    }
+}
+
+extension SQLiteJournal {
     /// No reducer runs: the cost is that of the newest usable snapshot and of the commits after it; a missing time of
     /// the history is `time`, but before the first key expires, because the clock may be ahead.
-    package func recover(at time: Timestamp) throws -> Recovery {
-        let (recovery, written) = try reading { (try read($0, at: time), try rows.historyTime($0)) }
-        withHistoryTime { $0 = NotedHistoryTime(latest: recovery.historyTime, written: written) }
-        snapshots.withLock {
-            $0.begin(
-                commits: recovery.patchesCount, patchBytes: recovery.patchesBytes, bytes: recovery.segmentsBytes,
-                snapshotBytes: recovery.state.count)
+    package func recover(at time: Timestamp) throws -> JournalRecovery {
+        try reading { db in
+            var warnings: [String] = []
+            let latest = try rows.latestVersion(db)
+            let (state, count, patchBytes) = try rows.state(db, upTo: latest, warnings: &warnings)
+            let all = try rows.keys(db)
+            let written = try rows.historyTime(db)
+            let historyTime =
+                written ?? all.reduce(time) { min($0, Timestamp(milliseconds: $1.expiry.milliseconds &- 1)) }
+            let recovery = JournalRecovery(
+                state: state.bytes(), version: state.version, oldest: try rows.oldest(db),
+                keys: all.filter { $0.expiry > historyTime }, historyTime: historyTime, patchesCount: count,
+                warnings: warnings)
+            let bytes = try rows.segmentsBytes(db, after: state.version - Version(count))
+            withHistoryTime { $0 = NotedHistoryTime(latest: historyTime, written: written) }
+            snapshots.withLock {
+                $0.begin(
+                    commits: count, patchBytes: patchBytes, bytes: bytes, snapshotBytes: recovery.state.count)
+            }
+            return recovery
         }
-        return recovery
-    }
-
-    private func read(_ db: Database, at time: Timestamp) throws -> Recovery {
-        var warnings: [String] = []
-        let latest = try rows.latestVersion(db)
-        let (state, count, bytes) = try rows.state(db, upTo: latest, warnings: &warnings)
-        let all = try rows.keys(db)
-        let historyTime =
-            try rows.historyTime(db)
-            ?? all.reduce(time) { min($0, Timestamp(milliseconds: $1.expiry.milliseconds &- 1)) }
-        return Recovery(
-            state: state.bytes(), version: state.version, oldest: try rows.oldest(db),
-            keys: all.filter { $0.expiry > historyTime }, historyTime: historyTime,
-            patchesCount: count, patchesBytes: bytes,
-            segmentsBytes: try rows.segmentsBytes(db, after: state.version - Version(count)), warnings: warnings)
     }
 
     /// Nil when every snapshot is newer.
@@ -90,9 +95,5 @@ extension SQLiteJournal {
         }
         // The journal may have pruned the first commit since the caller asked.
         return paging.page.next > query.since ? paging.page : nil
-    }
-
-    package func commit(version: Version) throws -> Commit? {
-        try reading { try rows.commit($0, version) }
     }
 }

@@ -52,7 +52,13 @@ package final class SQLiteJournal: Journal {
         if inspection.isFencePartial { report(.fencePartial) }
         do {
             let new = inspection.isNew ? Epoch.random() : nil
-            if let new { try Self.announce(new, directory, term: inspection.term) }
+            if let new {
+                // The fence comes before the history: a journal without a fence is refused.
+                let link = ChainLink(beginning: new, version: 0)
+                let record = FenceRecord(epoch: new, term: inspection.term, link: link, stage: .beginning)
+                _ = try Fence(directory, record)
+                try directory.touch(directory.journal)
+            }
             database = try Self.open(path)
             let (rows, tip) = try database.write { [path] db in
                 if let new {
@@ -68,7 +74,7 @@ package final class SQLiteJournal: Journal {
             let known = inspection.newest.flatMap { $0.tip == tip ? $0.ids : nil }
             ids = Mutex(try known ?? database.read { try rows.recentIDs($0) })
             condition = Mutex(Condition(tip: tip))
-            snapshots = Mutex(SnapshotSchedule(bytesMax: retention.bytesMax, secondsMax: retention.secondsMax))
+            snapshots = Mutex(SnapshotSchedule(retention))
             writer = SegmentWriter(epoch: epoch, path: path, term: nil)
             do {
                 try takeOver()
@@ -84,14 +90,31 @@ package final class SQLiteJournal: Journal {
 
     private var mustTakeOver: Bool { termBefore.withLock { $0 != nil } }
 
+    /// No other writer can append behind the new term.
+    ///
     /// Without room, what is there can be read, and each append and probe tries again.
     private func takeOver() throws {
         // The lock is held for so long, because an append and a probe must not both do it.
         try termBefore.withLock { termBefore in
             guard let known = termBefore else { return }
             try database.writeWithoutTransaction { db in
-                let (term, tip) = try Self.nextTerm(db, rows, directory, after: known)
-                try fence.begin(FenceRecord(epoch: epoch, term: term, link: tip, stage: .open))
+                do {
+                    // A failed sync of an earlier process has left its bytes in the page cache only: they are written to the
+                    // disk before anything is published, if there is room.
+                    _ = try db.checkpoint(.truncate)
+                } catch let error as DatabaseError {
+                    // An export is reading, or there is no room in the file. A server that can be read is worth more.
+                    guard [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode) else { throw error }
+                }
+                try directory.sync(directory.path)
+                var term = known
+                try db.inTransaction(.immediate) {
+                    term = max(term, try JournalSchema.version(db, "term") ?? 0) + 1
+                    try JournalSchema.set(db, "term", Int64(clamping: term))
+                    try JournalSchema.addSizes(db)
+                    return .commit
+                }
+                try fence.begin(FenceRecord(epoch: epoch, term: term, link: rows.tip(db), stage: .open))
                 writer.begin(term: term)
             }
             termBefore = nil

@@ -13,23 +13,17 @@ struct SegmentRows: Sendable {
     init(_ db: Database, _ path: String) throws {
         let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard format == JournalSchema.version else { throw JournalError(format: format, path) }
-        guard let text = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'epoch'"),
-            let epoch = Epoch(text)
-        else { throw JournalError(damaged: path, "it has no epoch") }
+        guard let text: String = try JournalSchema.value(db, "epoch"), let epoch = Epoch(text) else {
+            throw JournalError(damaged: path, "it has no epoch")
+        }
         self.init(path: path, epoch: epoch)
     }
 
     func base(_ db: Database) throws -> ChainLink {
-        let row = try Row.fetchOne(
-            db,
-            sql: """
-                SELECT (SELECT value FROM meta WHERE name = 'base_version') AS last,
-                    (SELECT value FROM meta WHERE name = 'base_hash') AS hash
-                """)
-        guard let link = row.flatMap(ChainLink.init) else {
-            throw JournalError(damaged: path, "it does not say where its commits begin")
-        }
-        return link
+        guard let version = try JournalSchema.version(db, "base_version"),
+            let hash = try JournalSchema.value(db, "base_hash").flatMap(SegmentHash.init(value:))
+        else { throw JournalError(damaged: path, "it does not say where its commits begin") }
+        return ChainLink(version: version, hash: hash)
     }
 
     func verifyBase(_ db: Database) throws {
@@ -111,26 +105,19 @@ struct SegmentRows: Sendable {
             }
             link = ChainLink(version: end, hash: hash)
             guard end > version else { continue }
-            guard try decode(body, first, end, { try take(&$0, first) }) else { return }
+            do {
+                var decoder = try SegmentDecoder(body, first: first, epoch: epoch)
+                guard first + Version(decoder.count) == end + 1 else { throw SegmentFault.malformed }
+                guard try take(&decoder, first) else { return }
+            } catch let fault as SegmentFault {
+                throw JournalError(
+                    "cannot read the segment of versions \(first) to \(end) in the journal \(path): \(fault.detail)")
+            }
         }
         // A gap ends the rows where the commits up to `last` are in it.
         let end = link?.version ?? version
         guard end < last, try link != nil || base(db).version <= version else { return }
         if try tip(db).version > end { throw JournalError(lacking: end + 1, path) }
-    }
-
-    private func decode<Value>(
-        _ bytes: UnsafeRawBufferPointer, _ first: Version, _ last: Version,
-        _ body: (inout SegmentDecoder) throws -> Value
-    ) throws -> Value {
-        do {
-            var decoder = try SegmentDecoder(bytes, first: first, epoch: epoch)
-            guard first + Version(decoder.count) == last + 1 else { throw SegmentFault.malformed }
-            return try body(&decoder)
-        } catch let fault as SegmentFault {
-            throw JournalError(
-                "cannot read the segment of versions \(first) to \(last) in the journal \(path): \(fault.detail)")
-        }
     }
 }
 
@@ -166,13 +153,7 @@ extension SegmentRows {
     }
 
     func commit(_ db: Database, _ version: Version) throws -> Commit? {
-        guard version > 0 else { return nil }
-        var found: Commit?
-        try read(db, after: version - 1, through: version) { commit in
-            found = commit
-            return false
-        }
-        return found
+        version > 0 ? try commits(db, after: version - 1, through: version, limit: 1).first : nil
     }
 }
 
@@ -200,12 +181,12 @@ extension SegmentRows {
     func readKeys(_ db: Database, _ take: (_ first: Version, _ keys: [KeyRecord]?) throws -> Void) throws {
         let rows = try Row.fetchCursor(db, sql: "SELECT first, expiry, hash, body FROM keys NOT INDEXED ORDER BY first")
         while let row = try rows.next() {
-            guard let first = Version(row, "first") else {
+            guard let first = Version(value: row["first"]) else {
                 try take(0, nil)
                 continue
             }
             guard let expiry = Int64.fromDatabaseValue(row["expiry"] as DatabaseValue),
-                let hash = SegmentHash(row, "hash"), let body = Data.fromDatabaseValue(row["body"]),
+                let hash = SegmentHash(value: row["hash"]), let body = Data.fromDatabaseValue(row["body"]),
                 body.withUnsafeBytes({ Self.hash(ofKeys: $0, first, epoch) }) == hash
             else {
                 try take(first, nil)
@@ -226,30 +207,28 @@ extension SegmentRows {
 extension SegmentHash {
     var data: Data { Data(bytes) }
 
-    init?(_ row: Row, _ column: String) {
-        guard let data = Data.fromDatabaseValue(row[column] as DatabaseValue) else { return nil }
+    init?(value: DatabaseValue) {
+        guard let data = Data.fromDatabaseValue(value) else { return nil }
         self.init(data)
     }
 }
 
 extension ChainLink {
     fileprivate init?(_ row: Row) {
-        guard let last = Version(row, "last"), let hash = SegmentHash(row, "hash") else { return nil }
+        guard let last = Version(value: row["last"]), let hash = SegmentHash(value: row["hash"]) else { return nil }
         self.init(version: last, hash: hash)
     }
 }
 
 extension Version {
-    init?(_ row: Row, _ column: String) {
-        guard let number = Int64.fromDatabaseValue(row[column] as DatabaseValue) else { return nil }
+    init?(value: DatabaseValue) {
+        guard let number = Int64.fromDatabaseValue(value) else { return nil }
         self.init(recorded: number)
     }
 
     init?(_ db: Database, _ sql: String, _ arguments: StatementArguments = []) throws {
-        guard let value = try DatabaseValue.fetchOne(db, sql: sql, arguments: arguments),
-            let number = Int64.fromDatabaseValue(value)
-        else { return nil }
-        self.init(recorded: number)
+        guard let value = try DatabaseValue.fetchOne(db, sql: sql, arguments: arguments) else { return nil }
+        self.init(value: value)
     }
 
     /// Nil below 0, and from 2^62 on, behind which the columns would have no room for the next.

@@ -180,7 +180,15 @@ final class SegmentWriter: @unchecked Sendable {
             encoder.encode(commits, from: start, to: end)
             let hash = SegmentHash(after: tip.hash, first: first, last: last, body: encoder.body.bytes.span.bytes)
             written.append(Remains(first: first, hash: hash))
-            try insert(first, last, hash, statements)
+            statements.insert.bind(1, Int64(first))
+            statements.insert.bind(2, Int64(last))
+            try hash.withBytes { hash in
+                try encoder.body.bytes.withUnsafeBytes { body in
+                    statements.insert.bind(3, hash)
+                    statements.insert.bind(4, body)
+                    try statements.insert.run()
+                }
+            }
             var records: [KeyRecord] = []
             for index in start..<end {
                 if let record = commits[index].idempotency { records.append(record) }
@@ -190,20 +198,6 @@ final class SegmentWriter: @unchecked Sendable {
             start = end
         }
         return tip
-    }
-
-    private func insert(
-        _ first: Version, _ last: Version, _ hash: SegmentHash, _ statements: Statements
-    ) throws {
-        statements.insert.bind(1, Int64(first))
-        statements.insert.bind(2, Int64(last))
-        try hash.withBytes { hash in
-            try encoder.body.bytes.withUnsafeBytes { body in
-                statements.insert.bind(3, hash)
-                statements.insert.bind(4, body)
-                try statements.insert.run()
-            }
-        }
     }
 
     func insert(_ records: [KeyRecord], _ db: Database) throws {

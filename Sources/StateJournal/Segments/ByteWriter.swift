@@ -38,10 +38,6 @@ package struct ByteWriter {
     @inline(__always)
     mutating func raw(_ more: [UInt8]) { bytes.append(contentsOf: more) }
 
-    mutating func raw(_ text: StaticString) {
-        raw(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
-    }
-
     mutating func raw(_ text: String) { text.withBytes { bytes.append(contentsOf: $0) } }
 
     /// The difference is how many bytes at the start and at the end are the model's, and the bytes between.

@@ -16,23 +16,19 @@ package enum KeyTable {
                 writer.byte(form)
             }
             expiry = max(expiry ?? key.expiry, key.expiry)
-            write(key, epoch, to: &writer)
+            var members: SegmentBody.KeyMembers = key.isChange ? .isChange : []
+            let hasOwnID = !JSONPointer.sameBytes(key.id, Cursor(epoch, key.version).description)
+            if hasOwnID { members.insert(.id) }
+            if key.client != nil { members.insert(.client) }
+            writer.number(members.rawValue)
+            writer.number(key.version)
+            writer.string(key.key.recorded)
+            writer.string(key.fingerprint)
+            writer.signed(key.expiry.milliseconds)
+            if hasOwnID { writer.string(key.id) }
+            if let client = key.client { writer.string(client) }
         }
         return expiry
-    }
-
-    private static func write(_ key: KeyRecord, _ epoch: Epoch, to writer: inout ByteWriter) {
-        var members: SegmentBody.KeyMembers = key.isChange ? .isChange : []
-        let hasOwnID = !JSONPointer.sameBytes(key.id, Cursor(epoch, key.version).description)
-        if hasOwnID { members.insert(.id) }
-        if key.client != nil { members.insert(.client) }
-        writer.number(members.rawValue)
-        writer.number(key.version)
-        writer.string(key.key.recorded)
-        writer.string(key.fingerprint)
-        writer.signed(key.expiry.milliseconds)
-        if hasOwnID { writer.string(key.id) }
-        if let client = key.client { writer.string(client) }
     }
 
     package static func read(_ bytes: UnsafeRawBufferPointer, _ epoch: Epoch) throws(SegmentFault) -> [KeyRecord] {

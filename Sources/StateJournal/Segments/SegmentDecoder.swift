@@ -48,8 +48,6 @@ package struct SegmentDecoder {
         recordsOffset = reader.offset
     }
 
-    package func version(at index: Int) -> Version { first + Version(index) }
-
     private func record(at index: Int) throws(SegmentFault) -> (reader: ByteReader, members: SegmentBody.Members) {
         let end = count == 1 ? bytes.count : recordsOffset + ends[index]
         var reader = ByteReader(
@@ -66,7 +64,7 @@ package struct SegmentDecoder {
         let model = members.contains(.model) ? try self.model(at: reader.count(upTo: index - 1)) : nil
         let time = time &+ (try reader.signed())
         let text = if let model { try Self.text(like: model, &reader) } else { try Self.modelText(&reader) }
-        let version = version(at: index)
+        let version = first + Version(index)
         let (clientIDs, own) = try clientIDs(members, text.action, &reader)
         let id = own ?? Cursor(epoch, version).description
         let cause = members.contains(.cause) ? try reference(version, &reader) : nil

@@ -52,8 +52,8 @@ extension SegmentRows {
             // A damaged page of a snapshot does not make the commits unreadable.
             return nil
         }
-        guard let row, let chain = SegmentHash(row, "chain"), let state = Data.fromDatabaseValue(row["state"]),
-            SegmentHash(row, "hash") == Self.hash(ofSnapshot: state, version, chain)
+        guard let row, let chain = SegmentHash(value: row["chain"]), let state = Data.fromDatabaseValue(row["state"]),
+            SegmentHash(value: row["hash"]) == Self.hash(ofSnapshot: state, version, chain)
         else { return nil }
         return (state, chain)
     }

@@ -7,9 +7,7 @@ internal import Synchronization
 /// Due after 10,000 commits whose patches have the bytes of the last snapshot, or a quarter of the bytes or time that
 /// the journal keeps: that bounds the time of a start, and keeps snapshots below the commits.
 struct SnapshotSchedule: Sendable {
-    let bytesMax: Int
-    /// 0 for no limit.
-    let secondsMax: Int
+    private let retention: JournalRetention
     private var commits = 0
     private var patchBytes = 0
     private var bytes = 0
@@ -17,10 +15,7 @@ struct SnapshotSchedule: Sendable {
     private var isSaving = false
     private var times: (first: Timestamp, last: Timestamp)?
 
-    init(bytesMax: Int, secondsMax: Int = 0) {
-        self.bytesMax = bytesMax
-        self.secondsMax = secondsMax
-    }
+    init(_ retention: JournalRetention) { self.retention = retention }
 
     mutating func begin(commits: Int, patchBytes: Int, bytes: Int, snapshotBytes: Int) {
         (self.commits, self.patchBytes, self.bytes, self.snapshotBytes) = (commits, patchBytes, bytes, snapshotBytes)
@@ -28,7 +23,7 @@ struct SnapshotSchedule: Sendable {
 
     mutating func count(_ commits: [Commit]) {
         self.commits += commits.count
-        if secondsMax > 0, let first = commits.first, let last = commits.last {
+        if retention.secondsMax > 0, let first = commits.first, let last = commits.last {
             times = (times?.first ?? first.time, last.time)
         }
         for commit in commits {
@@ -41,8 +36,8 @@ struct SnapshotSchedule: Sendable {
 
     mutating func claim() -> Bool {
         let isMany = commits >= 10_000 && patchBytes >= snapshotBytes
-        let isOld = times.map { $0.last.milliseconds &- $0.first.milliseconds >= secondsMax * 250 } ?? false
-        guard !isSaving, isMany || isOld || bytes >= max(bytesMax / 4, snapshotBytes) else { return false }
+        let isOld = times.map { $0.last.milliseconds &- $0.first.milliseconds >= retention.secondsMax * 250 } ?? false
+        guard !isSaving, isMany || isOld || bytes >= max(retention.bytesMax / 4, snapshotBytes) else { return false }
         (isSaving, commits, patchBytes, bytes, times) = (true, 0, 0, 0, nil)
         return true
     }
@@ -140,7 +135,7 @@ extension SQLiteJournal {
         let most = try StartCheck.fileBytes(db)
         var bytes = 0
         for row in try Row.fetchAll(db, sql: "SELECT version, bytes FROM sizes ORDER BY version DESC") {
-            guard let version = Version(row, "version"), let part = Int.fromDatabaseValue(row["bytes"]),
+            guard let version = Version(value: row["version"]), let part = Int.fromDatabaseValue(row["bytes"]),
                 0...most ~= part
             else { continue }
             bytes += part

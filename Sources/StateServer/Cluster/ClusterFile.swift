@@ -14,6 +14,14 @@ struct ClusterFile: SharedDocument {
         path = "\(address)/\(key)"
     }
 
+    init(_ name: String, at address: ClusterAddress, _ key: String) throws(SettingsFault) {
+        do {
+            self.init(try ClusterDocument(address, key), name: name, at: address, key)
+        } catch {
+            throw SettingsFault("\(error)")
+        }
+    }
+
     var stamp: [Int]? { document.revision.map { [Int(clamping: $0)] } }
 
     func bytes() throws(SettingsFault) -> Data? {
@@ -45,11 +53,6 @@ struct ClusterFile: SharedDocument {
 
 extension Settings {
     func clusterFile(_ key: String, name: String) throws(SettingsFault) -> ClusterFile? {
-        guard let address = try etcdAddress() else { return nil }
-        do {
-            return ClusterFile(try ClusterDocument(address, key), name: name, at: address, key)
-        } catch {
-            throw SettingsFault("\(error)")
-        }
+        try etcdAddress().map { (address) throws(SettingsFault) in try ClusterFile(name, at: address, key) }
     }
 }

@@ -91,7 +91,7 @@ struct JournalBisect: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let test = try test()
-        let (found, looks) = try reading.settings.journalPlace.bisect(test, from: since, to: nil)
+        let (found, looks) = try reading.settings.journalPlace.bisect(test, from: since)
         switch found {
         case .success(let line): print(String(decoding: line, as: UTF8.self), terminator: "")
         case .failure(.holdsAtStart): throw Failure("the test holds already at the beginning (\(looks) looks)")

@@ -14,57 +14,36 @@ struct JournalInfo: SettingsCommand {
     var json = false
 
     func run(_ reading: SettingsReading) async throws {
-        switch try reading.settings.journalPlace {
-        case .directory(let path):
-            let facts = try JournalFacts(directory: path, at: .now())
-            try show(facts, Self.lines(of: facts))
-        case .cluster(let address):
-            let facts = try ClusterFacts(address, at: .now())
-            try show(facts, Self.lines(of: facts))
-        }
-    }
-
-    private func show(_ facts: some Encodable, _ lines: [(String, String?)]) throws {
+        let facts =
+            switch try reading.settings.journalPlace {
+            case .directory(let path): try JournalFacts(directory: path, at: .now())
+            case .cluster(let address): try JournalFacts(address, at: .now())
+            }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         if json { return print(String(decoding: try encoder.encode(facts), as: UTF8.self)) }
-        for case (let name, let value?) in lines {
+        for case (let name, let value?) in Self.lines(of: facts) {
             print(name + String(repeating: " ", count: 21 - name.utf8.count) + value)
         }
     }
 
-    private static func lines(of facts: ClusterFacts) -> [(String, String?)] {
-        lines(
-            facts.format, facts.epoch, facts.domain, facts.versions, facts.commits, facts.snapshots, facts.keys
-        ) + [
-            ("turns", "\(facts.turns.count) (\(facts.turns.bytes) bytes)"),
-            ("revision of etcd", "\(facts.revision)"), ("etcds", "\(facts.etcds)"),
-        ]
-    }
-
     private static func lines(of facts: JournalFacts) -> [(String, String?)] {
-        let fence = [
-            facts.fence.stage, facts.fence.version.map { "version \($0)" }, facts.fence.term.map { "term \($0)" },
-        ].compactMap(\.self)
-        return lines(
-            facts.format, facts.epoch, facts.domain, facts.versions, facts.commits, facts.snapshots, facts.keys
-        ) + [("fence", fence.joined(separator: ", "))]
-            + facts.files.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value) bytes") }
-            + [("in use", facts.isInUse ? "yes" : "no")]
-    }
-
-    private static func lines(
-        _ format: Int, _ epoch: String?, _ domain: String?, _ versions: HistoryVersions?, _ commits: Int?,
-        _ snapshots: [SnapshotSize]?, _ keys: Int?
-    ) -> [(String, String?)] {
-        [
-            ("format", "\(format)"), ("epoch", epoch), ("domain", domain),
-            ("latest version", versions.map { "\($0.latest)" }),
-            ("oldest state", versions.map { "\($0.oldestState)" }),
-            ("oldest commit", versions.map { "\($0.oldestCommit)" }), ("commits", commits.map { "\($0)" }),
-            ("snapshots", snapshots?.map { "\($0.version) (\($0.bytes) bytes)" }.joined(separator: ", ")),
-            ("idempotency keys", keys.map { "\($0)" }),
-        ]
+        let fence = facts.fence.map { fence in
+            [fence.stage, fence.version.map { "version \($0)" }, fence.term.map { "term \($0)" }].compactMap(\.self)
+        }
+        let files = (facts.files ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, "\($0.value) bytes") }
+        return [
+            ("format", "\(facts.format)"), ("epoch", facts.epoch), ("domain", facts.domain),
+            ("latest version", facts.versions.map { "\($0.latest)" }),
+            ("oldest state", facts.versions.map { "\($0.oldestState)" }),
+            ("oldest commit", facts.versions.map { "\($0.oldestCommit)" }),
+            ("commits", facts.commits.map { "\($0)" }),
+            ("snapshots", facts.snapshots?.map { "\($0.version) (\($0.bytes) bytes)" }.joined(separator: ", ")),
+            ("idempotency keys", facts.keys.map { "\($0)" }),
+            ("turns", facts.turns.map { "\($0.count) (\($0.bytes) bytes)" }),
+            ("revision of etcd", facts.revision.map { "\($0)" }), ("etcds", facts.etcds?.description),
+            ("fence", fence?.joined(separator: ", ")),
+        ] + files + [("in use", facts.isInUse.map { $0 ? "yes" : "no" })]
     }
 }
 
@@ -82,7 +61,7 @@ struct JournalBackup: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let place = try reading.settings.journalPlace
-        let span = try place.copy(to: JournalPlace(of: to, reading.settings), under: .same)
+        let span = try place.copy(to: JournalPlace(of: to, reading.settings), keepsEpoch: true)
         if case .directory(let path) = place { DirectoryFigures.noteBackup(of: path) }
         print("backed up: \(span.sentence), epoch \(span.epoch.text)")
     }
@@ -107,7 +86,7 @@ struct JournalRestore: SettingsCommand {
     func run(_ reading: SettingsReading) async throws {
         let backup = try JournalPlace(of: from, reading.settings)
         if sameEpoch { try backup.refuseInUse() }
-        let span = try backup.copy(to: reading.settings.journalPlace, under: sameEpoch ? .same : .new)
+        let span = try backup.copy(to: reading.settings.journalPlace, keepsEpoch: sameEpoch)
         print("restored: \(span.sentence), epoch \(span.epoch.text)")
         guard let tokens = try reading.settings.namedTokenFile(), try tokens.read() == nil else { return }
         print(
@@ -132,7 +111,7 @@ struct JournalCopy: SettingsCommand {
         let place = try reading.settings.journalPlace
         try place.refuseInUse()
         let other = try JournalPlace(of: to, reading.settings)
-        let span = try place.copy(to: other, under: .same)
+        let span = try place.copy(to: other, keepsEpoch: true)
         let documents = try place.copyDocuments(to: other).map { ", \($0)" }.joined()
         print("copied: \(span.sentence), epoch \(span.epoch.text)\(documents)")
     }

@@ -2,29 +2,21 @@ internal import StateStore
 
 /// A range request bounds the number of its turns, each up to a megabyte, not their bytes, so a page is as long as the
 /// largest turn of the page before lets it be, and shorter where no etcd answered in time.
-struct TurnPages {
-    private let client: EtcdClient
-    private let keys: ClusterKeys
-    /// Nil for the newest.
-    private let revision: UInt64?
-
-    private static let bytesMax = 4 << 20
+extension StoredHistory {
+    private static let pageBytesMax = 4 << 20
     /// So many of the largest turns are, in Base64, still an answer that the client takes.
-    private static let countMax = 128
-
-    init(_ client: EtcdClient, _ keys: ClusterKeys, revision: UInt64? = nil) {
-        (self.client, self.keys, self.revision) = (client, keys, revision)
-    }
+    private static let pageTurnsMax = 128
 
     @discardableResult
-    func forEach(
+    func forEachTurn(
         from first: Version, through last: Version = .max, _ take: (Version, [UInt8]) throws -> Bool
     ) throws -> UInt64 {
         var (next, limit) = (first, 4)
         while true {
             let page: Etcd.RangeResponse
             do {
-                let range = keys.turnRange(from: next, through: last, limit: limit).at(revision)
+                var range = keys.turnRange(from: next, through: last, limit: limit)
+                range.revision = revision.map { "\($0)" }
                 // A long page that fails becomes a shorter one at once.
                 page = try limit > 1 ? client.call("/v3/kv/range", range) : client.range(range)
             } catch {
@@ -40,23 +32,24 @@ struct TurnPages {
                 next = version + 1
             }
             guard page.more == true else { return page.header.number }
-            limit = max(1, min(Self.countMax, Self.bytesMax / largest))
+            limit = max(1, min(Self.pageTurnsMax, Self.pageBytesMax / largest))
         }
     }
 
-    func first(of range: Etcd.Range) throws(ClusterFault) -> (key: Version, value: [UInt8])? {
-        guard let pair = try client.range(range.at(revision)).kvs?.first else { return nil }
+    func firstTurn(of range: Etcd.Range) throws(ClusterFault) -> (key: Version, value: [UInt8])? {
+        guard let pair = try pairs(range).first else { return nil }
         return try turn(pair)
     }
 
     /// The commit's own version where no turn is so old.
-    func key(of version: Version) throws(ClusterFault) -> Version {
-        try first(of: keys.turnRange(through: version, limit: 1).newestFirst.keysOnly)?.key ?? version
+    func turnKey(of version: Version) throws(ClusterFault) -> Version {
+        try firstTurn(of: keys.turnRange(through: version, limit: 1, keysOnly: true, isNewestFirst: true))?.key
+            ?? version
     }
 
     /// Nil without a turn.
-    func oldest() throws(ClusterFault) -> Version? {
-        guard let (key, value) = try first(of: keys.turnRange(limit: 1)) else { return nil }
+    func oldestVersion() throws(ClusterFault) -> Version? {
+        guard let (key, value) = try firstTurn(of: keys.turnRange(limit: 1)) else { return nil }
         return RecordedTurn.isBeginning(value) ? key : key - min(1, key)
     }
 

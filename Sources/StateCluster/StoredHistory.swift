@@ -1,7 +1,22 @@
-internal import Dispatch
 internal import FoundationEssentials
 internal import StateJSON
 internal import StateStore
+
+/// The keys of a history in etcd, by the client that reads and writes them.
+struct StoredHistory: Sendable {
+    let client: EtcdClient
+    let keys: ClusterKeys
+    /// Nil for the newest.
+    var revision: UInt64?
+    /// Where a copy of the newest snapshot is kept, so that a start need not fetch it; nil for nowhere.
+    var directory: String?
+
+    func pairs(_ range: Etcd.Range) throws(ClusterFault) -> [Etcd.Pair] {
+        var range = range
+        range.revision = revision.map { "\($0)" }
+        return try client.range(range).kvs ?? []
+    }
+}
 
 /// The value of the key `meta`, without which there is no history of that name.
 struct ClusterMeta: Codable {
@@ -21,8 +36,10 @@ struct ClusterMeta: Codable {
         var modified: UInt64
         var revision: UInt64
     }
+}
 
-    static func domain(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> HistoryDomain? {
+extension StoredHistory {
+    func domain() throws(ClusterFault) -> HistoryDomain? {
         guard let value = try client.range(Etcd.Range(keys.domain)).kvs?.first?.value else { return nil }
         guard let domain = try? Etcd.decode(HistoryDomain.self, from: value) else {
             throw ClusterFault("the key \(keys.domain) in etcd does not belong to a Storekeeper")
@@ -30,7 +47,7 @@ struct ClusterMeta: Codable {
         return domain
     }
 
-    static func read(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> Found? {
+    func meta() throws(ClusterFault) -> ClusterMeta.Found? {
         let answer = try client.range(Etcd.Range(keys.meta))
         guard let pair = answer.kvs?.first else { return nil }
         guard let meta = try? Etcd.decode(ClusterMeta.self, from: pair.bytes), let epoch = Epoch(meta.epoch),
@@ -40,6 +57,6 @@ struct ClusterMeta: Codable {
             throw ClusterFault(
                 "the history \(keys.name) in etcd has format \(meta.format), which a newer program reads")
         }
-        return Found(meta: meta, epoch: epoch, modified: modified, revision: answer.header.number)
+        return ClusterMeta.Found(meta: meta, epoch: epoch, modified: modified, revision: answer.header.number)
     }
 }

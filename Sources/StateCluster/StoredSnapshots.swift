@@ -41,16 +41,10 @@ struct KeptHistory {
 }
 
 /// Each has parts of at most 1 MiB, with a manifest that is put last.
-struct ClusterSnapshots {
-    let client: EtcdClient
-    let keys: ClusterKeys
-    /// Nil for the newest.
-    var revision: UInt64?
-    var cache: SnapshotCache?
-
+extension StoredHistory {
     private static let chunkBytes = 1 << 20
 
-    func put(
+    func putSnapshot(
         _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
         where conditions: [Etcd.Compare] = []
     ) throws(ClusterFault) -> SnapshotManifest? {
@@ -68,7 +62,7 @@ struct ClusterSnapshots {
         let manifest = SnapshotManifest(
             version: link.version, key: key, chain: Data(link.hash.bytes), stateBytes: state.count,
             keysBytes: table.bytes.count, chunks: count, hash: Self.hash(bytes))
-        cache?.keep(bytes, of: manifest)
+        keep(bytes, of: manifest)
         return manifest
     }
 
@@ -77,8 +71,7 @@ struct ClusterSnapshots {
     }
 
     func manifests(limit: Int = 0) throws(ClusterFault) -> [SnapshotManifest] {
-        let range = Etcd.Range(below: keys.snapshots, limit: limit).at(revision)
-        return try (client.range(range).kvs ?? []).map { (pair) throws(ClusterFault) in
+        try pairs(Etcd.Range(below: keys.snapshots, limit: limit)).map { (pair) throws(ClusterFault) in
             guard let manifest = try? Etcd.decode(SnapshotManifest.self, from: pair.bytes), manifest.bytesCount != nil
             else { throw ClusterFault("a snapshot's manifest in etcd cannot be read") }
             return manifest
@@ -100,14 +93,14 @@ struct ClusterSnapshots {
 
     func load(_ manifest: SnapshotManifest, _ epoch: Epoch) throws(ClusterFault) -> ([UInt8], [KeyRecord]) {
         let bytes: [UInt8]
-        if let kept = cache?.bytes(of: manifest), Self.isWhole(kept, manifest) {
+        if let kept = keptBytes(of: manifest), Self.isWhole(kept, manifest) {
             bytes = kept
         } else {
             bytes = try fetch(manifest)
             guard Self.isWhole(bytes, manifest) else {
                 throw ClusterFault("the snapshot of version \(manifest.version) in etcd is damaged")
             }
-            cache?.keep(bytes, of: manifest)
+            keep(bytes, of: manifest)
         }
         let table = Array(bytes[manifest.stateBytes...])
         do {
@@ -121,7 +114,7 @@ struct ClusterSnapshots {
     private func fetch(_ manifest: SnapshotManifest) throws(ClusterFault) -> [UInt8] {
         var bytes: [UInt8] = []
         for index in 0..<manifest.chunks {
-            let part = try client.range(Etcd.Range(keys.chunk(manifest.version, index)).at(revision)).kvs?.first
+            let part = try pairs(Etcd.Range(keys.chunk(manifest.version, index))).first
             // The hash shows parts that are missing or too many.
             guard let part, bytes.count < manifest.bytesCount ?? 0 else { break }
             bytes += part.bytes
@@ -136,5 +129,30 @@ struct ClusterSnapshots {
     static func hash(_ bytes: [UInt8]) -> String {
         let hash = ContentHash(bytes)
         return "\(String(hash.high, radix: 16))-\(String(hash.low, radix: 16))"
+    }
+}
+
+/// A copy that is damaged or cannot be read is as if it were not there.
+extension StoredHistory {
+    private static let copyPrefix = "snapshot-"
+
+    private func copy(of manifest: SnapshotManifest) -> URL? {
+        directory.map { URL(fileURLWithPath: "\($0)/\(Self.copyPrefix)\(manifest.version)-\(manifest.hash)") }
+    }
+
+    /// The caller compares their hash with the manifest's.
+    private func keptBytes(of manifest: SnapshotManifest) -> [UInt8]? {
+        copy(of: manifest).flatMap { try? Array(Data(contentsOf: $0)) }
+    }
+
+    private func keep(_ bytes: [UInt8], of manifest: SnapshotManifest) {
+        guard let directory, let copy = copy(of: manifest) else { return }
+        let manager = FileManager.default
+        try? manager.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        guard (try? Data(bytes).write(to: copy, options: .atomic)) != nil else { return }
+        for name in (try? manager.contentsOfDirectory(atPath: directory)) ?? []
+        where name.hasPrefix(Self.copyPrefix) && name != copy.lastPathComponent {
+            try? manager.removeItem(atPath: "\(directory)/\(name)")
+        }
     }
 }
