@@ -18,7 +18,7 @@ struct TurnChainTests {
     }
 
     /// Reads turns behind each other, and returns their commits and the last turn's link.
-    private func read(_ turns: some Sequence<(first: Version, value: [UInt8])>) throws -> ([Commit], ChainLink?) {
+    private func read(_ turns: [(first: Version, value: [UInt8])]) throws -> ([Commit], ChainLink?) {
         var (commits, tip): ([Commit], ChainLink?) = ([], nil)
         for (first, value) in turns {
             let turn = try RecordedTurn(first, value, after: tip, epoch)
@@ -30,7 +30,7 @@ struct TurnChainTests {
 
     @Test("turns that follow each other are read in order, from the beginning or from a later one", arguments: 0...2)
     func whole(start: Int) throws {
-        let (commits, tip) = try read(values[start...])
+        let (commits, tip) = try read(Array(values[start...]))
 
         #expect(commits.map(\.version) == Array(max(1, values[start].first)...600))
         #expect(tip?.version == 600)
@@ -42,18 +42,18 @@ struct TurnChainTests {
         for index in [0, 16, values[2].value.count - 1] {
             var damaged = values[2].value
             damaged[index] ^= 1
-            let turns = values[..<2] + [(values[2].first, damaged)]
+            let turns = [values[0], values[1], (first: values[2].first, value: damaged)]
             let fault = #expect(throws: ClusterFault.self) { try read(turns) }
             #expect(fault?.description.hasPrefix("the turn of version 257 in etcd is not what was recorded: ") == true)
         }
         let missing = #expect(throws: ClusterFault.self) { try read([values[0], values[2]]) }
         #expect(missing?.description == "the turn of version 1 in etcd is missing")
-        let cut = #expect(throws: ClusterFault.self) { try read([values[0], (1, [1, 2, 3])]) }
+        let cut = #expect(throws: ClusterFault.self) { try read([values[0], (first: 1, value: [1, 2, 3])]) }
         #expect(cut?.description.contains("it has 3 bytes") == true)
     }
 
     @Test("the beginning of a history stands before all turns")
     func beginning() throws {
-        #expect(throws: ClusterFault.self) { try read(values.prefix(2) + [(257, values[0].value)]) }
+        #expect(throws: ClusterFault.self) { try read([values[0], values[1], (first: 257, value: values[0].value)]) }
     }
 }
