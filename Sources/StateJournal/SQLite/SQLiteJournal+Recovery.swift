@@ -4,7 +4,7 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// What a store begins with.
+/// The state with which a store begins, and what comes with it.
 package struct JournalRecovery: Sendable {
     package var state: [UInt8]
     package var version: Version
