@@ -108,7 +108,7 @@ package final class ClusterJournal: Journal {
             } catch let fault as ClusterFault where fault.isPassing {
                 if attempts.isMultiple(of: 20) { report(.waiting(reason: fault.description)) }
                 attempts += 1
-                pause(.milliseconds(500))
+                pause(milliseconds: 500)
             }
         }
     }
@@ -220,7 +220,7 @@ package final class ClusterJournal: Journal {
                 case .refused, .history: return fail("\(error)", isOpen: isOpen)
                 }
                 guard ContinuousClock.now < end else { return fail("\(error)", isOpen: isOpen) }
-                pause(.milliseconds(10))
+                pause(milliseconds: 10)
             }
         }
     }

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import FoundationEssentials
+internal import Glibc
 internal import HTTPClient
 internal import StateJSON
 internal import Synchronization
@@ -85,7 +86,7 @@ final class EtcdClient: Sendable {
                 return try call(path, message)
             } catch {
                 guard error.isPassing, ContinuousClock.now < end else { throw error }
-                pause(.milliseconds(200))
+                pause(milliseconds: 200)
             }
         }
     }
@@ -102,13 +103,8 @@ final class EtcdClient: Sendable {
     }
 }
 
-/// A semaphore would wait on Linux for a moment of the wall clock, which can be set back; a group waits for a time.
-func pause(_ time: DispatchTimeInterval) {
-    let group = DispatchGroup()
-    group.enter()
-    _ = group.wait(timeout: .now() + time)
-    group.leave()
-}
+/// The kernel counts it by the monotonic clock, so the wall clock can be set back meanwhile.
+func pause(milliseconds: UInt32) { usleep(1000 * milliseconds) }
 
 extension ClusterFault {
     init(_ failure: HTTPConnection.Failure, _ endpoint: String) {
@@ -128,18 +124,15 @@ extension ClusterFault {
             self = .unanswered("\(endpoint): its status is \(status): \(text.joined(separator: " "))")
             return
         }
-        self.init(fault: fault.message ?? "gRPC status \(code)", code: code, endpoint)
-    }
-
-    /// Only some statuses say that nothing was carried out.
-    init(fault message: String, code: Int, _ endpoint: String) {
+        let message = "\(endpoint): \(fault.message ?? "gRPC status \(code)")"
+        // Only some statuses say that nothing was carried out.
         switch code {
         // Failed precondition: from etcd 3.6 on that is what a learner says, and one that begins; another one may take it.
-        case 9: self = .unreachable("\(endpoint): \(message)")
+        case 9: self = .unreachable(message)
         // Invalid argument, not found, permission denied, resource exhausted, out of range, unauthenticated: etcd decides
         // these before it proposes anything.
-        case 3, 5, 7, 8, 11, 16: self = .refused(code, "\(endpoint): \(message)")
-        default: self = .unanswered("\(endpoint): \(message)")
+        case 3, 5, 7, 8, 11, 16: self = .refused(code, message)
+        default: self = .unanswered(message)
         }
     }
 }

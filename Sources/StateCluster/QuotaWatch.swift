@@ -27,8 +27,7 @@ final class QuotaWatch: Sendable {
     /// An operator hears of the first part of the quota; from the second on nothing is appended.
     static let (warned, refused) = (0.7, 0.9)
 
-    private let endpoints: [String]
-    private let connection: HTTPConnection
+    private let connection: EtcdConnection
     private let client: EtcdClient
     private let queue = DispatchQueue(label: "storekeeper.cluster.quota", qos: .utility)
     private let isStopped = Atomic(false)
@@ -36,14 +35,14 @@ final class QuotaWatch: Sendable {
     private static let pause = DispatchTimeInterval.seconds(10)
 
     init(_ address: ClusterAddress) throws {
-        endpoints = address.endpoints
-        connection = try HTTPConnection(tls: address.tls)
+        connection = try EtcdConnection(address)
         client = try EtcdClient(address, label: "alarms")
     }
 
     func start(_ take: @escaping @Sendable (Finding?) -> Void) {
         queue.async { [weak self] in
             guard let self, !isStopped.load(ordering: .relaxed) else { return }
+            let endpoints = connection.endpoints
             var found = endpoints.compactMap { look(at: $0) }.max { $0.share < $1.share }
             let hasAlarm = hasAlarm
             if hasAlarm { found = found ?? Finding(endpoint: endpoints[0], bytes: 0, bytesMax: 1) }
@@ -55,7 +54,7 @@ final class QuotaWatch: Sendable {
 
     func stop() {
         isStopped.store(true, ordering: .relaxed)
-        connection.cancel()
+        connection.http.cancel()
         client.cancel()
     }
 
@@ -67,7 +66,7 @@ final class QuotaWatch: Sendable {
 
     private func look(at endpoint: String) -> Finding? {
         let request = HTTPConnection.Request(endpoint + "/metrics", within: .seconds(2), bodyBytesMax: 4 << 20)
-        guard let response = try? connection.perform(request), response.status == 200 else { return nil }
+        guard let response = try? connection.http.perform(request), response.status == 200 else { return nil }
         return Self.read(String(decoding: response.body, as: UTF8.self), endpoint)
     }
 

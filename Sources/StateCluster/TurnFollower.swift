@@ -51,7 +51,7 @@ final class TurnFollower: Sendable {
                     return state.failures
                 }
                 if failures == endpoints.count { take(.failing(failure)) }
-                pause(.milliseconds(100))
+                pause(milliseconds: 100)
             }
         }
     }

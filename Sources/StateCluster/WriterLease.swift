@@ -69,7 +69,7 @@ final class WriterLease: Sendable {
             while !isStopped.load(ordering: .relaxed), let tip = tip() {
                 if !tip.mayWrite { giveUp() }
                 take(look(tip))
-                pause(.milliseconds(500))
+                pause(milliseconds: 500)
             }
         }
     }

@@ -45,7 +45,11 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
     }
 
     init(damagedSnapshot version: Version, _ path: String) {
-        self.init("the journal \(path): \(DamagedSnapshot.sentence(version))")
+        self.init("the journal \(path): \(Self.damagedSnapshot(version))")
+    }
+
+    package static func damagedSnapshot(_ version: Version) -> String {
+        "the snapshot of version \(version) is damaged; no commit is lost, and a start uses another snapshot: `journal compact` on the stopped server drops this one, and `journal backup` leaves it out"
     }
 
     init(format: Int, _ path: String) {
@@ -76,12 +80,6 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
             }
         let advice = kind == .damage && error is DatabaseError ? ": \(Self.advice)" : ""
         self.init("cannot \(doing) the journal \(path): \(reason)\(advice)", kind: kind)
-    }
-}
-
-package enum DamagedSnapshot {
-    package static func sentence(_ version: Version) -> String {
-        "the snapshot of version \(version) is damaged; no commit is lost, and a start uses another snapshot: `journal compact` on the stopped server drops this one, and `journal backup` leaves it out"
     }
 }
 

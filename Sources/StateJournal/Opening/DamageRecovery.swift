@@ -73,36 +73,29 @@ struct DamageRecovery {
             draft.domain = try? JournalSchema.domain(db)
             try draft.begin(version: run.start, keys: keys(rows, db, before: run).map(change.key))
             try draft.save(change.saved(last.bytes()))
-            run.end = try copy(rows, db, run) { commit in
-                _ = try last.take(commit)
-                try draft.append(change.commit(commit))
+            // Reads as the search for the run does: a query with another end can look at damaged pages that the search has
+            // not met.
+            var (end, failure) = (run.start, (any Error)?.none)
+            do {
+                try rows.read(db, after: run.start, through: run.end > run.start ? .max : run.start) { commit in
+                    do {
+                        _ = try last.take(commit)
+                        try draft.append(change.commit(commit))
+                    } catch {
+                        failure = error
+                        throw error
+                    }
+                    end = commit.version
+                    return end < run.end
+                }
+            } catch {
+                if let failure { throw failure }
             }
+            run.end = end
             try draft.save(change.saved(last.bytes()))
             try draft.finishReplacement()
             return run
         }
-    }
-
-    /// Reads as the search for the run does, and returns the last version: a query with another end can look at damaged
-    /// pages that the search has not met.
-    private func copy(
-        _ rows: SegmentRows, _ db: Database, _ run: Run, _ take: (Commit) throws -> Void
-    ) throws -> Version {
-        var (end, failure) = (run.start, (any Error)?.none)
-        guard run.end > run.start else { return end }
-        do {
-            try rows.read(db, after: run.start, through: .max) { commit in
-                do { try take(commit) } catch {
-                    failure = error
-                    throw error
-                }
-                end = commit.version
-                return end < run.end
-            }
-        } catch {
-            if let failure { throw failure }
-        }
-        return end
     }
 
     /// Begins with the oldest snapshot from which the newest version can be read.

@@ -181,15 +181,12 @@ extension SegmentRows {
     func readKeys(_ db: Database, _ take: (_ first: Version, _ keys: [KeyRecord]?) throws -> Void) throws {
         let rows = try Row.fetchCursor(db, sql: "SELECT first, expiry, hash, body FROM keys NOT INDEXED ORDER BY first")
         while let row = try rows.next() {
-            guard let first = Version(value: row["first"]) else {
-                try take(0, nil)
-                continue
-            }
-            guard let expiry = Int64.fromDatabaseValue(row["expiry"] as DatabaseValue),
+            let version = Version(value: row["first"])
+            guard let first = version, let expiry = Int64.fromDatabaseValue(row["expiry"] as DatabaseValue),
                 let hash = SegmentHash(value: row["hash"]), let body = Data.fromDatabaseValue(row["body"]),
                 body.withUnsafeBytes({ Self.hash(ofKeys: $0, first, epoch) }) == hash
             else {
-                try take(first, nil)
+                try take(version ?? 0, nil)
                 continue
             }
             do {

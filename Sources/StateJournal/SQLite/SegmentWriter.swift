@@ -116,7 +116,17 @@ final class SegmentWriter: @unchecked Sendable {
         defer { if sqlite3_get_autocommit(db.sqliteConnection) == 0 { try? statements.rollback.run() } }
         do {
             try verifyTerm(statements)
-            for segment in remains { try takeBack(segment, statements) }
+            // No client has received an answer for these commits; a segment with another hash is another process's and stays.
+            for segment in remains {
+                statements.delete.bind(1, Int64(segment.first))
+                try segment.hash.withBytes { hash in
+                    statements.delete.bind(2, hash)
+                    try statements.delete.run()
+                }
+                guard statements.delete.changesCount > 0 else { continue }
+                statements.deleteKeys.bind(1, Int64(segment.first))
+                try statements.deleteKeys.run()
+            }
             // Another process may have written behind the tip. There is no segment only before the first append: retention keeps
             // the newest one.
             let isOurs = try statements.tip.row {
@@ -226,18 +236,6 @@ final class SegmentWriter: @unchecked Sendable {
                 try statements.insertKeys.run()
             }
         }
-    }
-
-    /// No client has received an answer for its commits; a segment with another hash is another process's and stays.
-    private func takeBack(_ remains: Remains, _ statements: Statements) throws {
-        statements.delete.bind(1, Int64(remains.first))
-        try remains.hash.withBytes { hash in
-            statements.delete.bind(2, hash)
-            try statements.delete.run()
-        }
-        guard statements.delete.changesCount > 0 else { return }
-        statements.deleteKeys.bind(1, Int64(remains.first))
-        try statements.deleteKeys.run()
     }
 
     private func prepared(_ db: Database) throws -> Statements {

@@ -160,7 +160,7 @@ struct JournalVerify: SettingsCommand {
         default: break
         }
         guard span.damagedSnapshots.isEmpty else {
-            throw Failure(span.damagedSnapshots.map(DamagedSnapshot.sentence).joined(separator: "\nError: "))
+            throw Failure(span.damagedSnapshots.map(JournalError.damagedSnapshot).joined(separator: "\nError: "))
         }
     }
 }
