@@ -4,7 +4,6 @@ final class SchemaRun {
     let root = SchemaNote()
     let probe: SchemaProbe
     let attempt: Int
-    var samples: SchemaProbe.Samples { probe.samples(attempt) }
     private let refused: Int?
     private(set) var questions: [(note: SchemaNote, field: (object: SchemaNote, name: String)?)] = []
 
@@ -62,34 +61,7 @@ struct SchemaDecoder: Decoder, SingleValueDecodingContainer {
 
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         try run.ask(note)
-        guard let plain = plain(type), let sample = plain.sample as? Value else { return try run.answer(type, note) }
-        note.set(.value(plain.schema))
-        return sample
-    }
-
-    private static let integers: [any (FixedWidthInteger & Sendable).Type] = [
-        Int.self, Int8.self, Int16.self, Int32.self, Int64.self,
-        UInt.self, UInt8.self, UInt16.self, UInt32.self, UInt64.self,
-    ]
-
-    private func plain(_ type: Any.Type) -> SchemaProbe.Description? {
-        let samples = run.samples
-        if type == Bool.self { return .init(schema: ["type": "boolean"], sample: samples.boolean) }
-        if type == String.self { return .init(schema: ["type": "string"], sample: samples.string) }
-        if type == Double.self { return .init(schema: ["type": "number"], sample: Double(samples.integer)) }
-        if type == Float.self { return .init(schema: ["type": "number"], sample: Float(samples.integer)) }
-        return Self.integers.first { $0 == type }.map { integer($0) }
-    }
-
-    private func integer<Number: FixedWidthInteger>(_ type: Number.Type) -> SchemaProbe.Description {
-        var schema: JSONValue = ["type": "integer"]
-        if Number.bitWidth < 64 {
-            schema["minimum"] = .integer(Int64(Number.min))
-            schema["maximum"] = .integer(Int64(Number.max))
-        } else if !Number.isSigned {
-            schema["minimum"] = 0
-        }
-        return .init(schema: schema, sample: Number(run.samples.integer))
+        return try run.answer(type, note)
     }
 }
 

@@ -3,7 +3,7 @@ internal import StateStore
 
 final class SchemaNote {
     enum Shape {
-        case nothing, object, array, several
+        case nothing, object, array
         case value(JSONValue)
     }
 
@@ -20,7 +20,7 @@ final class SchemaNote {
         case (.nothing, _): shape = wanted
         case (.object, .object), (.array, .array): break
         case (.value(let known), .value(let value)) where known == value: break
-        default: shape = .several
+        default: isOpen = true
         }
     }
 
@@ -68,35 +68,11 @@ final class SchemaNote {
         }
     }
 
-    func admits(_ value: JSONValue) -> Bool {
-        guard !isOpen else { return true }
-        switch (shape, value) {
-        case (.nothing, _), (.several, _): return true
-        case (_, .null): return isNullable || schema == [:]
-        case (.object, .object(let object)):
-            let names = Set(fields.map(\.name))
-            return fields.allSatisfy { !$0.isRequired || object[$0.name] != nil }
-                && (takesOthers || object.members.allSatisfy { names.contains($0.key) })
-        case (.array, .array): return true
-        case (.value(let schema), _):
-            let choices = schema["enum"].elements
-            guard choices.isEmpty else { return choices.contains(value) }
-            switch (schema["type"].string, value) {
-            case ("", _): return true
-            case ("string", .string), ("boolean", .bool), ("object", .object), ("array", .array): return true
-            case ("number", _): return value.isNumber
-            case ("integer", .integer), ("integer", .unsigned): return true
-            default: return false
-            }
-        default: return false
-        }
-    }
-
     var schema: JSONValue {
         guard !isOpen else { return [:] }
         let plain: JSONValue =
             switch shape {
-            case .nothing, .several: [:]
+            case .nothing: [:]
             case .value(let schema): schema
             case .object: objectSchema
             case .array: arraySchema

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import Queries
 internal import StateJSON
 internal import StateStore
 
@@ -33,8 +34,6 @@ final class SchemaProbe {
         return schema == [:] ? ["type": "object"] : schema
     }
 
-    func samples(_ attempt: Int) -> Samples { Self.samples[attempt % Self.samples.count] }
-
     func schema<Value: Decodable>(of type: Value.Type) -> JSONValue {
         let id = ObjectIdentifier(type)
         if let schema = schemas[id] { return schema }
@@ -63,8 +62,25 @@ final class SchemaProbe {
         if let kind = FoundationValue(type) { return Description(schema: kind.schema, sample: kind.sample) }
         if type == UUID.self { return Description(schema: ["type": "string", "format": "uuid"], sample: UUID()) }
         if type == JSONValue.self { return Description(schema: [:], sample: JSONValue.null) }
+        let samples = Self.samples[attempt % Self.samples.count]
+        if type == Bool.self { return Description(schema: ["type": "boolean"], sample: samples.boolean) }
+        if type == String.self { return Description(schema: ["type": "string"], sample: samples.string) }
+        if type == Double.self { return Description(schema: ["type": "number"], sample: Double(samples.integer)) }
+        if type == Float.self { return Description(schema: ["type": "number"], sample: Float(samples.integer)) }
+        if let integer = type as? any FixedWidthInteger.Type { return Self.description(of: integer, samples.integer) }
         if let shaped = type as? any SchemaShaped.Type { return shaped.description(by: self) }
         return (type as? any CaseIterable.Type).flatMap { Self.cases($0, as: type, attempt: attempt) }
+    }
+
+    private static func description<Number: FixedWidthInteger>(of _: Number.Type, _ sample: Int8) -> Description {
+        var schema: JSONValue = ["type": "integer"]
+        if Number.bitWidth < 64 {
+            schema["minimum"] = .integer(Int64(Number.min))
+            schema["maximum"] = .integer(Int64(Number.max))
+        } else if !Number.isSigned {
+            schema["minimum"] = 0
+        }
+        return Description(schema: schema, sample: Number(sample))
     }
 
     private static func cases<Cases: CaseIterable, Value: Decodable>(
@@ -120,7 +136,7 @@ final class SchemaProbe {
         }
         if value == nil { run.root.setIncomplete() }
         if let written = (value as? any Encodable).flatMap({ try? JSON.encode($0) }),
-            let tree = try? JSONValue(parsing: written), !run.root.admits(tree)
+            let schema = try? JSONSchema(run.root.schema), !schema.faults(of: written, most: 1).isEmpty
         {
             run.root.isOpen = true
         }
