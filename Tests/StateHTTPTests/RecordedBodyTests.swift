@@ -115,7 +115,7 @@ struct RecordedBodyTests {
     private static func read(_ body: [UInt8], _ contract: Contract, _ options: DispatchOptions) -> Reading {
         var reading = Reading()
         do throws(Problem) {
-            let request = try contract.dispatch(body, options)
+            let request = try contract.dispatch(Request(target: "/", body: body), options)
             guard case .one(let transaction) = request.content else { return reading }
             let item = transaction.items[0]
             if case .action(let action) = item.content {

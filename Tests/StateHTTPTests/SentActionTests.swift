@@ -41,7 +41,7 @@ struct SentActionTests {
         let domain = try CompiledDomain(Sent())
         let contract = Contract(catalogue: domain.catalogue)
         let options = DispatchOptions(store: VisibleStore(scope: contract.catalogue.whole, access: Access()))
-        let request = try contract.dispatch(Array(body.utf8), options)
+        let request = try contract.dispatch(Request(target: "/", body: Array(body.utf8)), options)
         guard case .one(let transaction) = request.content else { return "no transaction" }
         let core = Core(
             domain: domain, epoch: .random(), middleware: [.validation], limits: StoreLimits(),

@@ -61,7 +61,8 @@ extension Contract {
         if named.count > 1 {
             named = [[UInt8(ascii: "[")] + named.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")]]
         }
-        guard case .one(let transaction) = try dispatch(named.first ?? actions, options).content else { return nil }
+        var hint = Hint.nearestNames
+        let transaction = try transaction(named.first ?? actions, options, nil, line: nil, &hint)
         guard transaction.restoration == nil else { throw Self.misfit("the answer of a hook restores no state") }
         return transaction.answering(commit, once: IdempotencyKey(id, of: hook.store.access.subject))
     }

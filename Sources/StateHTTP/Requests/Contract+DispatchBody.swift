@@ -4,22 +4,7 @@ internal import StateJSON
 internal import StateStore
 
 extension Contract {
-    /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
-    func dispatch(
-        _ body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions? = nil
-    ) throws(Problem) -> DispatchRequest {
-        switch options.form {
-        case .one:
-            var hint = Hint.nearestNames
-            let transaction = try transaction(body, options, conditions, line: nil, &hint)
-            return DispatchRequest(options: options, conditions: conditions, content: .one(transaction))
-        case .lines:
-            return DispatchRequest(
-                options: options, conditions: conditions, content: .lines(try lines(of: body, options, conditions)))
-        }
-    }
-
-    private func lines(
+    func lines(
         of body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions?
     ) throws(Problem) -> [DispatchRequest.Line] {
         var found: [DispatchRequest.Line] = []
@@ -60,7 +45,7 @@ extension Contract {
     }
 
     /// The `line` is the index of the line that the body is; nil for a whole body.
-    private func transaction(
+    func transaction(
         _ body: [UInt8], _ options: DispatchOptions, _ conditions: DispatchConditions?, line: Int?, _ hint: inout Hint
     ) throws(Problem) -> Transaction {
         let body = JSONText.withoutByteOrderMark(body)
@@ -73,25 +58,32 @@ extension Contract {
         let node = JSONNode(document)
         let sent = JSONText.minified(body)
         var expectations: [Transaction.Expectation] = []
-        guard node.isArray, let elements = node.elements else {
+        var items: [Transaction.Item] = []
+        if node.isArray, let elements = node.elements {
+            guard !elements.isEmpty else {
+                throw Problem(.unprocessableContent, "empty-batch", "a batch needs at least one action")
+            }
+            guard elements.count <= limits.batchActionsMax else {
+                throw Problem(
+                    .unprocessableContent, "batch-too-large", "a batch holds at most \(limits.batchActionsMax) actions")
+            }
+            for (element, span) in zip(elements, JSONText.elements(of: sent)) {
+                items.append(try item(element, (sent, span), &expectations, options.store, &hint))
+            }
+        } else {
             // An item in a variable would be copied.
-            let items = [
+            items = [
                 try item(node, (sent, 0..<sent.count), &expectations, options.store, &hint, isAlone: line == nil)
             ]
-            return options.transaction(items, .single, expectations, conditions, of: body, line: line)
         }
-        guard !elements.isEmpty else {
-            throw Problem(.unprocessableContent, "empty-batch", "a batch needs at least one action")
-        }
-        guard elements.count <= limits.batchActionsMax else {
-            throw Problem(
-                .unprocessableContent, "batch-too-large", "a batch holds at most \(limits.batchActionsMax) actions")
-        }
-        var items: [Transaction.Item] = []
-        for (element, span) in zip(elements, JSONText.elements(of: sent)) {
-            items.append(try item(element, (sent, span), &expectations, options.store, &hint))
-        }
-        return options.transaction(items, .batch, expectations, conditions, of: body, line: line)
+        if let absence = conditions?.absence { expectations.insert(absence, at: 0) }
+        let subject = options.store.access.subject
+        return Transaction(
+            items, form: node.isArray ? .batch : .single, purpose: options.purpose, expectations: expectations,
+            tagGuard: conditions?.tagGuard,
+            idempotency: conditions?.key.map { (IdempotencyKey($0, of: subject, line: line), ContentHash(body).text) },
+            contentHash: conditions?.key == nil && items[0].id == nil ? ContentHash(body) : nil, subject: subject,
+            trace: conditions?.trace, wantsRepresentation: options.returning == .representation)
     }
 
     static func fault(ofID id: String) -> String? {
@@ -301,24 +293,5 @@ extension Contract {
         return Problem(
             pointer == nil ? .badRequest : .unprocessableContent, "unknown-action", detail,
             parts: pointer.map { [($0.description, detail)] } ?? [])
-    }
-}
-
-extension DispatchOptions {
-    fileprivate func transaction(
-        _ items: [Transaction.Item], _ form: Transaction.Form, _ expectations: [Transaction.Expectation],
-        _ conditions: DispatchConditions?, of body: [UInt8], line: Int?
-    ) -> Transaction {
-        let isNamed = items[0].id != nil
-        return Transaction(
-            items, form: form, purpose: purpose,
-            expectations: conditions?.absence.map { [$0] + expectations } ?? expectations,
-            tagGuard: conditions?.tagGuard,
-            idempotency: conditions?.key.map {
-                (IdempotencyKey($0, of: store.access.subject, line: line), ContentHash(body).text)
-            },
-            contentHash: conditions?.key == nil && !isNamed ? ContentHash(body) : nil, subject: store.access.subject,
-            trace: conditions?.trace,
-            wantsRepresentation: returning == .representation)
     }
 }

@@ -1,7 +1,7 @@
-package import HTTPMessages
+internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
-package import StateStore
+internal import StateStore
 
 package final class RememberedHead: Sendable {
     package let access: Access
@@ -10,13 +10,6 @@ package final class RememberedHead: Sendable {
     init(_ access: Access, _ options: DispatchOptions?) {
         self.access = access
         self.options = options
-    }
-
-    package static func of(_ request: Request, at time: @autoclosure () -> Timestamp) -> RememberedHead? {
-        guard let head = request.head.remembered as? RememberedHead, !head.access.hasEnded(at: time()) else {
-            return nil
-        }
-        return head
     }
 }
 
@@ -36,9 +29,18 @@ extension Contract {
             isOfBrowser: request[.origin] != nil)
     }
 
+    /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
     func dispatch(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchRequest {
         let isConditional = request.own != nil || options.path != nil
-        return try dispatch(request.body, options, isConditional ? try conditions(request, options) : nil)
+        let conditions = isConditional ? try conditions(request, options) : nil
+        let content: DispatchRequest.Content
+        switch options.form {
+        case .one:
+            var hint = Hint.nearestNames
+            content = .one(try transaction(request.body, options, conditions, line: nil, &hint))
+        case .lines: content = .lines(try lines(of: request.body, options, conditions))
+        }
+        return DispatchRequest(options: options, conditions: conditions, content: content)
     }
 
     func conditions(_ request: Request, _ options: DispatchOptions) throws(Problem) -> DispatchConditions {

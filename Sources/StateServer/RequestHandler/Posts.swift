@@ -8,21 +8,17 @@ internal import StateStore
 internal import Synchronization
 
 extension RequestHandler {
-    func dispatch(_ request: DispatchRequest, _ exchange: Exchange) -> Reply {
-        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, exchange)) }
-        if let tagGuard = request.tagGuard, !tagGuard.isHidden, case .tags(.tags) = tagGuard.wanted,
+    func dispatch(_ request: DispatchRequest, _ exchange: Exchange, isTagged: Bool = false) -> Reply {
+        guard isTagged || !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, exchange)) }
+        if !isTagged, let tagGuard = request.tagGuard, !tagGuard.isHidden, case .tags(.tags) = tagGuard.wanted,
             let tree = hub.latest.longTree(at: tagGuard.pointer), !tree.isTagged
         {
             return slowly(.read, exchange) {
                 tree.tag
             } then: { [self] _ in
-                dispatchTagged(request, exchange)
+                dispatch(request, exchange, isTagged: true)
             } ?? .working()
         }
-        return dispatchTagged(request, exchange)
-    }
-
-    private func dispatchTagged(_ request: DispatchRequest, _ exchange: Exchange) -> Reply {
         switch request.content {
         case .one(let transaction):
             if !transaction.isOfEntries, let restoration = transaction.restoration {
@@ -45,10 +41,20 @@ extension RequestHandler {
         return .working()
     }
 
+    /// Slow work indents a long answer and makes the tag of a long value, because this thread serves others.
     fileprivate func take(_ outcome: Outcome, of request: DispatchRequest, _ exchange: Exchange) {
         if case .failed = outcome { note(outcome, exchange) }
         if let quarantine, quarantine.mayTry { quarantine.endTrial(of: request, isReduced: outcome.isOfReducers) }
-        answer(exchange, request, outcome)
+        guard request.style == .pretty && outcome.representationBytesCount > Self.quickBytesMax || outcome.lacksTag
+        else {
+            let response = contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange))
+            if response.status.code >= 400 { note(response, to: exchange) }
+            return answer(exchange, consume response)
+        }
+        let latest = latest
+        schedule.slow(.read, exchange.client) { [self] in
+            answer(exchange, contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange)))
+        }
     }
 
     private func restore(
@@ -170,20 +176,6 @@ extension RequestHandler {
         if exchange.isOver || exchange.hasHungUp { return .abandoned }
         guard endedAccess(of: exchange) != nil else { return .wanted }
         return .refused(.rejected(Rejection("token-revoked", "the token has ended since the request came"), index: 0))
-    }
-
-    /// Slow work indents a long answer and makes the tag of a long value, because this thread serves others.
-    private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome) {
-        guard request.style == .pretty && outcome.representationBytesCount > Self.quickBytesMax || outcome.lacksTag
-        else {
-            let response = contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange))
-            if response.status.code >= 400 { note(response, to: exchange) }
-            return answer(exchange, consume response)
-        }
-        let latest = latest
-        schedule.slow(.read, exchange.client) { [self] in
-            answer(exchange, contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange)))
-        }
     }
 
     /// The result is nil if the hub has no room for the watch: the wait is a preference.

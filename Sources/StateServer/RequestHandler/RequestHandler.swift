@@ -85,7 +85,8 @@ final class RequestHandler: Sendable {
             request = Request(request.head, request.own, body: request.body, client: origin)
         }
         if mayAddFields, let fields = addedFields(of: request) { exchange.add(fields) }
-        let remembered = RememberedHead.of(request, at: schedule.time())
+        var remembered = request.head.remembered as? RememberedHead
+        if remembered?.access.hasEnded(at: schedule.time()) == true { remembered = nil }
         let authentication: Authentication
         switch remembered.map({ .known(.success($0.access)) }) ?? authenticator.authenticate(request) {
         case .known(let known): authentication = known
