@@ -95,7 +95,7 @@ package struct Contract: Sendable {
             let circumstances = circumstances()
             let isKnown = if case .success = circumstances.authentication { true } else { false }
             let response = response(
-                to: error, latest: isKnown ? circumstances.latest : nil, requestID: circumstances.requestID)
+                to: error, latest: isKnown ? circumstances.latest : nil, name: circumstances.name)
             return (.respond(response), nil)
         }
     }

@@ -12,7 +12,8 @@ package enum Plan: Sendable {
     /// Read the commits before a cursor, or the newest ones; then ``Contract/response(to:_:)``.
     indirect case earlier(ChangesRequest, before: Cursor?)
     case stream(StreamRequest)
-    indirect case entities(EntitiesRequest)
+    /// Read entities of the version of the request, or of the latest.
+    indirect case entities(ChangesRequest, DurableRead)
     indirect case outcome(id: String, VisibleStore, Style)
     indirect case schedule(ScheduleRequest)
     case live, metrics
@@ -122,8 +123,6 @@ package struct ReadRequest: Hashable, Sendable {
     package var coding: ContentCoding?
     package var name: RequestName
 
-    package var requestID: RequestID { name.id }
-
     package var condition: WatchCondition? {
         guard wait != nil else { return nil }
         if let until { return .equalTo(until.value) }
@@ -164,7 +163,9 @@ package struct ChangesRequest: Hashable, Sendable {
     package var durable: DurableRead?
     package var style = Style.compact
     package var coding: ContentCoding?
-    package var requestID: RequestID
+    package var name: RequestName
+
+    package var cursor: Cursor? { if case .cursor(let cursor) = since { cursor } else { nil } }
 
     package func query(since version: Version) -> ChangesQuery {
         ChangesQuery(since: version, limit: limit, filter: filter)
@@ -185,19 +186,13 @@ package final class StreamRequest: Sendable {
     package let lastEpoch: Epoch?
     package let isLost: Bool
     package let debounce: Duration?
-    /// The entities with which a state stream begins; nil for a stream that begins with commits or a value.
-    package let snapshot: EntitiesRequest?
 
-    init(
-        _ source: Source, _ format: Format, lastID: String? = nil, debounce: Duration? = nil,
-        snapshot: EntitiesRequest? = nil
-    ) {
+    init(_ source: Source, _ format: Format, lastID: String? = nil, debounce: Duration? = nil) {
         self.source = source
         self.format = format
         let cursor = lastID.flatMap { Cursor(text: $0) }
         (lastEpoch, isLost) = (cursor?.epoch, lastID != nil && cursor == nil)
         self.debounce = debounce
-        self.snapshot = snapshot
     }
 
     package var durable: DurableRead? { if case .changes(let follow) = source { follow.durable } else { nil } }

@@ -141,7 +141,7 @@ struct ContractTests {
             .conflict, "taken", "the \"name\" is taken", parts: [("/payload/name", "is taken")],
             members: [.init("index", Array("1".utf8))], fields: [.retryAfter: "1"])
 
-        let response = try contract().response(to: problem, latest: Self.latest, requestID: RequestID("r1"))
+        let response = try contract().response(to: problem, latest: Self.latest, name: RequestName(nil, number: 1))
 
         #expect(response.status == .conflict)
         #expect(response.fields[.contentType] == "application/problem+json")
@@ -229,7 +229,7 @@ struct ContractTests {
             let request = ChangesRequest(
                 since: .oldest, limit: 10, filter: ChangesFilter(),
                 store: VisibleStore(scope: contract.catalogue.whole, access: Access()), form: .patches,
-                onLost: .problem, durable: read, style: .compact, coding: coding, requestID: RequestID("r1"))
+                onLost: .problem, durable: read, style: .compact, coding: coding, name: RequestName(nil, number: 1))
             return contract.response(
                 to: request, read, page, at: StreamTime(Timestamp(milliseconds: 0), random: 0),
                 messages: { [UInt8](repeating: 0x20, count: bytesCount) })
@@ -272,7 +272,7 @@ struct ContractTests {
         let response = contract.response(
             toOutcomeOf: "a", commit, VisibleStore(scope: contract.catalogue.whole, access: Access()),
             latest: Self.latest,
-            style: .compact, requestID: RequestID("r1"))
+            style: .compact, name: RequestName(nil, number: 1))
 
         #expect(try json(response)[pointer: "/time"] == .string(text))
     }

@@ -40,7 +40,7 @@ struct HookViewTests {
             let view = view(read)
             let request = ChangesRequest(
                 since: .oldest, limit: 10, filter: view.filter, store: view.store, form: .patches, onLost: .problem,
-                style: .compact, coding: nil, requestID: RequestID("r1"))
+                style: .compact, coding: nil, name: RequestName(nil, number: 1))
             let latest = Cursor(epoch, 7)
 
             let answer = contract.response(

@@ -30,7 +30,7 @@ extension Contract {
         // A state that cannot be encoded leaves the problem, which tells the client to read the state.
         guard request.onLost == .snapshot, let state = try? state() else {
             return response(
-                to: lost(code, bounds, request.store), latest: bounds.latest, requestID: request.requestID,
+                to: lost(code, bounds, request.store), latest: bounds.latest, name: request.name,
                 style: request.style)
         }
         var writer = JSONWriter(capacity: state.count + 128)
@@ -49,7 +49,7 @@ extension Contract {
 
     package func response(
         toOutcomeOf id: String, _ commit: Commit?, _ store: VisibleStore, latest: Cursor, style: Style,
-        requestID: RequestID
+        name: RequestName
     ) -> Response {
         guard let commit, let finding = store.finding(id, commit) else {
             let other = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? nil : $0.epoch.text }
@@ -60,7 +60,7 @@ extension Contract {
                 }
                     ?? "no commit with this ID is kept: it was never committed, or it is older than the history that is kept"
             )
-            return response(to: problem, latest: latest, requestID: requestID, style: style)
+            return response(to: problem, latest: latest, name: name, style: style)
         }
         let body = JSONWriter.object { writer in
             switch finding {
@@ -104,12 +104,12 @@ extension Contract {
     /// The keyed difference that lists all entities below a pointer as `initial`, for a client without a usable cursor.
     package func initialDifference(to request: ChangesRequest, in snapshot: Snapshot) throws -> Response {
         guard case .difference(let pointer) = request.form else {
-            return response(to: .ourFault, latest: snapshot.cursor, requestID: request.requestID)
+            return response(to: .ourFault, latest: snapshot.cursor, name: request.name)
         }
         guard try snapshot.encoded(request.store.selection(pointer)) != nil || request.since != .never else {
             return response(
                 to: Self.nothing(at: request.store.selection(pointer), request.store), latest: snapshot.cursor,
-                requestID: request.requestID, style: request.style)
+                name: request.name, style: request.style)
         }
         var writer = JSONWriter()
         try writer.object { writer in

@@ -21,7 +21,7 @@ extension Contract {
             case .failure(var problem):
                 // An empty line gets no answer, so the client needs the number of the line.
                 problem.members.append(.number("line", line.number))
-                body += Self.document(problem, latest: nil, requestID: nil)
+                body += Self.document(problem, latest: nil, name: nil)
                 problems[problem.code, default: 0] += 1
             }
             body.append(UInt8(ascii: "\n"))
@@ -59,7 +59,7 @@ extension Contract {
         switch result(of: outcome, form, request.options, cascade, epoch: latest.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
-            return response(to: problem, latest: latest, requestID: name().id, style: request.style)
+            return response(to: problem, latest: latest, name: name(), style: request.style)
         }
         var response = Response.receipt(
             body, style: request.style, cursor: ShortText(receipt?.commitCursor ?? latest),

@@ -21,7 +21,7 @@ extension Contract {
             return response(
                 to: Self.nothing(
                     at: request.selection, request.store, hints: request.version == nil && !request.untilExists),
-                latest: reading.cursor, requestID: request.requestID, style: request.style)
+                latest: reading.cursor, name: request.name, style: request.style)
         }
         if let keyed = request.keyed { return keyedResponse(to: request, keyed, reading, encoded) }
         let coding = isCompressed(request, encoded) ? request.coding : nil

@@ -131,7 +131,7 @@ extension Contract {
     func keyedResponse(to request: ReadRequest, _ keyed: KeyedQuery, _ reading: Reading, _ encoded: Encoded) -> Response
     {
         guard let members = AnswerMembers(encoded), case .query(_, of: .pointer(let place)) = request.selection else {
-            return response(to: .ourFault, latest: reading.cursor, requestID: request.requestID)
+            return response(to: .ourFault, latest: reading.cursor, name: request.name)
         }
         keyedAnswers.note(members, to: request.selection, at: reading.cursor)
         let lists = members.lists(since: keyed.before)

@@ -72,17 +72,17 @@ extension ShortText {
 extension Contract {
     /// The answer with a problem document (RFC 9457).
     package func response(
-        to problem: Problem, latest: Cursor?, requestID: RequestID, style: Style = .compact
+        to problem: Problem, latest: Cursor?, name: RequestName, style: Style = .compact
     ) -> Response {
         var response = Response.json(
-            problem.status, Self.document(problem, latest: latest, requestID: requestID), style: style, latest: latest)
+            problem.status, Self.document(problem, latest: latest, name: name), style: style, latest: latest)
         response.fields[.contentType] = "application/problem+json"
         for field in problem.fields { response.fields[field.name] = field.value }
         response.problems = [problem.code: 1]
         return response
     }
 
-    static func document(_ problem: Problem, latest: Cursor?, requestID: RequestID?) -> [UInt8] {
+    static func document(_ problem: Problem, latest: Cursor?, name: RequestName?) -> [UInt8] {
         JSONWriter.object { writer in
             // RFC 9457, section 4.2.1: `about:blank` where the status tells the kind of problem; `code` tells the rest.
             writer.member("type", "about:blank")
@@ -90,8 +90,8 @@ extension Contract {
             writer.member("status", problem.status.code)
             writer.member("code", problem.code)
             writer.member("detail", problem.detail)
-            writer.member("requestId", requestID?.text)
-            writer.member("traceId", requestID?.trace?.traceID)
+            writer.member("requestId", name?.text)
+            writer.member("traceId", name?.trace?.traceID)
             writer.member("cursor", latest?.description)
             if !problem.parts.isEmpty {
                 writer.key("errors")

@@ -46,16 +46,17 @@ extension Contract {
     }
 
     package func response(
-        to request: EntitiesRequest, _ page: EntityPage, at cursor: Cursor, now latest: Cursor, _ time: StreamTime
+        to request: ChangesRequest, _ read: DurableRead, _ page: EntityPage, at cursor: Cursor, now latest: Cursor,
+        _ time: StreamTime
     ) throws -> Response {
         let next = offset(behind: page, at: cursor).text
         var fields: HTTPFields = [.streamNextOffset: next]
-        if request.isLive { fields[.streamCursor] = time.cursor(after: request.read.cursor) }
+        if request.wait != nil { fields[.streamCursor] = time.cursor(after: read.cursor) }
         if !page.isMore, cursor == latest { fields[.streamUpToDate] = "true" }
         // The answer to -1 changes with time; a part of a snapshot does not.
-        let caching = request.read.start == "-1" ? nil : Self.unchanging
-        return try response(request.read, fields, next, caching, request.coding) {
-            try messages(of: request, from: request.position, page, at: cursor)
+        let caching = read.start == "-1" ? nil : Self.unchanging
+        return try response(read, fields, next, caching, request.coding) {
+            try messages(of: request.store, from: read.position ?? 0, page, at: cursor)
         }
     }
 
@@ -111,11 +112,11 @@ extension Contract {
     }
 
     package func chunk(
-        of request: EntitiesRequest, from position: Int, _ page: EntityPage, at cursor: Cursor, now latest: Cursor,
-        _ time: StreamTime
+        of read: DurableRead, _ store: VisibleStore, from position: Int, _ page: EntityPage, at cursor: Cursor,
+        now latest: Cursor, _ time: StreamTime
     ) throws -> [UInt8] {
         events(
-            request.read, try messages(of: request, from: position, page, at: cursor), offset(behind: page, at: cursor),
+            read, try messages(of: store, from: position, page, at: cursor), offset(behind: page, at: cursor),
             isUpToDate: !page.isMore && cursor == latest, time)
     }
 

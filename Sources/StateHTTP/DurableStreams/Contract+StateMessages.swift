@@ -5,9 +5,9 @@ package import StateStore
 /// Messages of the State Protocol: `packages/state/STATE-PROTOCOL.md` of `durable-streams/durable-streams`, June 2026.
 extension Contract {
     func messages(
-        of request: EntitiesRequest, from position: Int, _ page: EntityPage, at cursor: Cursor
+        of store: VisibleStore, from position: Int, _ page: EntityPage, at cursor: Cursor
     ) throws -> [UInt8] {
-        let (parts, store) = (catalogue.parts, request.store)
+        let parts = catalogue.parts
         var writer = JSONWriter(capacity: page.entities.reduce(256) { $0 + $1.value.count + 128 })
         writer.byte(UInt8(ascii: "["))
         if position == 0 { boundary("snapshot-start", cursor, to: &writer) }

@@ -1,4 +1,4 @@
-package import HTTPMessages
+internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
 package import StateStore
@@ -11,6 +11,8 @@ package struct DurableRead: Hashable, Sendable {
     }
 
     package var content: Content
+    /// How many entities come before the first, in a read of those with which a state stream begins; nil behind them.
+    package var position: Int?
     /// The offset as the request has it, `-1` or `now` included.
     var start: String
     var cursor: UInt64?
@@ -23,18 +25,6 @@ package struct DurableRead: Hashable, Sendable {
 
     func tag(to next: String) -> String { "\(start):\(next)\(visibility.map { ":\($0)" } ?? "")" }
     package func offset(_ cursor: Cursor) -> StreamOffset { StreamOffset(cursor, content == .commits ? nil : .behind) }
-}
-
-/// A GET of the entities of one version, with which a state stream begins.
-package struct EntitiesRequest: Sendable {
-    package var cursor: Cursor?
-    package var position: Int
-    /// Whether the read is a long-poll, which finds something at once.
-    var isLive: Bool
-    package var read: DurableRead
-    package var store: VisibleStore
-    package var coding: ContentCoding?
-    package var requestID: RequestID
 }
 
 /// The time as live reads tell it, in intervals of 20 seconds from 9 October 2024 on (section 10.1 of the protocol).
@@ -144,21 +134,20 @@ extension Contract {
         let live = try parameters.choice("live", of: ["long-poll", "sse"])
         let (isPoll, isEvents) = (live == "long-poll", live == "sse")
         let content: DurableRead.Content = ofState ? .state(hasOldValues: try parameters.flag("old-values")) : .commits
-        let read = try durable(content, parameters, routed)
+        var read = try durable(content, parameters, routed)
         guard routed.request.method == .get else { return .respond(metadata(read, routed)) }
-        let (bounds, requestID) = (routed.circumstances.bounds, routed.circumstances.requestID)
-        let coding = coding(of: routed.request)
+        let bounds = routed.circumstances.bounds
         var follow = ChangesRequest(
-            since: .now, limit: limits.changesLimitMax, filter: filter, store: store, form: form, durable: read,
-            coding: isEvents ? nil : coding, requestID: requestID)
+            since: .now, limit: limits.changesLimitMax, filter: filter, store: store, form: form,
+            wait: isPoll ? Wait(duration: limits.waitDefault) : nil, durable: read,
+            coding: isEvents ? nil : coding(of: routed.request), name: routed.circumstances.name)
         func entities(at cursor: Cursor?, from position: Int) -> Plan {
-            var snapshot = EntitiesRequest(
-                cursor: cursor, position: position, isLive: isPoll, read: read, store: store, coding: coding,
-                requestID: requestID)
-            guard isEvents else { return .entities(snapshot) }
-            snapshot.cursor = cursor ?? bounds.latest
+            read.position = position
+            follow.durable = read
+            if let cursor { follow.since = .cursor(cursor) }
+            guard isEvents else { return .entities(follow, read) }
             follow.since = .cursor(cursor ?? bounds.latest)
-            return .stream(StreamRequest(.changes(follow), .events, snapshot: snapshot))
+            return .stream(StreamRequest(.changes(follow), .events))
         }
         switch read.start {
         case "-1" where ofState: return entities(at: nil, from: 0)
@@ -174,7 +163,6 @@ extension Contract {
                 cursor.version <= bounds.latest.version
             else { throw .offsetGone }
         }
-        if isPoll { follow.wait = Wait(duration: limits.waitDefault) }
         return isEvents ? .stream(StreamRequest(.changes(follow), .events)) : .changes(follow)
     }
 

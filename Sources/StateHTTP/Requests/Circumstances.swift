@@ -13,45 +13,31 @@ package struct Circumstances: Sendable {
         self.authentication = authentication
     }
 
-    var requestID: RequestID { name.id }
     package var latest: Cursor { bounds.latest }
-}
-
-package struct RequestID: Sendable {
-    package var text: String
-    package var trace: TraceContext?
-
-    package init(_ text: String, _ trace: TraceContext? = nil) {
-        self.text = text
-        self.trace = trace
-    }
-}
-
-/// Requests are equal whatever their names: no answer that clients share has one.
-extension RequestID: Hashable {
-    package static func == (left: RequestID, right: RequestID) -> Bool { true }
-    package func hash(into hasher: inout Hasher) {}
 }
 
 /// The origin of a request's ID, which few requests need: the client's `X-Request-ID`, or else its number.
 package struct RequestName: Sendable {
     private let own: OwnFields?
-    private let number: UInt64
+    /// Nil for a request that the server has not taken.
+    private let number: UInt64?
     private let numbers: RequestNumbers
 
-    package init(_ own: OwnFields?, number: UInt64, _ numbers: RequestNumbers = .counting) {
+    package init(_ own: OwnFields?, number: UInt64?, _ numbers: RequestNumbers = .counting) {
         (self.own, self.number, self.numbers) = (own, number, numbers)
     }
 
-    /// The ID, whose text is at most 128 visible ASCII characters.
-    package var id: RequestID {
+    package var trace: TraceContext? { own?.trace }
+
+    /// At most 128 visible ASCII characters.
+    package var text: String {
         let given = own?[.requestID] ?? ""
         let isName = (1...128).contains(given.utf8.count) && given.utf8.allSatisfy { (0x21...0x7E).contains($0) }
-        return RequestID(isName ? given : numbers.text(of: number), own?.trace)
+        return isName ? given : number.map(numbers.text) ?? "-"
     }
 }
 
-/// Names are equal as ``RequestID``: no answer that clients share has one.
+/// Requests are equal whatever their names: no answer that clients share has one.
 extension RequestName: Hashable {
     package static func == (left: RequestName, right: RequestName) -> Bool { true }
     package func hash(into hasher: inout Hasher) {}

@@ -164,7 +164,7 @@ extension Contract {
             limit: .max, filter: routed.store.filter(path: pointer, types: [], by: nil), store: routed.store,
             form: .difference(pointer), wait: since == nil ? nil : wait, debounce: try debounce(parameters),
             style: try parameters.style(), coding: coding(of: routed.request),
-            requestID: routed.circumstances.requestID)
+            name: routed.circumstances.name)
     }
 
     // MARK: Commits
@@ -192,7 +192,7 @@ extension Contract {
             limit: limits.changesLimitDefault, filter: ChangesFilter(), store: store,
             form: try isKeyed(parameters) ? .keyed : .patches, wait: try wait(parameters, request),
             debounce: try debounce(parameters), style: try parameters.style(), coding: coding(of: request),
-            requestID: routed.circumstances.requestID)
+            name: routed.circumstances.name)
         if let limit = try limit(parameters) {
             guard format == nil else { throw .badParameter("a stream takes no limit") }
             follow.limit = limit
@@ -213,7 +213,7 @@ extension Contract {
         let request = ChangesRequest(
             since: .now, limit: try limit(parameters) ?? limits.changesLimitDefault,
             filter: try filter(parameters, routed.store), store: routed.store, style: try parameters.style(),
-            coding: coding(of: routed.request), requestID: routed.circumstances.requestID)
+            coding: coding(of: routed.request), name: routed.circumstances.name)
         return .earlier(request, before: before == "now" ? nil : try cursor(before, "before"))
     }
 

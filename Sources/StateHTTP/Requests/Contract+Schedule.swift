@@ -8,7 +8,7 @@ package struct ScheduleRequest: Sendable {
     let name: String?
     let limit: Int
     let style: Style
-    package let requestID: RequestID
+    package let requestName: RequestName
 }
 
 extension Contract {
@@ -23,7 +23,7 @@ extension Contract {
             return .schedule(
                 ScheduleRequest(
                     store: store, name: name, limit: limit, style: try parameters.style(),
-                    requestID: routed.circumstances.requestID))
+                    requestName: routed.circumstances.name))
         case .delete where name != nil:
             let parameters = try Parameters(routed.target, known: ["by", "pretty"])
             let (subject, trace, name) = (store.access.subject, request.trace?.text, name ?? "")
@@ -64,7 +64,7 @@ extension Contract {
         }
         guard let action = snapshot.schedule[ScheduledName(name, by: store.access.subject)] else {
             return response(
-                to: .notScheduled, latest: snapshot.cursor, requestID: request.requestID, style: request.style)
+                to: .notScheduled, latest: snapshot.cursor, name: request.requestName, style: request.style)
         }
         var writer = JSONWriter()
         Self.write(action, of: snapshot.cursor.epoch, store, to: &writer)

@@ -226,7 +226,7 @@ extension RequestHandler {
 
     private func note(_ outcome: Outcome, _ exchange: Exchange) {
         guard case .failed(let detail) = outcome else { return }
-        logger.error("action failed", metadata: requestID(of: exchange).metadata(["reason": .string(detail)]))
+        logger.error("action failed", metadata: name(of: exchange).metadata(["reason": .string(detail)]))
     }
 
     func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange) -> Reply {
@@ -240,10 +240,10 @@ extension RequestHandler {
         let known = visibleOnly(
             version.map { hub.commit(version: $0) }
                 ?? subjects.lazy.compactMap { self.hub.commit(id: id, by: $0) }.first)
-        let requestID = requestID(of: exchange)
+        let name = name(of: exchange)
         let response = { @Sendable [self] (commit: Commit?) in
             contract.response(
-                toOutcomeOf: id, commit, visible, latest: self.latest, style: style, requestID: requestID)
+                toOutcomeOf: id, commit, visible, latest: self.latest, style: style, name: name)
         }
         if let known, known.weight > Self.quickBytesMax { return reading(exchange) { response(known) } }
         guard known == nil, let journal else { return .now(response(known)) }

@@ -60,7 +60,7 @@ extension RequestHandler {
 
     private func notYet(_ request: ReadRequest) throws -> Response {
         if journal?.isShared == true { throw Problem.behind(latest) }
-        return contract.response(to: Contract.aheadOfLatest(latest), latest: latest, requestID: request.requestID)
+        return contract.response(to: Contract.aheadOfLatest(latest), latest: latest, name: request.name)
     }
 
     func watch(

@@ -173,7 +173,7 @@ final class RequestHandler: Sendable {
             case .changes(let changes): return try self.changes(changes, exchange)
             case .earlier(let changes, let before): return try earlier(changes, before: before, exchange)
             case .stream(let stream): return try self.stream(stream, exchange)
-            case .entities(let entities): return try self.entities(entities, exchange)
+            case .entities(let request, let read): return try entities(request, read, exchange)
             case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange)
             case .schedule(let request):
                 return reading(exchange) { [contract, hub] in contract.response(to: request, in: hub.latest) }
@@ -241,11 +241,9 @@ final class RequestHandler: Sendable {
         RequestName(exchange.own, number: exchange.id, requestNumbers)
     }
 
-    func requestID(of exchange: Exchange) -> RequestID { name(of: exchange).id }
-
     func note(_ response: Response, to exchange: Exchange) {
         logger.debug(
-            "refused", metadata: requestID(of: exchange).metadata(["status": .stringConvertible(response.status.code)]))
+            "refused", metadata: name(of: exchange).metadata(["status": .stringConvertible(response.status.code)]))
     }
 
     func respond(_ problem: Problem, _ exchange: Exchange) -> Response {
@@ -253,13 +251,13 @@ final class RequestHandler: Sendable {
     }
 
     private func respond(_ problem: Problem, _ exchange: Exchange, latest: Cursor?) -> Response {
-        closing(contract.response(to: problem, latest: latest, requestID: requestID(of: exchange)))
+        closing(contract.response(to: problem, latest: latest, name: name(of: exchange)))
     }
 
     func respond(to error: any Error, _ exchange: Exchange) -> Response {
         if error is Fork.NoRoom { return respond(.memoryExhausted, exchange) }
         if let problem = error as? Problem ?? Problem.of(query: error) { return respond(problem, exchange) }
-        logger.error("reading failed", metadata: requestID(of: exchange).metadata(["reason": .string("\(error)")]))
+        logger.error("reading failed", metadata: name(of: exchange).metadata(["reason": .string("\(error)")]))
         return respond(.of(failure: error), exchange)
     }
 
@@ -347,14 +345,13 @@ final class RequestHandler: Sendable {
             }
         var response = contract.response(
             to: problem, latest: authenticator.isProtected ? nil : latest,
-            requestID: RequestID(
-                request?[.requestID].map { String($0.prefix(128)) } ?? "-", request?.trace))
+            name: RequestName(request?.own, number: nil))
         if let added = request.flatMap(addedFields(of:)) { response.fields.append(contentsOf: added.fields) }
         return response
     }
 }
 
-extension RequestID {
+extension RequestName {
     func metadata(_ others: Logger.Metadata) -> Logger.Metadata {
         var metadata = others
         metadata["request_id"] = .string(text)

@@ -93,64 +93,63 @@ extension RequestHandler {
     }
 
     /// Throws where a stream cannot go on inside a snapshot: a client begins again by the status, not by an end.
-    func checkSnapshot(of request: StreamRequest, _ bounds: HistoryBounds) throws {
-        guard let snapshot = request.snapshot, let cursor = snapshot.cursor else { return }
-        let isKept =
-            snapshot.position == 0 || cursor.version == bounds.latest.version || cursor.version >= hub.oldestState
-        guard cursor.epoch == bounds.latest.epoch, cursor.version <= bounds.latest.version, isKept else {
-            throw Problem.offsetGone
-        }
-    }
-
-    func checkStart(
-        of request: StreamRequest, _ follow: ChangesRequest, _ bounds: HistoryBounds, _ exchange: Exchange
-    ) -> Reply? {
+    func checkStart(of follow: ChangesRequest, _ bounds: HistoryBounds, _ exchange: Exchange) throws -> Reply? {
+        guard let read = follow.durable else { return nil }
         let since: Version
         switch follow.since {
-        case .cursor(let cursor): since = cursor.version
+        case .cursor(let cursor):
+            since = cursor.version
+            guard let position = read.position else { break }
+            let isKept = position == 0 || since == bounds.latest.version || since >= hub.oldestState
+            guard cursor.epoch == bounds.latest.epoch, since <= bounds.latest.version, isKept else {
+                throw Problem.offsetGone
+            }
+            return nil
         case .oldest: since = bounds.oldest
         case .now, .never: return nil
         }
-        guard request.snapshot == nil, since < hub.oldestState else { return nil }
+        guard since < hub.oldestState else { return nil }
         return check(exchange) { [self] in
             guard var page = try store.page(follow.streamQuery(since: since)) else { throw Problem.offsetGone }
             if follow.needsState { _ = try messages(of: &page, since: since, follow) }
         }
     }
 
-    func send(_ entities: EntitiesRequest, behind examined: Version, to watched: WatchedRequest) throws {
+    func send(
+        _ read: DurableRead, of store: VisibleStore, behind examined: Version, to watched: WatchedRequest
+    ) throws {
         let (exchange, latest) = (watched.exchange, latest)
         let position = watched.sentEntities.load(ordering: .acquiring)
         // The first page is of the newest version, and the others of the same.
         let (page, cursor) = try page(
-            of: entities, at: position == 0 ? nil : Cursor(latest.epoch, examined), from: position, exchange)
+            of: store, at: position == 0 ? nil : Cursor(latest.epoch, examined), from: position, exchange)
         watched.sentEntities.store(page.end, ordering: .releasing)
-        let bytes = try contract.chunk(of: entities, from: position, page, at: cursor, now: self.latest, streamTime)
+        let bytes = try contract.chunk(of: read, store, from: position, page, at: cursor, now: self.latest, streamTime)
         let (chunk, isMore) = (Watch.Chunk.snapshot(isLast: !page.isMore), page.isMore || self.latest != cursor)
         guard hub.prepared(exchange.id, chunk, cursor.version, hasMore: isMore) else { return }
         Exchange.send(bytes, to: [exchange])
     }
 
-    func entities(_ request: EntitiesRequest, _ exchange: Exchange) throws -> Reply {
+    func entities(_ request: ChangesRequest, _ read: DurableRead, _ exchange: Exchange) throws -> Reply {
         let bounds = hub.bounds
         if let cursor = request.cursor, cursor.epoch != bounds.latest.epoch || cursor.version > bounds.latest.version {
             throw Problem.offsetGone
         }
         let isPast = request.cursor.map { $0 != bounds.latest && statePages.snapshot($0) == nil } ?? false
         return reading(exchange, isPast ? .past : .read) { [self] in
-            let (page, cursor) = try page(of: request, at: request.cursor, from: request.position, exchange)
-            return try contract.response(to: request, page, at: cursor, now: latest, pollTime)
+            let (page, cursor) = try page(of: request.store, at: request.cursor, from: read.position ?? 0, exchange)
+            return try contract.response(to: request, read, page, at: cursor, now: latest, pollTime)
         }
     }
 
     /// Some entities of a version, with its cursor; a `cursor` of nil is the latest.
     private func page(
-        of request: EntitiesRequest, at cursor: Cursor?, from position: Int, _ exchange: Exchange
+        of store: VisibleStore, at cursor: Cursor?, from position: Int, _ exchange: Exchange
     ) throws -> (EntityPage, Cursor) {
         func page(of snapshot: Snapshot) throws -> EntityPage {
             try EntityPage(
-                of: snapshot, contract.parts, in: request.store.pointer, from: position,
-                bytesMax: Self.entitiesBytesMax, isVisible: request.store.visibility)
+                of: snapshot, contract.parts, in: store.pointer, from: position,
+                bytesMax: Self.entitiesBytesMax, isVisible: store.visibility)
         }
         func past(_ cursor: Cursor) throws -> Snapshot? {
             try statePages.snapshot(cursor) ?? keptState(cursor.version, for: exchange)

@@ -17,9 +17,8 @@ extension RequestHandler {
         }
         let bounds = hub.bounds
         let watch = try watch(request, exchange, bounds)
-        try checkSnapshot(of: request, bounds)
         if case .changes(let follow) = request.source {
-            if follow.durable != nil, let reply = checkStart(of: request, follow, bounds, exchange) { return reply }
+            if let reply = try checkStart(of: follow, bounds, exchange) { return reply }
             prepareStatePages(for: follow)
         }
         if let refusal = hub.register(watch) { throw Problem.tooManyWaiters(refusal) }
@@ -38,7 +37,7 @@ extension RequestHandler {
     }
 
     private func watch(_ request: StreamRequest, _ exchange: Exchange, _ bounds: HistoryBounds) throws -> Watch {
-        var first: Watch.Chunk = request.snapshot == nil ? .first : .snapshot(isLast: false)
+        var first: Watch.Chunk = request.durable?.position == nil ? .first : .snapshot(isLast: false)
         let isOfEpoch = request.lastEpoch.map { $0 == bounds.latest.epoch } ?? true
         if request.isLost || !isOfEpoch { first = .reset(.lost) }
         let subject: Watch.Subject
@@ -75,12 +74,13 @@ extension RequestHandler {
         let streams = group.map(\.exchange)
         switch (change, request.source) {
         case (.value(let reading), _) where Self.isLong(reading):
-            if let known = event(chunk, reading, of: request) { return Exchange.send(known, to: streams) }
+            if let known = event(chunk, reading) { return Exchange.send(known, to: streams) }
             let shared = Shared<StreamChunk>()
             slowly(group) { [self] group in
-                Exchange.send(shared.made { long(chunk, reading, of: request) }, to: group.map(\.exchange))
+                Exchange.send(shared.made { long(chunk, reading) }, to: group.map(\.exchange))
             }
-        case (.value(let reading), _): Exchange.send(bytes(chunk, reading), to: streams)
+        case (.value(let reading), _):
+            Exchange.send(head(chunk, reading) + contract.eventData(of: reading.encoded), to: streams)
         case (.changes(let page, let since), .changes(let follow)):
             send(page, since: since, request, follow, to: group)
         case (.changes, .value), (.latest, _), (.notInMemory, _), (.outcome, _): Exchange.send([], to: streams)
@@ -105,25 +105,21 @@ extension RequestHandler {
     }
 
     /// A long chunk; the data of a value's event is kept, and all streams of the value share it.
-    private func long(_ chunk: Watch.Chunk, _ reading: Reading, of request: StreamRequest) -> StreamChunk {
-        if request.format == .events, let encoded = reading.encoded, event(chunk, reading, of: request) == nil {
-            encoded.keep(StreamChunk(contract.eventData(of: encoded)))
-        }
-        return event(chunk, reading, of: request) ?? StreamChunk(bytes(chunk, reading))
+    private func long(_ chunk: Watch.Chunk, _ reading: Reading) -> StreamChunk {
+        if let known = event(chunk, reading) { return known }
+        let data = StreamChunk(contract.eventData(of: reading.encoded))
+        reading.encoded?.keep(data)
+        return StreamChunk(head(chunk, reading), before: data)
     }
 
-    private func event(_ chunk: Watch.Chunk, _ reading: Reading, of request: StreamRequest) -> StreamChunk? {
-        guard request.format == .events, let data: StreamChunk = reading.encoded?.kept() else { return nil }
+    private func event(_ chunk: Watch.Chunk, _ reading: Reading) -> StreamChunk? {
+        guard let data: StreamChunk = reading.encoded?.kept() else { return nil }
         return StreamChunk(head(chunk, reading), before: data)
     }
 
     private func head(_ chunk: Watch.Chunk, _ reading: Reading) -> [UInt8] {
         let reason: ResetReason? = if case .reset(let reason) = chunk { reason } else { nil }
         return contract.head(of: reading, isFirst: chunk == .first, reset: reason)
-    }
-
-    private func bytes(_ chunk: Watch.Chunk, _ reading: Reading) -> [UInt8] {
-        head(chunk, reading) + contract.eventData(of: reading.encoded)
     }
 
     private typealias CommitsChunk = (bytes: StreamChunk, next: Version, isMore: Bool)
@@ -206,8 +202,8 @@ extension RequestHandler {
         if case .reset(let known) = chunk {
             reason = known
         } else if let examined = hub.examinedVersion(of: id) {
-            if case .snapshot = chunk, let entities = request.snapshot {
-                return try send(entities, behind: examined, to: watched)
+            if case .snapshot = chunk, let read = follow.durable {
+                return try send(read, of: follow.store, behind: examined, to: watched)
             }
             do {
                 if let page = try store.page(follow.streamQuery(since: examined)) {

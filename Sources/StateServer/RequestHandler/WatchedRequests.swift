@@ -30,8 +30,7 @@ final class WatchedRequest: Sendable {
     init(_ exchange: Exchange, _ kind: Kind) {
         self.exchange = exchange
         self.kind = kind
-        let sentCount = if case .stream(let request) = kind { request.snapshot?.position ?? 0 } else { 0 }
-        sentEntities = Atomic(sentCount)
+        sentEntities = Atomic(kind.changes?.durable?.position ?? 0)
     }
 
     var options: Options {
