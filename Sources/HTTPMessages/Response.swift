@@ -10,7 +10,7 @@ package struct Response: Sendable {
 
     private enum Head {
         case own(HTTPFields)
-        case filled(ResponseTemplate, ResponseTemplate.Values)
+        case filled(ResponseTemplate, ShortText, ShortText?)
     }
 
     package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {
@@ -19,10 +19,11 @@ package struct Response: Sendable {
         head = .own(fields)
     }
 
-    package init(_ template: ResponseTemplate, _ values: ResponseTemplate.Values, body: [UInt8]) {
+    /// The texts are the values of the fields that vary, in order.
+    package init(_ template: ResponseTemplate, _ first: ShortText, _ second: ShortText? = nil, body: [UInt8]) {
         status = .ok
         self.body = body
-        head = .filled(template, values)
+        head = .filled(template, first, second)
     }
 
     /// The header fields, to which the transport adds `Content-Length`, `Date` and `Connection`.
@@ -30,7 +31,7 @@ package struct Response: Sendable {
         get {
             switch head {
             case .own(let fields): fields
-            case .filled(let template, let values): template.fields(varying: values)
+            case .filled(let template, let first, let second): template.fields(varying: first, second)
             }
         }
         set { head = .own(newValue) }
@@ -43,14 +44,14 @@ package struct Response: Sendable {
             for field in fields where !field.value.isEmpty {
                 field.name.rawName.withCString { name in field.value.withCString { body(name, $0) } }
             }
-        case .filled(let template, let values):
-            var varying = values.first
+        case .filled(let template, let first, let second):
+            var varying = first
             for (name, value) in template.texts {
                 if let value {
                     body(name, value)
                 } else {
                     varying.withCString { body(name, $0) }
-                    varying = values.second ?? varying
+                    varying = second ?? varying
                 }
             }
         }
@@ -59,13 +60,6 @@ package struct Response: Sendable {
 
 /// The header fields of responses that differ in the values of one or two fields only: the others are texts of C once.
 package final class ResponseTemplate: Sendable {
-    package struct Values: Sendable {
-        fileprivate let first: ShortText
-        fileprivate let second: ShortText?
-
-        package init(_ first: ShortText, _ second: ShortText? = nil) { (self.first, self.second) = (first, second) }
-    }
-
     package enum Part: Sendable {
         case fixed(HTTPField)
         case varying(HTTPField.Name)
@@ -103,8 +97,8 @@ package final class ResponseTemplate: Sendable {
         return UnsafePointer(copy.baseAddress.unsafelyUnwrapped)
     }
 
-    fileprivate func fields(varying values: Values) -> HTTPFields {
-        var rest = [values.first.string, values.second?.string ?? ""][...]
+    fileprivate func fields(varying first: ShortText, _ second: ShortText?) -> HTTPFields {
+        var rest = [first.string, second?.string ?? ""][...]
         return HTTPFields(
             parts.map { part in
                 switch part {

@@ -79,8 +79,8 @@ struct ResponseTests {
             let short = Self.short(value)
             let response =
                 switch request.target.dropFirst().first {
-                case "a": Response(one, .init(ShortText(short)), body: body)
-                case "b": Response(two, .init(ShortText("\(short)?"), ShortText(short)), body: body)
+                case "a": Response(one, ShortText(short), body: body)
+                case "b": Response(two, ShortText("\(short)?"), ShortText(short), body: body)
                 default: Response.text(value)
                 }
             guard !isReusable else { return .reusable(response) }
@@ -153,10 +153,10 @@ struct ResponseTests {
     func equality() throws {
         let name = try #require(HTTPField.Name("X-Value"))
         let template = ResponseTemplate([.fixed(.init(name: .contentType, value: "text/plain")), .varying(name)])
-        var response = Response(template, .init(ShortText("1")), body: [1])
+        var response = Response(template, ShortText("1"), body: [1])
 
         #expect(response.fields == [.contentType: "text/plain", name: "1"])
-        #expect(response.fields != Response(template, .init(ShortText("2")), body: [1]).fields)
+        #expect(response.fields != Response(template, ShortText("2"), body: [1]).fields)
         response.fields[.contentType] = nil
         #expect(response.fields == [name: "1"])
     }

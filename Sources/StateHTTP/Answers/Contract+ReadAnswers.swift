@@ -26,8 +26,8 @@ extension Contract {
         if let keyed = request.keyed { return keyedResponse(to: request, keyed, reading, encoded) }
         let coding = isCompressed(request, encoded) ? request.coding : nil
         if request.style == .compact, coding == nil, request.wait == nil, request.known == nil {
-            let values = ResponseTemplate.Values(ShortText(quoting: encoded.tag), ShortText(reading.cursor))
-            return Response(Self.template, values, body: encoded.body)
+            return Response(
+                Self.template, ShortText(quoting: encoded.tag), ShortText(reading.cursor), body: encoded.body)
         }
         // The tag hashes the compact bytes, so for indented bytes it is weak.
         let tag = request.style == .pretty ? "W/\"\(encoded.tag)\"" : "\"\(encoded.tag)\(coding?.tagSuffix ?? "")\""

@@ -18,7 +18,7 @@ extension Response {
     static func receipt(
         _ body: consuming [UInt8], style: Style = .compact, cursor: ShortText, isForBrowser: Bool
     ) -> Response {
-        Response(isForBrowser ? browserTemplate : receiptTemplate, .init(cursor), body: line(body, style))
+        Response(isForBrowser ? browserTemplate : receiptTemplate, cursor, body: line(body, style))
     }
 
     /// JSON with a line feed behind it, so that the prompt of a terminal does not stick to it.
