@@ -59,11 +59,7 @@ package final class HTTPConnection: @unchecked Sendable {
         package var certificate: String?
         package var key: String?
 
-        package init(authorities: String? = nil, certificate: String? = nil, key: String? = nil) {
-            self.authorities = authorities
-            self.certificate = certificate
-            self.key = key
-        }
+        package init() {}
     }
 
     package struct Missing: Error, CustomStringConvertible {

@@ -171,15 +171,13 @@ extension Contract {
 
     // MARK: Answers
 
-    package func response(toNew description: ForkDescription, style: Style, latest: Cursor) -> Response {
-        var response = response(to: description, style: style, latest: latest)
-        response.status = .created
-        response.fields[.location] = "/v1/forks/\(description.name)"
+    package func response(
+        to description: ForkDescription, isNew: Bool = false, style: Style, latest: Cursor
+    ) -> Response {
+        var response = Response.json(
+            isNew ? .created : .ok, json(description).text, style: style, latest: latest)
+        if isNew { response.fields[.location] = "/v1/forks/\(description.name)" }
         return response
-    }
-
-    package func response(to description: ForkDescription, style: Style, latest: Cursor) -> Response {
-        .json(.ok, json(description).text, style: style, latest: latest)
     }
 
     package func response(toList descriptions: [ForkDescription], style: Style, latest: Cursor) -> Response {

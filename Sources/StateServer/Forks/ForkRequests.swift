@@ -67,7 +67,7 @@ extension RequestHandler {
                         journal: store.journal, schedule: schedule, gauges: gauges, slowReads: slowReads,
                         metrics: ServerMetrics(settings: metrics.settings), logger: logger)
                 }
-                return contract.response(toNew: description, style: order.style, latest: latest)
+                return contract.response(to: description, isNew: true, style: order.style, latest: latest)
             } catch {
                 place.end()
                 throw error

@@ -67,7 +67,10 @@ extension RequestHandler {
             do {
                 return transaction.restoring(try store.stateToRestore(like: past), ifAt: hasLooked ? nil : base)
             } catch let fault as JSONFault {
-                throw Problem.restoreMisfit(fault)
+                let detail = "the state does not fit what this server serves now: at \(fault.place) \(fault.detail)"
+                throw Problem(
+                    .unprocessableContent, "restore-misfit", "\(detail); nothing was committed",
+                    parts: [(fault.pointer.description, fault.detail)])
             }
         } then: { [self] found in
             dispatch(found, of: request, exchange)
@@ -300,13 +303,4 @@ private final class PostedTransaction: OutcomeTaker {
     var client: String? { exchange.client }
 
     func take(_ outcome: Outcome) { handler.take(outcome, of: request, exchange) }
-}
-
-extension Problem {
-    fileprivate static func restoreMisfit(_ fault: JSONFault) -> Problem {
-        let detail = "the state does not fit what this server serves now: at \(fault.place) \(fault.detail)"
-        return Problem(
-            .unprocessableContent, "restore-misfit", "\(detail); nothing was committed",
-            parts: [(fault.pointer.description, fault.detail)])
-    }
 }

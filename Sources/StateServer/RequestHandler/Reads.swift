@@ -11,7 +11,13 @@ internal import Synchronization
 extension RequestHandler {
     func read(_ request: ReadRequest, _ exchange: Exchange) -> Reply {
         // The latest version goes this way, too: the next commit can make it a past version before it is read.
-        if let version = request.version { return readPast(request, version, exchange) }
+        if let version = request.version {
+            return reading(exchange, .past) { [self] in
+                let snapshot = try pastState(version, for: exchange)
+                let encoded = try snapshot.encoded(request.selection)
+                return contract.response(to: request, Reading(cursor: snapshot.cursor, encoded: encoded))
+            }
+        }
         let wait = isDraining.load(ordering: .acquiring) ? nil : request.wait
         do {
             if let version = request.atLeast {
@@ -99,14 +105,6 @@ extension RequestHandler {
     }
 
     static func isLong(_ reading: Reading) -> Bool { reading.encoded?.json.count ?? 0 > quickBytesMax }
-
-    private func readPast(_ request: ReadRequest, _ version: Version, _ exchange: Exchange) -> Reply {
-        reading(exchange, .past) { [self] in
-            let snapshot = try pastState(version, for: exchange)
-            return contract.response(
-                to: request, Reading(cursor: snapshot.cursor, encoded: try snapshot.encoded(request.selection)))
-        }
-    }
 
     func pastState(_ version: Version, for exchange: Exchange? = nil) throws -> Snapshot {
         guard let kept = try keptState(version, for: exchange) else {

@@ -179,7 +179,7 @@ final class RequestHandler: Sendable {
                 return reading(exchange) { [contract, hub] in contract.response(to: request, in: hub.latest) }
             case .live:
                 return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
-            case .ready(let isVerbose): return .now(try isVerbose ? verboseReadiness() : readiness())
+            case .ready(let isVerbose): return .now(try readiness(isVerbose: isVerbose))
             case .metrics: return .now(metricsText())
             case .operations(let style):
                 return reading(exchange) { [self] in

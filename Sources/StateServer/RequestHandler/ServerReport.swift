@@ -223,27 +223,16 @@ struct HookReport: Sendable {
 }
 
 extension RequestHandler {
-    func readiness() throws -> Response {
+    func readiness(isVerbose: Bool) throws -> Response {
         let report = ServerReport(self)
+        // A load balancer sends no action to a server that is not ready, so the probes themselves have to try the journal.
+        if report.journalFailure != nil, let journal { schedule.slow(.read, "") { journal.probe() } }
+        if isVerbose { return report.readiness }
         if report.isDraining { throw Problem.draining }
-        if report.journalFailure != nil {
-            probeJournal()
-            throw Problem.notDurable
-        }
+        if report.journalFailure != nil { throw Problem.notDurable }
         if report.unreadableReason != nil { throw Problem.tokensUnreadable }
         if let failure = store.domainFailure { throw Problem.domainFailed(failure) }
         return Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ready\n".utf8))
-    }
-
-    func verboseReadiness() -> Response {
-        let report = ServerReport(self)
-        if report.journalFailure != nil { probeJournal() }
-        return report.readiness
-    }
-
-    /// A load balancer sends no action to a server that is not ready, so the probes themselves have to try the journal.
-    private func probeJournal() {
-        if let journal { schedule.slow(.read, "") { journal.probe() } }
     }
 
     func metricsText() -> Response {
