@@ -240,7 +240,7 @@ package struct Contract: Sendable {
         var tokens: [String] = []
         tokens.reserveCapacity(segments.count)
         for segment in segments {
-            guard JSONPointer.hasEscape(segment) else {
+            guard segment.utf8.contains(UInt8(ascii: "~")) else {
                 tokens.append(segment)
                 continue
             }

@@ -24,7 +24,7 @@ struct ContentHashTests {
         for _ in 0..<500 { numbers.append(UInt128(generator.next()) << 64 | UInt128(generator.next())) }
         for number in numbers {
             let (high, low) = (UInt64(truncatingIfNeeded: number >> 64), UInt64(truncatingIfNeeded: number))
-            #expect(Base32.text(high: high, low: low) == reference(number))
+            #expect(ContentHash(high: high, low: low).text == reference(number))
         }
     }
 

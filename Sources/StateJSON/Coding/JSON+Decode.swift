@@ -42,14 +42,7 @@ package struct JSONNode {
     @inlinable package var utf8: UnsafeBufferPointer<UInt8>? { isString ? document.utf8(index) : nil }
 
     package var elements: [JSONNode]? {
-        guard isArray else { return nil }
-        var found: [JSONNode] = []
-        var element = document.firstChild(index)
-        while !document.isEnd(element) {
-            found.append(JSONNode(document, element))
-            element = document.after(element)
-        }
-        return found
+        isArray ? document.children(of: index).map { JSONNode(document, $0) } : nil
     }
 
     /// Read one at a time, in the order of the text; nil for another value.
@@ -222,12 +215,8 @@ final class JSONDecodingSession {
     func endNotes() { if let keys, !document.isEnd(passed) { noteNow(outermost, keys) } }
 
     private func noteNow<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
-        var unknown: Set<Int> = []
-        var key = document.firstChild(object)
-        while !document.isEnd(key) {
-            if Key(stringValue: document.string(key)) == nil { unknown.insert(key) }
-            key = document.after(key + 1)
-        }
+        let all = document.children(of: object).map { $0 - 1 }
+        let unknown = Set(all.filter { Key(stringValue: self.document.string($0)) == nil })
         guard !unknown.isEmpty || unknownFields[object] != nil else { return }
         unknownFields[object] = unknownFields[object].map { $0.intersection(unknown) } ?? unknown
     }

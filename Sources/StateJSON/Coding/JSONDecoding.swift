@@ -201,9 +201,7 @@ struct JSONUnkeyedDecoding: UnkeyedDecodingContainer {
 
     mutating func decodeNil() throws -> Bool {
         guard !isAtEnd, JSONValueDecoder(session: session, index: next).isNull else { return false }
-        next = document.after(next)
-        currentIndex += 1
-        return true
+        return try element(Never.self) { $0.isNull }
     }
 
     mutating func decode(_ type: Bool.Type) throws -> Bool { try element(type) { try $0.decode(type) } }

@@ -86,7 +86,9 @@ package final class JSONEncodingSession {
     }
 
     func encode<Value: Encodable>(_ value: Value) throws {
-        if Value.self == [Int].self, let integers = value as? [Int] { return writer.integers(integers) }
+        if Value.self == [Int].self, let integers = value as? [Int] {
+            return writer.array(integers) { $1.integer($0) }
+        }
         if let kind = FoundationValue(Value.self) { return try encode(value, as: kind) }
         // A collection has the size of a pointer and counts references: that spares other types the slower cast.
         if MemoryLayout<Value>.size == MemoryLayout<Int>.size, !_isPOD(Value.self),
@@ -276,9 +278,7 @@ private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol
     func encode(_ value: Double, forKey key: Key) throws { try begin(key).encode(value) }
     func encode(_ value: Float, forKey key: Key) throws { try begin(key).encode(value) }
     @inline(__always)
-    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number, forKey key: Key) throws {
-        try begin(key).encode(value)
-    }
+    func encode(_ value: some FixedWidthInteger & Encodable, forKey key: Key) throws { try begin(key).encode(value) }
     func encode(_ value: some Encodable, forKey key: Key) throws { try begin(key).encode(value) }
 
     func nestedContainer<Nested: CodingKey>(
@@ -310,7 +310,7 @@ private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
     func encode(_ value: Double) throws { try begin().encode(value) }
     func encode(_ value: Float) throws { try begin().encode(value) }
     @inline(__always)
-    func encode<Number: FixedWidthInteger & Encodable>(_ value: Number) throws { try begin().encode(value) }
+    func encode(_ value: some FixedWidthInteger & Encodable) throws { try begin().encode(value) }
     func encode(_ value: some Encodable) throws { try begin().encode(value) }
 
     func nestedContainer<Nested: CodingKey>(keyedBy keyType: Nested.Type) -> KeyedEncodingContainer<Nested> {

@@ -22,34 +22,21 @@ package struct ContentHash: Hashable, Sendable {
         self.low = low
     }
 
-    /// 26 characters of lower-case base 32.
+    private static let charactersCount = 26
+
+    /// 26 characters of base 32, in the alphabet of RFC 4648, lower-case, most significant bits first.
     package var text: String {
-        Base32.text(high: high, low: low)
+        String(unsafeUninitializedCapacity: Self.charactersCount) { write(to: UnsafeMutableRawBufferPointer($0)) }
     }
 
+    /// Returns the number of characters.
     package func write(to buffer: UnsafeMutableRawBufferPointer) -> Int {
-        Base32.write(high: high, low: low, to: buffer)
-        return Base32.count
-    }
-}
-
-/// RFC 4648 alphabet, lower-case, most significant bits first.
-package enum Base32 {
-    package static let count = 26
-
-    package static func text(high: UInt64, low: UInt64) -> String {
-        String(unsafeUninitializedCapacity: count) { buffer in
-            write(high: high, low: low, to: UnsafeMutableRawBufferPointer(buffer))
-            return count
-        }
-    }
-
-    package static func write(high: UInt64, low: UInt64, to buffer: UnsafeMutableRawBufferPointer) {
         // The first two characters stand for the highest 8 bits, each eight behind them for 40 bits.
-        buffer.storeBytes(of: UInt16(truncatingIfNeeded: characters(high >> 56)).bigEndian, as: UInt16.self)
-        buffer.storeBytes(of: characters(high >> 16).bigEndian, toByteOffset: 2, as: UInt64.self)
-        buffer.storeBytes(of: characters(high << 24 | low >> 40).bigEndian, toByteOffset: 10, as: UInt64.self)
-        buffer.storeBytes(of: characters(low).bigEndian, toByteOffset: 18, as: UInt64.self)
+        buffer.storeBytes(of: UInt16(truncatingIfNeeded: Self.characters(high >> 56)).bigEndian, as: UInt16.self)
+        buffer.storeBytes(of: Self.characters(high >> 16).bigEndian, toByteOffset: 2, as: UInt64.self)
+        buffer.storeBytes(of: Self.characters(high << 24 | low >> 40).bigEndian, toByteOffset: 10, as: UInt64.self)
+        buffer.storeBytes(of: Self.characters(low).bigEndian, toByteOffset: 18, as: UInt64.self)
+        return Self.charactersCount
     }
 
     /// The eight characters for the lowest 40 bits of a number, the first of them in the highest byte.

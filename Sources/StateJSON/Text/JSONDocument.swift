@@ -154,25 +154,14 @@ package final class JSONDocument {
         case UInt8(ascii: "{"):
             writer.byte(UInt8(ascii: "{"))
             var isFirst = true
-            var key = firstChild(index)
-            while !isEnd(key) {
+            for value in children(of: index) {
                 writer.separator(&isFirst)
-                writer.string(utf8(key))
+                writer.string(utf8(value - 1))
                 writer.byte(UInt8(ascii: ":"))
-                write(key + 1, to: &writer)
-                key = after(key + 1)
+                write(value, to: &writer)
             }
             writer.byte(UInt8(ascii: "}"))
-        case UInt8(ascii: "["):
-            writer.byte(UInt8(ascii: "["))
-            var isFirst = true
-            var element = firstChild(index)
-            while !isEnd(element) {
-                writer.separator(&isFirst)
-                write(element, to: &writer)
-                element = after(element)
-            }
-            writer.byte(UInt8(ascii: "]"))
+        case UInt8(ascii: "["): writer.array(children(of: index)) { write($0, to: &$1) }
         case UInt8(ascii: "\""): writer.string(utf8(index))
         case UInt8(ascii: "l"): writer.integer(Int64(bitPattern: bits(index)))
         case UInt8(ascii: "u"): writer.integer(bits(index))
@@ -259,12 +248,7 @@ extension JSONDocument {
     private func duplicateKey(_ object: Int, count: Int) -> Int? {
         if count > 12 {
             var seen = Set<[UInt8]>(minimumCapacity: count)
-            var key = firstChild(object)
-            while !isEnd(key) {
-                guard seen.insert(Array(utf8(key))).inserted else { return key }
-                key = after(key + 1)
-            }
-            return nil
+            return children(of: object).first { !seen.insert(Array(utf8($0 - 1))).inserted }.map { $0 - 1 }
         }
         var key = firstChild(object)
         while !isEnd(key) {

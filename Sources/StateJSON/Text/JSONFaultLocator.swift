@@ -4,24 +4,19 @@ struct JSONFaultLocator {
     private var index = 0
     private var path: [String] = []
 
-    private struct Stop: Error {
-        var kind = JSONFault.Kind.malformed
-        var detail: String
-    }
-
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
     /// Where the parser finds no fault, a number has no value that can be represented.
     mutating func locate() -> JSONFault {
-        do throws(Stop) {
+        do throws(JSONFault) {
             skipSpace()
             try value(depth: 0)
             skipSpace()
             guard index == bytes.count else { throw expected("expected the end of the text") }
         } catch {
-            return JSONFault(error.kind, at: JSONPointer(path), "\(error.detail) at byte \(index)")
+            return error
         }
         return JSONFault(.malformed, at: .root, "a number in it has no value that can be represented")
     }
@@ -34,12 +29,16 @@ struct JSONFaultLocator {
         return valid
     }
 
-    private func expected(_ what: String) -> Stop {
+    private func fault(_ detail: String, _ kind: JSONFault.Kind = .malformed) -> JSONFault {
+        JSONFault(kind, at: JSONPointer(path), "\(detail) at byte \(index)")
+    }
+
+    private func expected(_ what: String) -> JSONFault {
         let found: String? = next.map { byte in
             (0x21...0x7E).contains(byte)
                 ? "'\(Character(UnicodeScalar(byte)))'" : "byte 0x\(String(byte, radix: 16))"
         }
-        return Stop(detail: "\(what), found \(found ?? "the end of the text")")
+        return fault("\(what), found \(found ?? "the end of the text")")
     }
 
     private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
@@ -52,12 +51,12 @@ struct JSONFaultLocator {
 
     private mutating func skipSpace() { while skip(" ", "\t", "\n", "\r") {} }
 
-    private mutating func value(depth: Int) throws(Stop) {
+    private mutating func value(depth: Int) throws(JSONFault) {
         // simdjson has a lower limit; this one bounds the recursion here.
-        guard depth < 1100 else { throw Stop(detail: "nested too deep") }
+        guard depth < 1100 else { throw fault("nested too deep") }
         switch next {
         case UInt8(ascii: "{"):
-            try children("}") { (locator, _) throws(Stop) in
+            try children("}") { (locator, _) throws(JSONFault) in
                 guard locator.next == UInt8(ascii: "\"") else { throw locator.expected("expected a key in quotes") }
                 let start = locator.index
                 try locator.string()
@@ -69,7 +68,7 @@ struct JSONFaultLocator {
                 try locator.value(depth: depth + 1)
             }
         case UInt8(ascii: "["):
-            try children("]") { (locator, offset) throws(Stop) in
+            try children("]") { (locator, offset) throws(JSONFault) in
                 locator.path.append(String(offset))
                 try locator.value(depth: depth + 1)
             }
@@ -83,8 +82,8 @@ struct JSONFaultLocator {
     }
 
     private mutating func children(
-        _ end: Unicode.Scalar, _ child: (inout Self, _ offset: Int) throws(Stop) -> Void
-    ) throws(Stop) {
+        _ end: Unicode.Scalar, _ child: (inout Self, _ offset: Int) throws(JSONFault) -> Void
+    ) throws(JSONFault) {
         index += 1
         skipSpace()
         var offset = 0
@@ -98,7 +97,7 @@ struct JSONFaultLocator {
         }
     }
 
-    private mutating func string() throws(Stop) {
+    private mutating func string() throws(JSONFault) {
         index += 1
         while let byte = next, byte != UInt8(ascii: "\"") {
             guard byte >= 0x20 else { throw expected("a control character in a string must be escaped") }
@@ -113,7 +112,7 @@ struct JSONFaultLocator {
         guard skip("\"") else { throw expected("expected '\"' at the end of a string") }
     }
 
-    private mutating func unicodeEscape(at start: Int) throws(Stop) {
+    private mutating func unicodeEscape(at start: Int) throws(JSONFault) {
         let unit = try fourDigits()
         var isWhole = !(0xD800...0xDFFF).contains(unit)
         if unit >> 10 == 0xD800 >> 10, bytes[index...].starts(with: #"\u"#.utf8) {
@@ -122,11 +121,11 @@ struct JSONFaultLocator {
         }
         guard isWhole else {
             index = start
-            throw Stop(detail: "an escape is half of a surrogate pair,")
+            throw fault("an escape is half of a surrogate pair,")
         }
     }
 
-    private mutating func fourDigits() throws(Stop) -> UInt32 {
+    private mutating func fourDigits() throws(JSONFault) -> UInt32 {
         var unit: UInt32 = 0
         for _ in 0..<4 {
             guard let digit = next.flatMap({ Character(UnicodeScalar($0)).hexDigitValue }) else {
@@ -138,19 +137,19 @@ struct JSONFaultLocator {
         return unit
     }
 
-    private mutating func literal(_ text: String) throws(Stop) {
+    private mutating func literal(_ text: String) throws(JSONFault) {
         for scalar in text.unicodeScalars {
             guard skip(scalar) else { throw expected("expected \(text)") }
         }
     }
 
-    private mutating func number() throws(Stop) {
+    private mutating func number() throws(JSONFault) {
         let start = index
         _ = skip("-")
         let wholeStart = index
         try digits()
         if bytes[wholeStart] == UInt8(ascii: "0"), index > wholeStart + 1 {
-            throw Stop(detail: "a number must not begin with a zero,")
+            throw fault("a number must not begin with a zero,")
         }
         if skip(".") { try digits() }
         if skip("e", "E") {
@@ -159,12 +158,11 @@ struct JSONFaultLocator {
         }
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
         guard Double(text)?.isFinite == true else {
-            throw Stop(
-                kind: .numberOutOfRange, detail: "the number is out of the range of 64-bit floating point, read")
+            throw fault("the number is out of the range of 64-bit floating point, read", .numberOutOfRange)
         }
     }
 
-    private mutating func digits() throws(Stop) {
+    private mutating func digits() throws(JSONFault) {
         let start = index
         while let byte = next, (0x30...0x39).contains(byte) { index += 1 }
         guard index > start else { throw expected("expected a digit") }

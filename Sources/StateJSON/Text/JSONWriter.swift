@@ -43,38 +43,6 @@ package struct JSONWriter {
         }
     }
 
-    mutating func integers(_ values: [Int]) {
-        // A comma, a sign and nineteen digits.
-        let longest = 21
-        let atOnce = 64
-        byte(UInt8(ascii: "["))
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: atOnce * longest) { memory in
-            for first in stride(from: 0, to: values.count, by: atOnce) {
-                // From the end, because the digits come from there.
-                var start = memory.count
-                for index in (first..<min(first + atOnce, values.count)).reversed() {
-                    var rest = values[index].magnitude
-                    repeat {
-                        let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
-                        start -= 1
-                        memory[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit)
-                        rest = quotient
-                    } while rest > 0
-                    if values[index] < 0 {
-                        start -= 1
-                        memory[start] = UInt8(ascii: "-")
-                    }
-                    if index > 0 {
-                        start -= 1
-                        memory[start] = UInt8(ascii: ",")
-                    }
-                }
-                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: UnsafeBufferPointer(memory)[start...]))
-            }
-        }
-        byte(UInt8(ascii: "]"))
-    }
-
     /// The shortest form that reads back as the same value; false, with nothing appended, for NaN and the infinities.
     package mutating func number<Number: BinaryFloatingPoint & CustomStringConvertible>(_ value: Number) -> Bool {
         guard value.isFinite else { return false }
@@ -146,7 +114,9 @@ extension JSONWriter {
         string(value)
     }
 
-    package mutating func array<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
+    package mutating func array<Element>(
+        _ elements: some Sequence<Element>, _ write: (Element, inout JSONWriter) -> Void
+    ) {
         byte(UInt8(ascii: "["))
         var isFirst = true
         for element in elements {

@@ -11,30 +11,34 @@ package enum RFC3339 {
         let interval = date.timeIntervalSinceReferenceDate
         // NaN is in no range.
         guard (-3.1e13...3.1e13).contains(interval) else { return nil }
-        var (seconds, nanoseconds) =
-            DecimalDigits(interval.description.utf8)?.secondsAndNanoseconds ?? rounded(interval)
-        if nanoseconds == 1_000_000_000 { (seconds, nanoseconds) = (seconds + 1, 0) }
-        var text = whole(seconds)
-        if nanoseconds > 0 {
-            var fraction = padded(nanoseconds, 9)
-            while fraction.last == "0" { fraction.removeLast() }
-            text += "." + fraction
+        let whole = interval.rounded(.down)
+        var (seconds, fraction) = (Int64(whole), Int64(((interval - whole) * 1e9).rounded()))
+        // Only a date close to 2001 is spelled with an exponent, or with more than nine digits behind the point.
+        let spelled = interval.magnitude.description.split(separator: ".").last ?? ""
+        if spelled.utf8.count <= 9, let value = Int64(spelled) {
+            fraction = value * power(9 - spelled.utf8.count)
+            if interval < 0, fraction > 0 { fraction = 1_000_000_000 - fraction }
         }
-        return text + "Z"
+        if fraction == 1_000_000_000 { (seconds, fraction) = (seconds + 1, 0) }
+        var digits = fraction == 0 ? 0 : 9
+        while digits > 0, fraction % 10 == 0 { (fraction, digits) = (fraction / 10, digits - 1) }
+        return text(seconds + referenceDay * secondsOfDay, fraction, digits)
     }
 
     /// All three digits of a second; milliseconds since 1970.
     package static func text(milliseconds: Int64) -> String {
         let rest = (milliseconds % 1000 + 1000) % 1000
         // The difference to the second before would leave Int64 at its lower end.
-        let seconds = milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0)
+        return text(milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0), rest, 3)
+    }
+
+    /// The seconds count since 1970.
+    private static func text(_ seconds: Int64, _ fraction: Int64, _ fractionDigits: Int) -> String {
         let ofDay = (seconds % secondsOfDay + secondsOfDay) % secondsOfDay
         let (year, month, day) = civil((seconds - ofDay) / secondsOfDay)
-        guard (0...9999).contains(year) else {
-            return whole(seconds - referenceDay * secondsOfDay) + "." + padded(rest, 3) + "Z"
-        }
+        let isPlain = (0...9999).contains(year)
         // A store writes the time of each commit, and strings of parts take ten times as long.
-        return String(unsafeUninitializedCapacity: 24) { text in
+        return String(unsafeUninitializedCapacity: 40) { text in
             var index = 0
             func add(_ number: Int64, _ digits: Int, _ separator: Unicode.Scalar) {
                 var rest = number
@@ -45,31 +49,19 @@ package enum RFC3339 {
                 text[index + digits] = UInt8(ascii: separator)
                 index += digits + 1
             }
-            add(year, 4, "-")
+            if !isPlain {
+                text[0] = year < 0 ? UInt8(ascii: "-") : UInt8(ascii: "+")
+                index = 1
+            }
+            add(abs(year), isPlain ? 4 : max(6, String(abs(year)).utf8.count), "-")
             add(month, 2, "-")
             add(day, 2, "T")
             add(ofDay / 3600, 2, ":")
             add(ofDay / 60 % 60, 2, ":")
-            add(ofDay % 60, 2, ".")
-            add(rest, 3, "Z")
+            add(ofDay % 60, 2, fractionDigits > 0 ? "." : "Z")
+            if fractionDigits > 0 { add(fraction, fractionDigits, "Z") }
             return index
         }
-    }
-
-    /// The seconds count since 2001.
-    private static func whole(_ seconds: Int64) -> String {
-        let ofDay = (seconds % secondsOfDay + secondsOfDay) % secondsOfDay
-        let (year, month, day) = civil((seconds - ofDay) / secondsOfDay + referenceDay)
-        let isPlain = (0...9999).contains(year)
-        var text = isPlain ? padded(year, 4) : (year < 0 ? "-" : "+") + padded(abs(year), 6)
-        text += "-\(padded(month, 2))-\(padded(day, 2))"
-        return text + "T\(padded(ofDay / 3600, 2)):\(padded(ofDay / 60 % 60, 2)):\(padded(ofDay % 60, 2))"
-    }
-
-    /// Only a date close to 2001 has a number with more than nine digits behind the point.
-    private static func rounded(_ interval: Double) -> (Int64, Int64) {
-        let seconds = interval.rounded(.down)
-        return (Int64(seconds), Int64(((interval - seconds) * 1e9).rounded()))
     }
 
     /// Since 1970, with any offset from UTC; nil for other text.
@@ -90,17 +82,14 @@ package enum RFC3339 {
         guard civil(days).day == day else { return nil }
         let seconds = (days - referenceDay) * secondsOfDay + hour * 3600 + minute * 60 + second - offset
         // Read as one number, a date gets back the one that it was spelled from.
-        let scale = DecimalDigits.power(fraction.digits)
+        let scale = power(fraction.digits)
         let isBefore = seconds < 0 && fraction.value > 0
         let whole = isBefore ? -(seconds + 1) : abs(seconds)
-        let part = padded(isBefore ? scale - fraction.value : fraction.value, fraction.digits)
+        let part = String(scale + (isBefore ? scale - fraction.value : fraction.value)).dropFirst()
         return Double("\(seconds < 0 ? "-" : "")\(whole).\(part)0").map(Date.init(timeIntervalSinceReferenceDate:))
     }
 
-    private static func padded(_ number: Int64, _ digits: Int) -> String {
-        let text = digits == 0 ? "" : String(number)
-        return String(repeating: "0", count: max(0, digits - text.count)) + text
-    }
+    private static func power(_ exponent: Int) -> Int64 { (0..<exponent).reduce(1) { power, _ in power * 10 } }
 
     /// Gregorian, in eras of 400 years that begin in March.
     private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {

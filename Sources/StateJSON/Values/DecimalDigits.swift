@@ -55,23 +55,6 @@ package struct DecimalDigits: Equatable {
             return sign + figures.prefix(1) + fraction + "e\(point - 1)"
         }
     }
-
-    /// The seconds are rounded down; nil for more than nine digits behind the point, and for a number beyond 64 bits.
-    var secondsAndNanoseconds: (Int64, Int64)? {
-        guard exponent >= -9, digits.count + exponent <= 18,
-            let magnitude = Int64(
-                digits.isEmpty
-                    ? "0" : String(decoding: digits, as: UTF8.self) + String(repeating: "0", count: max(0, exponent)))
-        else { return nil }
-        let fractionDigits = max(0, -exponent)
-        let scale = Self.power(fractionDigits)
-        let seconds = magnitude / scale
-        let nanoseconds = magnitude % scale * Self.power(9 - fractionDigits)
-        guard isNegative else { return (seconds, nanoseconds) }
-        return nanoseconds == 0 ? (-seconds, 0) : (-seconds - 1, 1_000_000_000 - nanoseconds)
-    }
-
-    static func power(_ exponent: Int) -> Int64 { (0..<exponent).reduce(1) { power, _ in power * 10 } }
 }
 
 extension JSONValue {

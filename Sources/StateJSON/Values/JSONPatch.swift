@@ -134,17 +134,20 @@ package struct JSONPatch: Sendable {
     private mutating func push(_ token: String) {
         var writer = JSONWriter(capacity: token.utf8.count + 4)
         writer.string(token)
-        writer.bytes.withUnsafeBufferPointer { push(key: UnsafeBufferPointer(rebasing: $0.dropFirst().dropLast())) }
+        // The token has its escapes for JSON already, and those of RFC 6901 are of other bytes.
+        writer.bytes.withUnsafeBufferPointer {
+            Self.append(UnsafeBufferPointer(rebasing: $0.dropFirst().dropLast()), to: &place)
+        }
     }
 
-    /// The key has its escapes for JSON already, and those of RFC 6901 are of other bytes.
-    private mutating func push(key: UnsafeBufferPointer<UInt8>) {
-        place.append(UInt8(ascii: "/"))
-        for byte in key {
+    /// RFC 6901.
+    static func append(_ token: UnsafeBufferPointer<UInt8>, to text: inout [UInt8]) {
+        text.append(UInt8(ascii: "/"))
+        for byte in token {
             switch byte {
-            case UInt8(ascii: "~"): place.append(contentsOf: "~0".utf8)
-            case UInt8(ascii: "/"): place.append(contentsOf: "~1".utf8)
-            default: place.append(byte)
+            case UInt8(ascii: "~"): text.append(contentsOf: "~0".utf8)
+            case UInt8(ascii: "/"): text.append(contentsOf: "~1".utf8)
+            default: text.append(byte)
             }
         }
     }
@@ -262,7 +265,7 @@ extension JSONPatch {
         _ old: JSONText, _ oldValue: JSONText.Span, _ new: JSONText, _ member: JSONText.Member
     ) {
         let length = place.count
-        push(key: new.slice(member.key))
+        Self.append(new.slice(member.key), to: &place)
         compare(old, oldValue, new, member.value)
         pop(to: length)
     }

@@ -51,14 +51,6 @@ package struct JSONPointer: Sendable {
             : "expected a JSON Pointer, in which each ~ is followed by 0 (for ~) or 1 (for /)"
     }
 
-    package static func hasEscape(_ token: String) -> Bool {
-        var token = token
-        return token.withUTF8 { utf8 in
-            for byte in utf8 where byte == UInt8(ascii: "~") { return true }
-            return false
-        }
-    }
-
     /// Nil when a `~` is followed by neither `0` nor `1`.
     package static func unescape(_ escaped: some Collection<UInt8>) -> String? {
         guard escaped.contains(UInt8(ascii: "~")) else { return String(decoding: escaped, as: UTF8.self) }
@@ -100,16 +92,7 @@ extension JSONPointer: CustomStringConvertible {
     package var description: String {
         var text: [UInt8] = []
         text.reserveCapacity(tokens.reduce(0) { $0 + 1 + $1.utf8.count })
-        for token in tokens {
-            text.append(UInt8(ascii: "/"))
-            for byte in token.utf8 {
-                switch byte {
-                case UInt8(ascii: "~"): text.append(contentsOf: "~0".utf8)
-                case UInt8(ascii: "/"): text.append(contentsOf: "~1".utf8)
-                default: text.append(byte)
-                }
-            }
-        }
+        for token in tokens { token.withBytes { JSONPatch.append($0, to: &text) } }
         return String(decoding: text, as: UTF8.self)
     }
 
@@ -153,10 +136,8 @@ extension JSONPointer {
     /// Nil unless the token is digits without a leading zero.
     package static func index(_ token: String) -> Int? {
         let digits = token.utf8
-        guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
-            return nil
-        }
-        guard digits.count == 1 || digits.first != UInt8(ascii: "0") else { return nil }
+        guard digits.allSatisfy({ (0x30...0x39).contains($0) }), digits.count == 1 || digits.first != UInt8(ascii: "0")
+        else { return nil }
         return Int(token)
     }
 }

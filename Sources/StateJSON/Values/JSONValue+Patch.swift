@@ -71,51 +71,31 @@ extension JSONValue {
         return pointers
     }
 
-    /// False where the operation names a value that is not there.
+    /// False where the operation names a value that is not there; only a removal has no value.
     package mutating func apply(_ operation: String, at tokens: ArraySlice<String>, _ value: JSONValue?) -> Bool {
         guard let token = tokens.first else {
-            guard operation != "remove", let value else { return false }
+            guard let value else { return false }
             self = value
             return true
         }
+        let rest = tokens.dropFirst()
         if var object = takeObject() {
             defer { self = .object(object) }
-            return Self.apply(operation, to: &object, at: token, tokens.dropFirst(), value)
+            if !rest.isEmpty { return object[token]?.apply(operation, at: rest, value) ?? false }
+            guard operation == "add" || object.contains(token) else { return false }
+            object[token] = value
+            return true
         }
-        if var elements = takeElements() {
-            defer { self = .array(elements) }
-            return Self.apply(operation, to: &elements, at: token, tokens.dropFirst(), value)
-        }
-        return false
-    }
-
-    private static func apply(
-        _ operation: String, to object: inout JSONObject, at token: String, _ rest: ArraySlice<String>,
-        _ value: JSONValue?
-    ) -> Bool {
-        if !rest.isEmpty { return object[token]?.apply(operation, at: rest, value) ?? false }
+        guard var elements = takeElements() else { return false }
+        defer { self = .array(elements) }
+        guard let index = token == "-" ? elements.count : JSONPointer.index(token),
+            index < elements.count || operation == "add" && rest.isEmpty && index == elements.count
+        else { return false }
+        if !rest.isEmpty { return elements[index].apply(operation, at: rest, value) }
         switch (operation, value) {
-        case ("add", let value?): object[token] = value
-        case ("replace", let value?) where object.contains(token): object[token] = value
-        case ("remove", _) where object.contains(token): object[token] = nil
-        default: return false
-        }
-        return true
-    }
-
-    private static func apply(
-        _ operation: String, to elements: inout [JSONValue], at token: String, _ rest: ArraySlice<String>,
-        _ value: JSONValue?
-    ) -> Bool {
-        guard let index = token == "-" ? elements.count : JSONPointer.index(token) else { return false }
-        if !rest.isEmpty {
-            return index < elements.count && elements[index].apply(operation, at: rest, value)
-        }
-        switch (operation, value) {
-        case ("add", let value?) where index <= elements.count: elements.insert(value, at: index)
-        case ("replace", let value?) where index < elements.count: elements[index] = value
-        case ("remove", _) where index < elements.count: elements.remove(at: index)
-        default: return false
+        case ("add", let value?): elements.insert(value, at: index)
+        case (_, let value?): elements[index] = value
+        case (_, nil): elements.remove(at: index)
         }
         return true
     }

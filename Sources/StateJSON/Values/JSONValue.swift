@@ -139,20 +139,11 @@ extension JSONValue {
         switch document.kind(index) {
         case UInt8(ascii: "{"):
             var object = JSONObject()
-            var key = document.firstChild(index)
-            while !document.isEnd(key) {
-                object.append(document.string(key), value(of: document, at: key + 1))
-                key = document.after(key + 1)
+            for place in document.children(of: index) {
+                object.append(document.string(place - 1), value(of: document, at: place))
             }
             return .object(object)
-        case UInt8(ascii: "["):
-            var elements: [JSONValue] = []
-            var element = document.firstChild(index)
-            while !document.isEnd(element) {
-                elements.append(value(of: document, at: element))
-                element = document.after(element)
-            }
-            return .array(elements)
+        case UInt8(ascii: "["): return .array(document.children(of: index).map { value(of: document, at: $0) })
         case UInt8(ascii: "\""): return .string(document.string(index))
         case UInt8(ascii: "l"): return .integer(Int64(bitPattern: document.bits(index)))
         case UInt8(ascii: "u"): return .unsigned(document.bits(index))
@@ -179,14 +170,7 @@ extension JSONValue {
         case .double(let value): _ = writer.number(value)
         case .decimal(let text): writer.raw(text.utf8)
         case .string(let value): writer.string(value)
-        case .array(let elements):
-            writer.byte(UInt8(ascii: "["))
-            var isFirst = true
-            for element in elements {
-                writer.separator(&isFirst)
-                element.write(to: &writer)
-            }
-            writer.byte(UInt8(ascii: "]"))
+        case .array(let elements): writer.array(elements) { $0.write(to: &$1) }
         case .object(let object):
             writer.byte(UInt8(ascii: "{"))
             var isFirst = true
