@@ -49,7 +49,7 @@ struct MetricsExporterTests {
 
         let timer = exporter.timer("a_seconds", "A.", [0.001, 0.5, 2])
         for nanoseconds in [1_000_000, 1_000_001, 500_000_000, 3_000_000_000] as [Int64] {
-            timer.record(nanoseconds: nanoseconds)
+            timer.record(nanoseconds)
         }
 
         #expect(

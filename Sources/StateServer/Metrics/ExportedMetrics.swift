@@ -43,31 +43,28 @@ final class Distribution: ExportedMetric {
     private final class Bucket: Sendable { let count = Atomic<Int64>(0) }
 
     private let bounds: [Double]
+    private let perUnit: Double
     private let buckets: [Bucket]
     /// The bits of a number.
     private let sum = Atomic<UInt64>(0)
     private let timer: (any TimerHandler)?
     private let recorder: (any RecorderHandler)?
 
-    init(_ bounds: [Double], timer: (any TimerHandler)? = nil, recorder: (any RecorderHandler)? = nil) {
-        (self.bounds, self.timer, self.recorder) = (bounds, timer, recorder)
+    init(
+        _ bounds: [Double], perUnit: Double = 1, timer: (any TimerHandler)? = nil,
+        recorder: (any RecorderHandler)? = nil
+    ) {
+        (self.bounds, self.perUnit, self.timer, self.recorder) = (bounds, perUnit, timer, recorder)
         buckets = (0...bounds.count).map { _ in Bucket() }
     }
 
-    func record(_ count: Int) {
-        record(Double(count))
-        recorder?.record(Int64(count))
-    }
-
-    func record(nanoseconds: Int64) {
-        record(Double(nanoseconds) / 1e9)
-        timer?.recordNanoseconds(nanoseconds)
-    }
-
-    private func record(_ value: Double) {
-        let index = bounds.firstIndex { value <= $0 } ?? bounds.count
-        buckets[index].count.wrappingAdd(1, ordering: .relaxed)
-        add(value)
+    /// A timer takes nanoseconds.
+    func record(_ value: Int64) {
+        let amount = Double(value) / perUnit
+        buckets[bounds.firstIndex { amount <= $0 } ?? bounds.count].count.wrappingAdd(1, ordering: .relaxed)
+        add(amount)
+        timer?.recordNanoseconds(value)
+        recorder?.record(value)
     }
 
     /// Adds counts of times by bucket; a program's own timer, which takes one after the other, gets the mean of a bucket.
@@ -77,7 +74,7 @@ final class Distribution: ExportedMetric {
             guard let timer else { continue }
             for _ in 0..<times.count { timer.recordNanoseconds(Int64(times.nanoseconds / times.count)) }
         }
-        add(Double(counts.reduce(0) { $0 + $1.nanoseconds }) / 1e9)
+        add(Double(counts.reduce(0) { $0 + $1.nanoseconds }) / perUnit)
     }
 
     private func add(_ amount: Double) {

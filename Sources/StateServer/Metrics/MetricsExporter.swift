@@ -42,7 +42,7 @@ final class MetricsExporter: Sendable {
 
     func timer(_ name: String, _ help: String, _ bounds: [Double]) -> Distribution {
         metric(name, "histogram", help) {
-            Distribution(bounds, timer: program?.makeTimer(label: $0, dimensions: []))
+            Distribution(bounds, perUnit: 1e9, timer: program?.makeTimer(label: $0, dimensions: []))
         }
     }
 

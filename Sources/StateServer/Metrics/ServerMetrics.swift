@@ -116,8 +116,8 @@ final class ServerMetrics: Sendable {
         StoreObserver(
             clock: Self.now,
             computed: { [turnTime, turnSize] count, time in
-                turnTime.record(nanoseconds: Self.nanoseconds(time))
-                turnSize.record(count)
+                turnTime.record(Self.nanoseconds(time))
+                turnSize.record(Int64(count))
             },
             decided: { [actions] in actions.add($2, ActionLabel(type: $0, outcome: $1)) },
             landed: { [commits] count in
@@ -125,7 +125,7 @@ final class ServerMetrics: Sendable {
                 landed()
             },
             appended: { [self] result, count, time in
-                appendTime.record(nanoseconds: Self.nanoseconds(time))
+                appendTime.record(Self.nanoseconds(time))
                 appendsCount.add(1, ordering: .relaxed)
                 appendNanoseconds.add(Self.nanoseconds(time), ordering: .relaxed)
                 switch result {
@@ -134,8 +134,8 @@ final class ServerMetrics: Sendable {
                 case .failed, .unknown: journalFailures.increment(by: 1)
                 }
             },
-            woken: { [woken] count in woken.record(count) },
-            fired: { [lateness] in lateness.record(nanoseconds: Self.nanoseconds($0)) })
+            woken: { [woken] count in woken.record(Int64(count)) },
+            fired: { [lateness] in lateness.record(Self.nanoseconds($0)) })
     }
 
     var appends: (count: Int, nanoseconds: Int64) {
