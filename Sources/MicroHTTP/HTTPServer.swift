@@ -30,7 +30,9 @@ package final class HTTPServer: Sendable {
     /// Ignores SIGPIPE in the whole process, so that a client that leaves does not end it, and raises the soft limit of
     /// open files where the connections need more; after an error no thread and no socket is left.
     package func start() throws(ServerError) -> [BoundAddress] {
-        guard state.withLock({ !exchange(&$0.wasStarted, with: true) }) else { throw .alreadyStarted }
+        guard state.withLock({ !exchange(&$0.wasStarted, with: true) }) else {
+            throw ServerError(isOfAddress: false, description: "this server has been started before; make a new one")
+        }
         // Libmicrohttpd page, 27: libmicrohttpd blocks SIGPIPE only in threads that it makes itself.
         signal(SIGPIPE, SIG_IGN)
         try DescriptorLimit.makeRoom(

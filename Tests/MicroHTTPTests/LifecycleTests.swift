@@ -26,8 +26,10 @@ struct LifecycleTests {
 
             let error = #expect(throws: ServerError.self) { try second.start() }
 
-            #expect(error == .addressInUse(host: "127.0.0.1", port: port))
-            #expect(error?.description.contains("port \(port): another process already does") == true)
+            #expect(error?.isOfAddress == true)
+            let sentence =
+                "cannot listen on 127.0.0.1 port \(port): another process already does; stop it or choose another"
+            #expect(error?.description == "\(sentence) port")
             await second.stop()
         }
     }
@@ -40,10 +42,8 @@ struct LifecycleTests {
 
         let error = #expect(throws: ServerError.self) { try server.start() }
 
-        guard case .hostUnknown = error else {
-            Issue.record("expected hostUnknown, found \(String(describing: error))")
-            return
-        }
+        #expect(error?.isOfAddress == true)
+        #expect(error?.description.hasPrefix("cannot listen on nowhere.invalid: ") == true)
     }
 
     @Test("more connections than the process may have files is an error")
@@ -52,10 +52,8 @@ struct LifecycleTests {
 
         let error = #expect(throws: ServerError.self) { try server.start() }
 
-        guard case .descriptorLimit = error else {
-            Issue.record("expected descriptorLimit, found \(String(describing: error))")
-            return
-        }
+        #expect(error?.isOfAddress == false)
+        #expect(error?.description.hasPrefix("the connections need 10") == true)
     }
 
     @Test("a stop answers all waiting requests and closes their connections")

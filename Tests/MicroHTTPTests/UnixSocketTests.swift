@@ -106,7 +106,9 @@ struct UnixSocketTests {
         _ = try first.start()
         let second = HTTPServer(configuration: Self.configuration(path), handlers: .echo())
 
-        #expect(throws: ServerError.socketInUse(path: path)) { try second.start() }
+        let refusal = #expect(throws: ServerError.self) { try second.start() }
+        let sentence = "another process already does; stop it or choose another path"
+        #expect(refusal?.description == "cannot listen on the socket \(path): \(sentence)")
 
         let client = try RawClient(path: path)
         client.request("/")
