@@ -43,6 +43,24 @@ extension Substring.UTF8View {
     }
 }
 
+extension Substring.UTF8View {
+    /// The separators in quotes do not count; the last quote may have no end.
+    package func split(outsideQuotes separator: UInt8) -> (parts: [Substring], isOpen: Bool) {
+        var (isQuoted, isEscaped) = (false, false)
+        let parts = split(omittingEmptySubsequences: false) { byte in
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\"") {
+                isQuoted.toggle()
+            } else {
+                isEscaped = isQuoted && byte == UInt8(ascii: "\\")
+            }
+            return byte == separator && !isQuoted
+        }
+        return (parts.map { Substring($0.trimmingSpaces) }, isQuoted)
+    }
+}
+
 extension Substring {
     package func trimmingSpaces() -> Substring { Substring(utf8.trimmingSpaces) }
 }

@@ -16,9 +16,9 @@ package struct Preferences: Sendable, Equatable {
     /// Parses the values of all `Prefer` fields; of several preferences with one name, the first counts.
     package init(_ values: [String]) {
         for value in values {
-            for preference in Self.split(value.utf8) {
+            for preference in value[...].utf8.split(outsideQuotes: UInt8(ascii: ",")).parts {
                 // A semicolon begins parameters of the preference; `return` and `wait` have none.
-                let token = preference.prefix { $0 != UInt8(ascii: ";") }.trimmingSpaces
+                let token = preference.utf8.prefix { $0 != UInt8(ascii: ";") }.trimmingSpaces
                 let sides = token.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
                     .map { String(Substring($0.trimmingSpaces)) }
                 let given = sides.count == 2 ? sides[1].filter { $0 != "\"" } : nil
@@ -37,20 +37,6 @@ package struct Preferences: Sendable, Equatable {
     private static func seconds(_ text: String) -> Wait? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return .seconds(Int(text) ?? .max)
-    }
-
-    private static func split(_ value: String.UTF8View) -> [Substring.UTF8View] {
-        var (isQuoted, isEscaped) = (false, false)
-        return value.split { byte in
-            if isEscaped {
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\"") {
-                isQuoted.toggle()
-            } else {
-                isEscaped = isQuoted && byte == UInt8(ascii: "\\")
-            }
-            return byte == UInt8(ascii: ",") && !isQuoted
-        }
     }
 }
 

@@ -60,11 +60,7 @@ package final class Exchange: Sendable {
     /// The memory of the request's body, which counts as long as somebody works on the request, also when the client has gone.
     private let body: MemoryBudget.Reservation?
 
-    package convenience init(id: UInt64, client: String, sink: any AnswerSink) {
-        self.init(id: id, client: client, sink: sink, body: nil)
-    }
-
-    init(id: UInt64, client: String, sink: any AnswerSink, body: MemoryBudget.Reservation?) {
+    package init(id: UInt64, client: String, sink: any AnswerSink, body: MemoryBudget.Reservation? = nil) {
         self.id = id
         share = client
         self.sink = sink
@@ -175,12 +171,8 @@ package final class AddedFields: Sendable {
     package init(_ fields: HTTPFields) { self.fields = fields }
 }
 
-extension Exchange: Hashable {
+extension Exchange: Equatable {
     package static func == (left: Exchange, right: Exchange) -> Bool { left === right }
-
-    package func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(self))
-    }
 }
 
 /// A carrier of answers to clients: the mailbox of a loop, or the in-process transport.

@@ -20,9 +20,6 @@ package struct LibraryVersion: Sendable {
             && !Self.tested.last.numbers.lexicographicallyPrecedes(numbers)
     }
 
-    /// Without `MHD_USE_NO_THREAD_SAFETY`, later versions begin a connection that is added only in the next run.
-    var hasSingleThreadedMode: Bool { !numbers.lexicographicallyPrecedes([1, 0, 0]) }
-
     /// Whether libmicrohttpd reads requests strictly by RFC 9112, and with them the framing of chunked bodies.
-    package var isStrict: Bool { hasSingleThreadedMode }
+    package var isStrict: Bool { !numbers.lexicographicallyPrecedes([1, 0, 0]) }
 }

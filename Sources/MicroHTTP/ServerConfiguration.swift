@@ -47,10 +47,6 @@ package struct ServerConfiguration: Sendable {
         self.loops = loops
     }
 
-    var headFault: TransportFault { .headTooLarge(bytesMax: headBytesMax, fieldsMax: fieldsMax) }
-
-    var targetFault: TransportFault { .targetTooLong(bytesMax: targetBytesMax, parametersMax: parametersMax) }
-
     var perLoop: ServerConfiguration {
         var share = self
         share.connectionsMax = max(1, connectionsMax / max(1, loops))

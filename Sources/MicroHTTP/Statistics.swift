@@ -87,7 +87,6 @@ package struct Answers: Sendable, Equatable {
     package var counts = [Int](repeating: 0, count: methods.count * statuses.count)
     /// Counts those that were not to wait by their upper bound; the last count is of the longer ones.
     package var times = [Times](repeating: Times(), count: boundsNanoseconds.count + 1)
-    package var nanoseconds: Int { times.reduce(0) { $0 + $1.nanoseconds } }
 
     package struct Times: Sendable, Equatable {
         package var count = 0
@@ -115,10 +114,9 @@ package struct Answers: Sendable, Equatable {
     }
 
     private mutating func combine(_ other: Answers, _ sum: (Int, Int) -> Int) {
-        for index in counts.indices { counts[index] = sum(counts[index], other.counts[index]) }
-        for index in times.indices {
-            times[index].count = sum(times[index].count, other.times[index].count)
-            times[index].nanoseconds = sum(times[index].nanoseconds, other.times[index].nanoseconds)
+        counts = zip(counts, other.counts).map { sum($0, $1) }
+        times = zip(times, other.times).map {
+            Times(count: sum($0.count, $1.count), nanoseconds: sum($0.nanoseconds, $1.nanoseconds))
         }
     }
 }

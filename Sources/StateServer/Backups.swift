@@ -60,7 +60,7 @@ final class Backups: Sendable {
     ) throws(Problem) {
         try current.withLock { (current) throws(Problem) in
             guard current == nil else { throw .backupUnderWay }
-            guard memory.reserve(Self.chunkBytes) else { throw .memoryExhausted }
+            guard memory.reserve(Self.chunkBytes) == nil else { throw .memoryExhausted }
             current = Backup(exchange: exchange, access: access)
         }
         queue.async { [self] in

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import MicroHTTP
@@ -9,7 +10,7 @@ struct OutgoingTests {
         var taken: [UInt8] = []
         let progress = outgoing.send { bytes in
             taken += bytes.prefix(count)
-            return .bytes(min(count, bytes.count))
+            return min(count, bytes.count)
         }
         return (progress, taken)
     }
@@ -42,18 +43,23 @@ struct OutgoingTests {
     @Test("a full socket and a broken one end the share, and what was taken counts")
     func ends() {
         var outgoing = Outgoing([1, 2, 3])
-        var results: [Outgoing.Taken] = [.bytes(2), .none]
+        var results: [(Int, Int32)] = [(2, 0), (-1, EINTR), (-1, EAGAIN), (-1, EPIPE)]
+        let socket = { (_: UnsafeRawBufferPointer) in
+            let (count, code) = results.removeFirst()
+            errno = code
+            return count
+        }
 
-        #expect(outgoing.send { _ in results.removeFirst() } == .full)
+        #expect(outgoing.send(by: socket) == .full)
         #expect(outgoing.sentCount == 2)
-        #expect(outgoing.send { _ in .broken } == .broken)
+        #expect(outgoing.send(by: socket) == .broken)
         #expect(send(&outgoing, atOnce: 9) == (.done, [3]))
     }
 
     @Test("a head, a body and what follows are sent in this order, however few bytes a socket takes", arguments: 1...7)
     func parts(atOnce count: Int) {
         var outgoing = Outgoing([3, 4, 5], after: [1, 2])
-        _ = outgoing.send { _ in .bytes(1) }
+        _ = outgoing.send { _ in 1 }
         outgoing = outgoing.followed(by: Outgoing([6, 7]))
         var received: [UInt8] = []
         while outgoing.unsentCount > 0 { received += send(&outgoing, atOnce: count).1 }

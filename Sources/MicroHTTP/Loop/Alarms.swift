@@ -5,12 +5,12 @@ import HeapModule
 struct LoopInstant: Comparable, Sendable {
     private let nanoseconds: Int64
 
-    private init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+    private init(_ nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     static var now: LoopInstant {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)
-        return LoopInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+        return LoopInstant(Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
     func duration(to later: LoopInstant) -> Duration { .nanoseconds(later.nanoseconds - nanoseconds) }
@@ -21,9 +21,7 @@ struct LoopInstant: Comparable, Sendable {
 
     static func + (left: LoopInstant, right: Duration) -> LoopInstant { left + Span(right) }
 
-    static func + (left: LoopInstant, right: Span) -> LoopInstant {
-        LoopInstant(nanoseconds: left.nanoseconds + right.nanoseconds)
-    }
+    static func + (left: LoopInstant, right: Span) -> LoopInstant { Self(left.nanoseconds + right.nanoseconds) }
 
     /// A duration as it is added to many instants; more than a hundred years count as a hundred years.
     struct Span: Sendable {

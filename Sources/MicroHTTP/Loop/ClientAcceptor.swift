@@ -81,15 +81,12 @@ final class ClientAcceptor {
 
     private func take(_ socket: Int32, _ address: inout sockaddr_storage) {
         guard waiting.count > 0 || addedCount >= Self.addedCountMax else { return add(socket) }
-        let host = withUnsafePointer(to: &address) { storage in
-            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { numericAddress($0)?.host }
-        }
-        waiting.append(socket, of: host ?? "")
+        waiting.append(socket, of: numericAddress(&address)?.host ?? "")
     }
 
     private func add(_ socket: Int32) {
         addedCount += 1
-        context.daemon.add(socket)
+        context.daemon?.add(socket)
     }
 
     var hasWaiting: Bool { waiting.count > 0 }

@@ -20,8 +20,9 @@ struct Daemon {
         var flags =
             MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ERROR_LOG.rawValue
             | MHD_USE_TURBO.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
-        // MHD_USE_NO_THREAD_SAFETY, which the header of 0.9.75 does not have: a connection begins in the call that adds it.
-        if LibraryVersion.current.hasSingleThreadedMode { flags |= 1 << 19 }
+        // MHD_USE_NO_THREAD_SAFETY, which the header of 0.9.75 does not have: without it, versions from 1.0 on begin a
+        // connection that is added only in the next run.
+        if loop.isStrict { flags |= 1 << 19 }
         var callbacks = MicroHTTPDCallbacks(
             context: Unmanaged.passUnretained(loop).toOpaque(), handle: handleRequest, request_line: requestLine,
             completed: requestCompleted, connection: connectionChanged)
@@ -79,9 +80,10 @@ private func with<Result>(
     _ context: UnsafeMutableRawPointer, _ connection: UnsafeMutableRawPointer,
     _ body: (EventLoop, ClientConnection) -> Result
 ) -> Result {
-    Unmanaged<EventLoop>.fromOpaque(context)._withUnsafeGuaranteedRef { loop in
-        Unmanaged<ClientConnection>.fromOpaque(connection)._withUnsafeGuaranteedRef { body(loop, $0) }
-    }
+    let (loop, connection) = (
+        Unmanaged<EventLoop>.fromOpaque(context), Unmanaged<ClientConnection>.fromOpaque(connection)
+    )
+    return loop._withUnsafeGuaranteedRef { loop in connection._withUnsafeGuaranteedRef { body(loop, $0) } }
 }
 
 /// MHD_OPTION_NOTIFY_CONNECTION, at the start and behind the end of a connection.
@@ -118,9 +120,7 @@ private func handleRequest(
 ) -> MHD_Result {
     guard let context, let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
     let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
-    let goesOn = with(context, pointer) {
-        $0.advance($1, method: method, version: version, piece: piece, left: &uploadCount.pointee)
-    }
+    let goesOn = with(context, pointer) { $0.advance($1, method, version, piece, left: &uploadCount.pointee) }
     return goesOn ? .YES : .NO
 }
 

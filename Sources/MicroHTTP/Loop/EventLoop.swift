@@ -63,11 +63,11 @@ final class EventLoop {
             daemon.stop()
             throw error
         }
-        context.use(daemon)
+        context.daemon = daemon
     }
 
     /// Follows ``start()`` where the loop's thread could not be started.
-    func abandon() { context.daemon.stop() }
+    func abandon() { context.daemon?.stop() }
 
     func run() {
         mailbox.noteThread()
@@ -78,7 +78,12 @@ final class EventLoop {
             handleDueAlarms()
             parked.resumePaused()
             if context.stage.isStopping { cutIfDue() }
-            runDaemon()
+            (context.hasProgressed, context.hasReceived) = (false, false)
+            acceptor.addWaiting()
+            postponed.beginIteration()
+            context.daemon?.run()
+            if context.hasReceived { context.handlers.iterationEnded() }
+            if !acceptor.isListening { acceptor.listenIfPossible() }
             if context.alarms.mayBeOver { sweepAlarms() }
             // Streams without a chunk come first. A stream gets one chunk between two reports, so the chunks end.
             if parked.hasReports, !mailbox.hasChunks { parked.reportStreams() }
@@ -87,18 +92,9 @@ final class EventLoop {
         precondition(pending.count == 0, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
         acceptor.stop()
         parked.closeAll()
-        context.daemon.stop()
+        context.daemon?.stop()
         for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
         for done in whenStopped { done() }
-    }
-
-    private func runDaemon() {
-        (context.hasProgressed, context.hasReceived) = (false, false)
-        acceptor.addWaiting()
-        postponed.beginIteration()
-        context.daemon.run()
-        if context.hasReceived { context.handlers.iterationEnded() }
-        if !acceptor.isListening { acceptor.listenIfPossible() }
     }
 
     fileprivate func log(_ line: UnsafePointer<CChar>) {
@@ -125,12 +121,12 @@ final class EventLoop {
             milliseconds = 0
         }
         context.poller.wait(
-            milliseconds: milliseconds, newClients: acceptor.acceptClients, event: { parked.handle($0) })
+            milliseconds: milliseconds, newClients: acceptor.acceptClients, event: { parked.handle($0, $1) })
     }
 
     private func waitMilliseconds() -> Int32 {
         var limit = Int32.max
-        if let timeout = context.daemon.timeoutMilliseconds {
+        if let timeout = context.daemon?.timeoutMilliseconds {
             if timeout > 0 {
                 limit = Int32(clamping: timeout)
             } else if !pending.hasHeld || context.hasProgressed {

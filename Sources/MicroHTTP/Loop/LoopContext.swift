@@ -14,7 +14,8 @@ final class LoopContext {
     @exclusivity(unchecked) var inFlightCount = 0
     @exclusivity(unchecked) var stage = Stage.serving
     @exclusivity(unchecked) var alarms = Alarms()
-    @exclusivity(unchecked) private var startedDaemon: Daemon?
+    /// Nil before the start.
+    @exclusivity(unchecked) var daemon: Daemon?
     @exclusivity(unchecked) private var iterationTime: LoopInstant?
     @exclusivity(unchecked) var date = HTTPDate()
     /// Whether the current iteration has done more than to look at held connections.
@@ -30,13 +31,6 @@ final class LoopContext {
         self.gauges = gauges
         poller = try Poller()
     }
-
-    var daemon: Daemon {
-        guard let startedDaemon else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
-        return startedDaemon
-    }
-
-    func use(_ daemon: Daemon) { startedDaemon = daemon }
 
     func forget(_ client: String) {
         gauges.connections.add(-1)

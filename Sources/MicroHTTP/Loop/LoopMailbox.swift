@@ -9,8 +9,6 @@ final class LoopMailbox: Sendable, AnswerSink {
         case deliver(Transmission)
         case stopAccepting
         indirect case stop(grace: Duration, done: @Sendable () -> Void)
-
-        fileprivate var isChunk: Bool { if case .deliver(.chunk) = self { true } else { false } }
     }
 
     private struct State {
@@ -19,6 +17,18 @@ final class LoopMailbox: Sendable, AnswerSink {
         /// Stays true from just before the wait until the first `put`, which alone wakes the loop.
         var isLoopWaiting = false
         var isClosed = false
+
+        mutating func take(into taken: inout [Item]) {
+            isLoopWaiting = false
+            guard !items.isEmpty else { return }
+            swap(&items, &taken)
+            hasChunks = false
+        }
+
+        mutating func prepareToWait() -> Bool {
+            isLoopWaiting = items.isEmpty
+            return isLoopWaiting
+        }
     }
 
     private let state = Mutex(State())
@@ -41,7 +51,7 @@ final class LoopMailbox: Sendable, AnswerSink {
         let (isTaken, mustWake) = state.withLock { state in
             guard !state.isClosed else { return (false, false) }
             state.items.append(item)
-            if item.isChunk { state.hasChunks = true }
+            if case .deliver(.chunk) = item { state.hasChunks = true }
             defer { state.isLoopWaiting = false }
             return (true, state.isLoopWaiting)
         }
@@ -63,24 +73,12 @@ final class LoopMailbox: Sendable, AnswerSink {
     }
 
     /// The storage of the caller's empty array takes the next items.
-    func take(into items: inout [Item]) {
-        state.withLock { state in
-            state.isLoopWaiting = false
-            guard !state.items.isEmpty else { return }
-            swap(&state.items, &items)
-            state.hasChunks = false
-        }
-    }
+    func take(into items: inout [Item]) { state.withLock { $0.take(into: &items) } }
 
     var hasChunks: Bool { state.withLock { $0.hasChunks } }
 
     /// Returns false if there are items to take first.
-    func prepareToWait() -> Bool {
-        state.withLock { state in
-            state.isLoopWaiting = state.items.isEmpty
-            return state.isLoopWaiting
-        }
-    }
+    func prepareToWait() -> Bool { state.withLock { $0.prepareToWait() } }
 
     /// Every later `put` returns false.
     func close() -> [Item] {

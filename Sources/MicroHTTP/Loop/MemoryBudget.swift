@@ -9,8 +9,9 @@ package final class MemoryBudget: Sendable {
         /// The key is the address of the memory.
         var unread: [UInt: (holders: Int, bytes: Int, client: String)] = [:]
 
-        mutating func count(_ more: Int, for client: String) {
+        mutating func count(_ more: Int, for client: String?) {
             bytes += more
+            guard let client else { return }
             let own = (sent[client] ?? 0) + more
             sent[client] = own > 0 ? own : nil
         }
@@ -38,31 +39,17 @@ package final class MemoryBudget: Sendable {
         state.withLock { $0.bytes > bytesMax || $0.sent[client] ?? 0 > shareMax }
     }
 
-    /// Returns false, and counts nothing, where they are too many.
-    package func reserve(_ bytes: Int) -> Bool {
+    /// Counts nothing where there is a fault; without a client, the bytes are in no share.
+    package func reserve(_ bytes: Int, for client: String? = nil) -> TransportFault? {
         state.withLock { state in
-            guard state.bytes + bytes <= bytesMax else { return false }
-            state.bytes += bytes
-            return true
-        }
-    }
-
-    package func release(_ bytes: Int) { state.withLock { $0.bytes -= bytes } }
-
-    /// Counts nothing where there is a fault.
-    package func reserve(_ bytes: Int, for client: String) -> TransportFault? {
-        state.withLock { state in
-            let sent = state.sent[client] ?? 0
-            guard sent + bytes <= shareMax else { return .shareExhausted }
+            if let client, state.sent[client, default: 0] + bytes > shareMax { return .shareExhausted }
             guard state.bytes + bytes <= bytesMax else { return .memoryExhausted }
             state.count(bytes, for: client)
             return nil
         }
     }
 
-    package func release(_ bytes: Int, for client: String) {
-        state.withLock { $0.count(-bytes, for: client) }
-    }
+    package func release(_ bytes: Int, for client: String? = nil) { state.withLock { $0.count(-bytes, for: client) } }
 
     /// Counts as long as the result lives, and for the first of several clients; nil for few bytes.
     func hold(_ bytes: [UInt8], for client: String) -> Holding? {
@@ -84,7 +71,7 @@ package final class MemoryBudget: Sendable {
         }
     }
 
-    final class Reservation: Sendable {
+    package final class Reservation: Sendable {
         private let budget: MemoryBudget
         private let client: String
         private let count = Atomic(0)

@@ -3,14 +3,6 @@ import Glibc
 
 /// Only the loop thread uses it.
 struct Poller: ~Copyable {
-    struct Event {
-        var number: UInt64
-        var isReadable: Bool
-        var isWritable: Bool
-        var isHungUp: Bool
-        var isBroken: Bool
-    }
-
     private let descriptor: Int32
     private let buffer: UnsafeMutableBufferPointer<epoll_event>
     /// Tags descriptors whose events only start an iteration.
@@ -62,20 +54,14 @@ struct Poller: ~Copyable {
 
     /// Waits without limit if negative, and takes up to 512 events, so that the loop serves others where thousands of
     /// clients leave together; a wait that a signal interrupts reports none.
-    func wait(milliseconds: Int32, newClients: () -> Void, event: (Event) -> Void) {
+    func wait(milliseconds: Int32, newClients: () -> Void, event: (UInt64, UInt32) -> Void) {
         let count = Int(epoll_wait(descriptor, buffer.baseAddress, Int32(buffer.count), milliseconds))
         for index in 0..<max(0, count) {
             let (bits, tag) = (buffer[index].events, buffer[index].data.u64)
             switch tag {
             case Self.iteration: break
             case Self.listener: newClients()
-            default:
-                event(
-                    Event(
-                        number: tag, isReadable: bits & EPOLLIN.rawValue != 0,
-                        isWritable: bits & EPOLLOUT.rawValue != 0,
-                        isHungUp: bits & (EPOLLRDHUP.rawValue | EPOLLHUP.rawValue) != 0,
-                        isBroken: bits & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0))
+            default: event(tag, bits)
             }
         }
     }

@@ -72,25 +72,18 @@ struct SocketAddress {
 }
 
 /// The address of an IPv4 client of a dual-stack socket is in the form of IPv4.
-func numericAddress(_ address: UnsafePointer<sockaddr>) -> BoundAddress? {
-    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-    let capacity = socklen_t(text.count)
-    let raw = UnsafeRawPointer(address)
-    let port: in_port_t
-    switch Int32(address.pointee.sa_family) {
-    case AF_INET:
-        var inet = raw.loadUnaligned(as: sockaddr_in.self)
-        guard inet_ntop(AF_INET, &inet.sin_addr, &text, capacity) != nil else { return nil }
-        port = inet.sin_port
-    case AF_INET6:
-        var inet = raw.loadUnaligned(as: sockaddr_in6.self)
-        guard inet_ntop(AF_INET6, &inet.sin6_addr, &text, capacity) != nil else { return nil }
-        port = inet.sin6_port
-    default:
-        return nil
-    }
-    let host = text.withUnsafeBufferPointer { String(decoding: $0.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self) }
+func numericAddress(_ raw: UnsafeRawPointer) -> BoundAddress? {
+    let address = raw.assumingMemoryBound(to: sockaddr.self)
+    guard [AF_INET, AF_INET6].contains(Int32(address.pointee.sa_family)) else { return nil }
+    var text = [CChar](repeating: 0, count: 64)
+    let size = socklen_t(MemoryLayout<sockaddr_in6>.size)
+    guard getnameinfo(address, size, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0 else { return nil }
+    // The name of the interface follows an address of a link.
+    let bytes = text.prefix { $0 != 0 && $0 != CChar(UInt8(ascii: "%")) }.map(UInt8.init)
+    let host = String(decoding: bytes, as: UTF8.self)
     let mapped = "::ffff:"
     let isMapped = host.hasPrefix(mapped) && host.contains(".")
+    // Both kinds have it behind the family.
+    let port = raw.loadUnaligned(fromByteOffset: 2, as: in_port_t.self)
     return BoundAddress(host: isMapped ? String(host.dropFirst(mapped.count)) : host, port: in_port_t(bigEndian: port))
 }

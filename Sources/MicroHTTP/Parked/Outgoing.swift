@@ -10,12 +10,6 @@ struct Outgoing {
         case broken
     }
 
-    enum Taken {
-        case bytes(Int)
-        case none
-        case broken
-    }
-
     /// About 100 microseconds of copying: a fast client makes room as fast as the loop sends, and others would wait.
     static let sendBytesMax = 256 << 10
 
@@ -47,24 +41,17 @@ struct Outgoing {
         return bodySentCount < body.count ? body[bodySentCount...] : tail[(bodySentCount - body.count)...]
     }
 
-    mutating func send(
-        atMost bytesMax: Int = sendBytesMax, by socket: (UnsafeRawBufferPointer) -> Taken
-    ) -> Progress {
-        let end = min(count, sentCount + min(bytesMax, unsentCount))
+    /// The socket returns how many bytes it has taken, or -1 for the reason in `errno`.
+    mutating func send(by socket: (UnsafeRawBufferPointer) -> Int) -> Progress {
+        let end = min(count, sentCount + Self.sendBytesMax)
         while sentCount < end {
             let taken = next.prefix(end - sentCount).withUnsafeBytes(socket)
-            switch taken {
-            case .bytes(let count): sentCount += count
-            case .none: return .full
-            case .broken: return .broken
-            }
+            if taken >= 0 { sentCount += taken } else if errno != EINTR { return errno == EAGAIN ? .full : .broken }
         }
         return sentCount < count ? .paused : .done
     }
 
-    static func send(_ bytes: UnsafeRawBufferPointer, to socket: Int32) -> Taken {
-        let count = Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-        if count >= 0 { return .bytes(count) }
-        return errno == EAGAIN ? .none : errno == EINTR ? .bytes(0) : .broken
+    static func send(_ bytes: UnsafeRawBufferPointer, to socket: Int32) -> Int {
+        Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     }
 }

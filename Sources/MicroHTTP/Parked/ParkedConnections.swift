@@ -16,7 +16,7 @@ import Threads
 final class ParkedConnections {
     // exclusivity unchecked: only the loop thread uses the variables, and a check takes as long as ten accesses.
 
-    let context: LoopContext
+    private let context: LoopContext
     private let open: OpenConnections
     @exclusivity(unchecked) private var connections: [UInt64: ClientConnection] = [:]
     /// The connections that continue to send in a later iteration, one client after the other.
@@ -78,6 +78,81 @@ final class ParkedConnections {
             response, isHead: connection.isHead, isChunked: !connection.isVersion10, at: context.date.now())
         send(Outgoing(head), isLast: false, of: exchange, on: connection)
         return true
+    }
+
+    // MARK: Events
+
+    func handle(_ number: UInt64, _ events: UInt32) {
+        guard let connection = connections[number] else { return }
+        let isReadable = events & EPOLLIN.rawValue != 0
+        let isWritable = events & EPOLLOUT.rawValue != 0
+        let isHungUp = events & (EPOLLRDHUP.rawValue | EPOLLHUP.rawValue) != 0
+        if isReadable { connection.hasInput = true }
+        if isHungUp { connection.hasHungUp = true }
+        if events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { return fail(connection) }
+        switch connection.phase {
+        case .waiting(let exchange):
+            guard isHungUp else { return }
+            // The client may have only finished sending, and then gets the answer.
+            if connection.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
+        case .streaming(let exchange):
+            // The client may have only finished sending, and gets the end of its stream.
+            if isHungUp { return expire(connection, exchange, .hangUp) }
+            if isWritable { resumeLater(connection) }
+        case .answering:
+            if isWritable { resumeLater(connection) }
+        case .keepAliveIdle:
+            // The socket may report room for an answer that it has taken in the meantime: that is no reason to end it.
+            if isReadable || isHungUp { handBack(connection) }
+        default: break
+        }
+    }
+
+    func handleAlarm(of connection: ClientConnection) {
+        switch connection.phase {
+        case .waiting(let exchange): expire(connection, exchange, .deadline)
+        case .streaming(let exchange): heartbeatDue(connection, exchange)
+        case .answering, .keepAliveIdle:
+            // The timeout counts from the last bytes that the socket has taken.
+            let due = connection.lastSent + context.configuration.idleTimeout
+            if due <= .now { close(connection) } else { context.alarms.set(.exchange(connection.number), at: due) }
+        default: break
+        }
+    }
+
+    private func heartbeatDue(_ connection: ClientConnection, _ exchange: Exchange) {
+        let isSending = connection.unsent != nil
+        let now = LoopInstant.now
+        let due = connection.lastSent + connection.heartbeat
+        if isSending, connection.lastSent + context.configuration.idleTimeout <= now { return fail(connection) }
+        if !isSending, due <= now { silent.append(exchange) }
+        context.alarms.set(.exchange(connection.number), at: due > now ? due : now + connection.heartbeat)
+    }
+
+    private func fail(_ connection: ClientConnection) {
+        switch connection.phase {
+        case .waiting(let exchange), .streaming(let exchange):
+            context.gauges.waiting.add(-1)
+            close(connection)
+            if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
+        case .answering, .keepAliveIdle: close(connection)
+        default: break
+        }
+    }
+
+    func cut(_ connection: ClientConnection) {
+        guard case .streaming = connection.phase else { return }
+        context.gauges.waiting.add(-1)
+        close(connection)
+    }
+
+    private func expire(_ connection: ClientConnection, _ exchange: Exchange, _ reason: Expiry) {
+        guard let response = context.handlers.end(exchange, reason) else { return }
+        if case .streaming = connection.phase {
+            write(StreamChunk(response.body, isLast: true), to: connection, exchange)
+        } else {
+            answer(connection, WireResponse(response))
+        }
     }
 
     // MARK: Answers and chunks
@@ -172,7 +247,7 @@ final class ParkedConnections {
         return connection.holding == nil || !context.memory.isExceeded(by: connection.client)
     }
 
-    func resumeLater(_ connection: ClientConnection) {
+    private func resumeLater(_ connection: ClientConnection) {
         guard !connection.isPaused else { return }
         connection.isPaused = true
         paused.append(connection.number, of: connection.client)
@@ -186,20 +261,14 @@ final class ParkedConnections {
             guard let connection = connections[number] else { continue }
             triesLeft -= 1
             connection.isPaused = false
-            continueSending(connection)
+            guard let unsent = connection.unsent.take() else { continue }
+            switch connection.phase {
+            case .streaming(let exchange): send(unsent, isLast: false, of: exchange, on: connection)
+            case .answering(let isLast): send(unsent, isLast: isLast, on: connection)
+            default: break
+            }
         }
     }
-
-    func continueSending(_ connection: ClientConnection) {
-        guard let unsent = connection.unsent.take() else { return }
-        switch connection.phase {
-        case .streaming(let exchange): send(unsent, isLast: false, of: exchange, on: connection)
-        case .answering(let isLast): send(unsent, isLast: isLast, on: connection)
-        default: break
-        }
-    }
-
-    func noteSilent(_ exchange: Exchange) { silent.append(exchange) }
 
     var hasReports: Bool { !writable.isEmpty || !silent.isEmpty }
 
@@ -218,11 +287,11 @@ final class ParkedConnections {
         context.setAlarm(.exchange(connection.number), after: context.configuration.idleTimeout)
     }
 
-    func handBack(_ connection: ClientConnection) {
+    private func handBack(_ connection: ClientConnection) {
         guard connection.hasInput, !context.stage.isStopping else { return close(connection) }
         forget(connection)
         returning = connection
-        if !context.daemon.add(connection.descriptor) {
+        if context.daemon?.add(connection.descriptor) != true {
             context.handlers.debugLog("libmicrohttpd refused a connection with a client's next request")
         }
         if let refused = returning.take() { context.forget(refused.client) }
@@ -242,7 +311,7 @@ final class ParkedConnections {
         close(connection)
     }
 
-    func close(_ connection: ClientConnection) {
+    private func close(_ connection: ClientConnection) {
         forget(connection)
         Glibc.close(connection.descriptor)
         context.forget(connection.client)

@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import Glibc
 import HTTPMessages
 import HTTPTypes
 
@@ -40,6 +41,113 @@ extension EventLoop {
         context.forget(connection.client)
     }
 
+    // MARK: Heads and bodies
+
+    /// libmicrohttpd decodes it in place afterwards.
+    func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
+        postponed.works(for: connection.client)
+        connection.target.removeAll(keepingCapacity: true)
+        if connection.receivingSince == nil { connection.receivingSince = context.time() }
+        // Of a head that never becomes complete, and of the framing of a body, the loop learns nothing more.
+        if connection.idleCheck == .none { idle.note(connection) }
+        guard let target else { return }
+        connection.target.append(contentsOf: UnsafeRawBufferPointer(start: target, count: strlen(target)))
+        connection.targetEnd = target + connection.target.count
+    }
+
+    /// Returns false where libmicrohttpd closes the connection, which an answer in this call does, too (Libmicrohttpd
+    /// page, 6).
+    private func readHead(
+        of connection: ClientConnection, _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>
+    ) -> Bool {
+        context.hasProgressed = true
+        connection.phase = .receiving
+        connection.isInFlight = true
+        context.inFlightCount += 1
+        do throws(TransportFault) {
+            guard isStrict || connection.targetEnd.map({ $0 + 1 == version }) ?? false else {
+                throw .malformed("the request target holds a byte that must be percent-encoded")
+            }
+            guard
+                microhttpd_head(
+                    connection.handle, method, connection.target, connection.target.count, version, !isStrict,
+                    received.head)
+            else { throw .malformed("a line of the head is not of the form name, colon, value, CR LF") }
+            connection.framing = try RequestScreening.framing(
+                isChunked: heads.read(received, of: connection).isChunked, declared: received.declaredBytes,
+                bodyBytesMax: context.configuration.bodyBytesMax)
+            // Below 1.0, a bare line feed ends a line of chunks, where a proxy in front may find another end.
+            guard isStrict || connection.framing != .chunked else { throw .lengthRequired }
+            connection.bodyBytes = 0
+            switch connection.framing {
+            case .none: connection.consumedCount? += microhttpd_head_size(connection.handle)
+            case .declared(let count): connection.consumedCount? += microhttpd_head_size(connection.handle) + count
+            case .chunked: connection.consumedCount = nil
+            }
+            return true
+        } catch {
+            // A client that does not wait for `100 Continue` is sending the body.
+            if case .bodyTooLarge = error, connection.head?.head[.expect] == nil {
+                open.refuseBody(of: connection, error)
+                return true
+            }
+            context.gauges.refused.add(1)
+            var response = context.handlers.refuse(
+                error, connection.head.map { Request($0.head, connection.own, client: connection.requestClient) })
+            response.endsConnection = true
+            connection.mustDiscard = true
+            return send(response, on: connection)
+        }
+    }
+
+    /// Takes the last piece in any case: 0.9.75 calls again for a piece that stays only when more arrives.
+    ///
+    /// A piece of a chunked body may be the last one, and 1.0.1 drops it when the client has finished sending.
+    private func postpones(_ count: Int, of connection: ClientConnection) -> Bool {
+        guard !connection.isRefused else { return false }
+        let isLast =
+            switch (connection.phase, connection.framing) {
+            case (.discarding(let left), _) where count >= left: true
+            case (_, .declared(let declared)): connection.bodyBytes + count >= declared
+            default: true
+            }
+        guard !isLast, connection.leavesCount < Self.leavesMax, postponed.postponesPart(of: connection.client) else {
+            connection.leavesCount = 0
+            postponed.works(for: connection.client)
+            return false
+        }
+        connection.leavesCount += 1
+        return true
+    }
+
+    /// Bounds how often in a row a piece stays, so that each upload goes on.
+    private static let leavesMax = 16
+
+    private func take(_ piece: UnsafeRawBufferPointer, of connection: ClientConnection) -> Bool {
+        context.hasProgressed = true
+        idle.note(connection)
+        let earlierCount = connection.bodyBytes
+        connection.bodyBytes += piece.count
+        if case .discarding(let left) = connection.phase {
+            connection.phase = .discarding(bytesLeft: left - piece.count)
+            return piece.count < left
+        }
+        switch connection.framing {
+        case .declared(let count):
+            if let fault = connection.append(piece, declared: count - earlierCount, in: context) {
+                open.refuseBody(of: connection, fault)
+            }
+        case .chunked:
+            if let fault = connection.append(piece, declared: 0, in: context) {
+                open.refuseBody(of: connection, fault)
+            }
+        case .none:
+            // libmicrohttpd has found a body where this server has found none.
+            return false
+        }
+        return true
+    }
+
     // MARK: Requests
 
     /// Returns false where libmicrohttpd closes the connection; it calls with the head, each piece of the body, and
@@ -47,8 +155,8 @@ extension EventLoop {
     ///
     /// A piece is taken whole, or stays in the buffer, and then nothing more is read for the connection.
     func advance(
-        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
-        piece: UnsafeRawBufferPointer, left: inout Int
+        _ connection: ClientConnection, _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>,
+        _ piece: UnsafeRawBufferPointer, left: inout Int
     ) -> Bool {
         if !piece.isEmpty, postpones(piece.count, of: connection) { return true }
         left = 0
@@ -70,7 +178,10 @@ extension EventLoop {
                     ? answer(connection, with: context.admitted(response)) : queue(response, on: connection)
             }
             postponed.rests()
-            if connection.awaitsParking, parkHeld(connection, exchange) { return false }
+            if connection.awaitsParking, parked.park(connection, exchange, as: .waiting(exchange)) {
+                pending.remove(exchange)
+                return false
+            }
             if let until = connection.heldUntil, until > context.time() { return true }
             pending.suspend(connection, exchange)
             return true
@@ -196,12 +307,6 @@ extension EventLoop {
         return false
     }
 
-    private func parkHeld(_ connection: ClientConnection, _ exchange: Exchange) -> Bool {
-        guard parked.park(connection, exchange, as: .waiting(exchange)) else { return false }
-        pending.remove(exchange)
-        return true
-    }
-
     private func beginStream(
         _ connection: ClientConnection, _ exchange: Exchange, _ response: Response, heartbeat: Duration
     ) -> Bool {
@@ -218,7 +323,7 @@ extension EventLoop {
         return false
     }
 
-    func send(_ response: Response, on connection: ClientConnection) -> Bool {
+    private func send(_ response: Response, on connection: ClientConnection) -> Bool {
         queue(context.admitted(WireResponse(response)), on: connection)
     }
 

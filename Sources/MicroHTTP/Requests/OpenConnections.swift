@@ -6,10 +6,8 @@ import HTTPMessages
 /// socket down, at which libmicrohttpd closes it; only the loop thread uses it.
 final class OpenConnections {
     private let context: LoopContext
-    /// The connections by descriptor.
-    ///
-    /// unsafe: libmicrohttpd has a reference to each of them until ``remove(_:)`` has returned, so this list counts none.
-    private var connections: [Unmanaged<ClientConnection>?] = []
+    /// By descriptor.
+    private var connections: [Int32: ClientConnection] = [:]
     private(set) var overCapacityCount = 0
     private var isCheckDue = false
     private static let checkInterval = Duration.milliseconds(500)
@@ -19,9 +17,7 @@ final class OpenConnections {
     init(_ context: LoopContext) { self.context = context }
 
     func add(_ connection: ClientConnection) {
-        let index = Int(connection.descriptor)
-        while connections.count <= index { connections.append(contentsOf: repeatElement(nil, count: 64)) }
-        connections[index] = Unmanaged.passUnretained(connection)
+        connections[connection.descriptor] = connection
         if connection.overCapacitySince != nil { overCapacityCount += 1 }
         guard !isCheckDue else { return }
         isCheckDue = true
@@ -29,17 +25,15 @@ final class OpenConnections {
     }
 
     func remove(_ connection: ClientConnection) {
-        let index = Int(connection.descriptor)
-        let own = Unmanaged.passUnretained(connection).toOpaque()
-        if connections.indices.contains(index), connections[index]?.toOpaque() == own { connections[index] = nil }
+        if self[connection.descriptor] === connection { connections[connection.descriptor] = nil }
         if connection.overCapacitySince != nil { overCapacityCount -= 1 }
     }
 
-    var all: some Sequence<ClientConnection> { connections.lazy.compactMap { $0?.takeUnretainedValue() } }
+    var all: some Sequence<ClientConnection> { connections.values }
 
-    subscript(socket: Int32) -> ClientConnection? { connections[Int(socket)]?.takeUnretainedValue() }
+    subscript(socket: Int32) -> ClientConnection? { connections[socket] }
 
-    /// Returns whether there is or will be room; O(n) in the descriptors, only at the limit of connections.
+    /// Returns whether there is or will be room; O(n) in the connections, only at the limit of connections.
     func makeRoom(for client: String) -> Bool {
         let placesCount = context.configuration.connectionsMax
         guard let largest = context.clients.largestClient(for: client, placesCount: placesCount) else { return false }
@@ -59,12 +53,9 @@ final class OpenConnections {
     }
 
     func endOldestOverCapacity() -> Bool {
-        var oldest: (since: LoopInstant, connection: ClientConnection)?
-        for connection in all {
-            guard let since = connection.overCapacitySince, !connection.isRefused else { continue }
-            if oldest.map({ since < $0.since }) ?? true { oldest = (since, connection) }
+        let over = all.compactMap { open in open.isRefused ? nil : open.overCapacitySince.map { ($0, connection: open) }
         }
-        guard let oldest else { return false }
+        guard let oldest = over.min(by: { $0.0 < $1.0 }) else { return false }
         refuse(oldest.connection, .connectionsExhausted)
         return true
     }
@@ -99,7 +90,7 @@ final class OpenConnections {
         shutdown(connection.descriptor, Int32(SHUT_WR))
     }
 
-    /// O(n) in the number of descriptors, twice a second.
+    /// O(n) in the connections, twice a second.
     func check() {
         let now = LoopInstant.now
         var isUsed = false

@@ -81,19 +81,9 @@ package struct TrustedProxies: Sendable, Equatable {
     }
 
     /// Nil where a quote does not end.
-    private static func elements(of value: Substring, separator: Character) -> [Substring]? {
-        var (isQuoted, isEscaped) = (false, false)
-        let elements = value.split(omittingEmptySubsequences: false) { character in
-            if isEscaped {
-                isEscaped = false
-            } else if character == "\"" {
-                isQuoted.toggle()
-            } else {
-                isEscaped = isQuoted && character == "\\"
-            }
-            return character == separator && !isQuoted
-        }
-        return isQuoted ? nil : elements.map { $0.trimmingSpaces() }
+    private static func elements(of value: Substring, separator: Unicode.Scalar) -> [Substring]? {
+        let (parts, isOpen) = value.utf8.split(outsideQuotes: UInt8(ascii: separator))
+        return isOpen ? nil : parts
     }
 
     private static func usualNode(_ element: Substring) -> String? {
@@ -145,16 +135,11 @@ package struct TrustedProxies: Sendable, Equatable {
         return withUnsafeBytes(of: inet6) { $0.reduce(0) { $0 << 8 | UInt128($1) } }
     }
 
-    private static func text(of address: UInt128) -> String? {
-        var big = address.bigEndian
+    private static func text(of bits: UInt128) -> String? {
         var address = sockaddr_in6()
         address.sin6_family = sa_family_t(AF_INET6)
-        withUnsafeMutableBytes(of: &address.sin6_addr) { to in
-            withUnsafeBytes(of: &big) { to.copyMemory(from: $0) }
-        }
-        return withUnsafePointer(to: address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { numericAddress($0)?.host }
-        }
+        withUnsafeMutableBytes(of: &address.sin6_addr) { $0.storeBytes(of: bits.bigEndian, as: UInt128.self) }
+        return numericAddress(&address)?.host
     }
 
     private static let mappedPrefix: UInt128 = 0xFFFF << 32

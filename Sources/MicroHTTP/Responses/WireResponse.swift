@@ -45,9 +45,7 @@ final class WireResponse: Sendable {
             return nil
         }
         var isComplete = true
-        response.visitFields { name, value in
-            if MHD_add_response_header(made, name, value) != .YES { isComplete = false }
-        }
+        response.visitFields { if MHD_add_response_header(made, $0, $1) != .YES { isComplete = false } }
         // `Connection: close` in a response closes every connection that gets it.
         if isClosing, MHD_add_response_header(made, "Connection", "close") != .YES { isComplete = false }
         if !isComplete { MHD_destroy_response(made) }

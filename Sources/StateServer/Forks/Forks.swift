@@ -175,7 +175,7 @@ private final class ForkShares: Sendable {
 
     func take(_ count: Int) -> Bool {
         state.withLock { state in
-            guard count <= memory.bytesMax / 2 - state.bytes, memory.reserve(count) else { return false }
+            guard count <= memory.bytesMax / 2 - state.bytes, memory.reserve(count) == nil else { return false }
             state.bytes += count
             return true
         }

@@ -174,7 +174,7 @@ struct LoadOutcomes: Sendable {
 
     init?(of linesCount: Int, valuesBytesMax: Int = Self.valuesBytesMax, in memory: MemoryBudget) {
         reservedBytes = linesCount * Self.lineBytes
-        guard memory.reserve(reservedBytes) else { return nil }
+        guard memory.reserve(reservedBytes) == nil else { return nil }
         self.memory = memory
         bytesLeft = valuesBytesMax
     }
@@ -183,7 +183,7 @@ struct LoadOutcomes: Sendable {
         let bytes = outcome.valuesBytesCount
         guard bytes > 0 else { return all.append(outcome) }
         // The answer has them once more.
-        guard !isFull, bytes <= bytesLeft, memory.reserve(2 * bytes) else {
+        guard !isFull, bytes <= bytesLeft, memory.reserve(2 * bytes) == nil else {
             isFull = true
             return all.append(outcome.withoutValues)
         }

@@ -135,7 +135,7 @@ extension RequestHandler {
             note(outcome, exchange)
             // The answer has the values once more; a single dry run without its patch would say nothing.
             let bytes = 2 * outcome.valuesBytesCount
-            guard gauges.memory.reserve(bytes) else { throw Problem.memoryExhausted }
+            guard gauges.memory.reserve(bytes) == nil else { throw Problem.memoryExhausted }
             defer { gauges.memory.release(bytes) }
             return contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange))
         } then: { [self] response in

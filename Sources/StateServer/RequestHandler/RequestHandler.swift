@@ -147,7 +147,7 @@ final class RequestHandler: Sendable {
     private func receiveLong(_ request: Request, _ exchange: Exchange, _ authentication: Authentication) -> Reply {
         slowly(.parse, exchange) { [self] () -> Plan in
             let bytes = Self.parsingFactor * request.body.count
-            guard gauges.memory.reserve(bytes) else { throw Problem.memoryExhausted }
+            guard gauges.memory.reserve(bytes) == nil else { throw Problem.memoryExhausted }
             defer { gauges.memory.release(bytes) }
             return plan(for: request, authentication, exchange)
         } then: { [self] plan in
