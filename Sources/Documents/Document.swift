@@ -2,7 +2,7 @@ package import StateJSON
 package import StateStore
 
 package struct Document: Domain {
-    package typealias State = JSONState
+    package typealias State = JSONTree
 
     /// Parts that are the same in the document before may break rules that are newer than they are.
     package typealias Check = @Sendable (_ json: [UInt8], _ before: @escaping () -> [UInt8]) -> JSONFault?
@@ -10,14 +10,22 @@ package struct Document: Domain {
     private let initial: JSONTree
     private let check: Check?
     private let schema: JSONValue?
-    private let reload: JSONDomain.Reload
+    private let hooks: DomainHooks
 
     /// `check` runs after each action, on the whole document: its cost is that of the document.
     package init(
         initial: JSONValue = .object(JSONObject()), schema: JSONValue? = nil, check: Check? = nil,
-        reload: @escaping JSONDomain.Reload = { _ in .unchanged }
+        reload: @escaping @Sendable (JSONTree) throws -> DomainReload = { _ in .unchanged }
     ) {
-        (self.initial, self.schema, self.check, self.reload) = (JSONTree(initial), schema, check, reload)
+        var hooks = DomainHooks()
+        hooks.resume = { recorded throws(JSONFault) in
+            if let misfit = check?(recorded.text, { recorded.text }) {
+                throw JSONFault(.schema, at: misfit.pointer, misfit.detail)
+            }
+            return recorded
+        }
+        hooks.reload = reload
+        (self.initial, self.schema, self.check, self.hooks) = (JSONTree(initial), schema, check, hooks)
     }
 
     /// Makes the objects on the way; `-` is behind the last element, and a time to live removes the place later, unless
@@ -166,15 +174,8 @@ package struct Document: Domain {
         }
     }
 
-    package var reducer: some Reducer<JSONState> {
-        JSONLayout(
-            initial: initial, parts: schema.map { [JSONDomain.Part(.root, schema: $0)] },
-            resume: { [check] recorded throws(JSONFault) in
-                if let misfit = check?(recorded.text, { recorded.text }) {
-                    throw JSONFault(.schema, at: misfit.pointer, misfit.detail)
-                }
-                return recorded
-            }, reload: reload)
+    package var reducer: some Reducer<JSONTree> {
+        JSONLayout(initial: initial, parts: schema.map { [JSONLayout.Part(.root, schema: $0)] }, hooks: hooks)
         on(Set.self) { edit, action throws(Rejection) in
             let place = try Place(action.path)
             try edit.set(action.value, at: place)
@@ -206,12 +207,12 @@ package struct Document: Domain {
 
     private func on<Handled: PlacedAction>(
         _ type: Handled.Type, _ change: @escaping @Sendable (inout DocumentEdit, Handled) throws(Rejection) -> Void
-    ) -> On<JSONState, Handled> {
+    ) -> On<JSONTree, Handled> {
         On(type) { [check] state, action, context throws(Rejection) in
-            let before = state.tree
+            let before = state
             var edit = DocumentEdit(before, context)
             try change(&edit, action)
-            state.tree = edit.tree
+            state = edit.tree
             guard let check else { return }
             if let misfit = check(edit.tree.text, { before.text }) {
                 throw Rejection(

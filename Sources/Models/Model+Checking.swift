@@ -15,7 +15,7 @@ extension Model {
         for slice in description.slices {
             guard let schema = slice.schema else { continue }
             let faults = try check("the schema of the slice \(slice.name)", schema)
-            checks.slices.append((JSONPointer(text: slice.mount) ?? .root, faults))
+            checks.slices.append((slice.place, faults))
         }
         for action in description.actions {
             guard let schema = action.schema else { continue }

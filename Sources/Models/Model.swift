@@ -45,6 +45,7 @@ package final class Model: Sendable {
             package var schema: JSONValue?
             /// The state begins as that of an entity adapter.
             package var isTable: Bool
+            package var place: JSONPointer { JSONPointer(text: mount) ?? .root }
 
             private enum CodingKeys: String, CodingKey { case name, mount, schema, isTable = "table" }
         }

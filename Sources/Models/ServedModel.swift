@@ -2,25 +2,31 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-package final class ServedModel: Sendable {
+package final class ServedModel: Domain {
+    package typealias State = JSONTree
+
     private let serving: Model.Serving
     private let description: Model.Description
     private let copies: Mutex<ModelCopies>
     private let source: Mutex<[UInt8]>
     private let checks: Model.Checks
+    private let initial: JSONTree
+    private let parts: [JSONLayout.Part]
 
     /// Of a file with `export const version`.
     private static let versionPart = JSONPointer(["_version"])
     /// How deep a reducer may make the state; a server reads no journal that is deeper than 1,000.
     private static let levelsMax = 400
 
-    /// Throws also where the machine has no engine; a nil `source` reads the file.
+    /// Throws for a schema with a fault, for a version that has no place in the state, and where the machine has no engine;
+    /// a nil `source` reads the file.
     package init(_ serving: Model.Serving, source: [UInt8]? = nil) throws(Model.Fault) {
         let source = if let source { source } else { try serving.read() }
         self.source = Mutex(source)
         let model = try Self.load(source, serving)
         self.serving = serving
         description = model.description
+        (initial, parts) = try Self.layout(of: description)
         checks = try model.checks(serving.check)
         copies = Mutex(try Self.copies(model, source, serving))
     }
@@ -50,7 +56,7 @@ package final class ServedModel: Sendable {
             // The start that follows says what the state lacks.
             var checking = serving
             checking.report = { [serving] in if case .lacks = $0 {} else { serving.report($0) } }
-            let other = try CompiledDomain(try ServedModel(checking, source: source).domain())
+            let other = try CompiledDomain(try ServedModel(checking, source: source))
             do {
                 _ = try other.resumed(from: state.text)
             } catch {
@@ -70,62 +76,54 @@ package final class ServedModel: Sendable {
 
     // MARK: The domain
 
-    /// Throws for a schema with a fault, and for a version that has no place in the state.
-    package func domain() throws(Model.Fault) -> JSONDomain {
-        var mounts: [ExactText: JSONPointer] = [:]
-        var parts = description.slices.map { slice in
-            let pointer = JSONPointer(text: slice.mount) ?? .root
-            mounts[ExactText(slice.name)] = pointer
-            return JSONDomain.Part(pointer, schema: slice.schema, isTable: slice.isTable)
+    private static func layout(
+        of description: Model.Description
+    ) throws(Model.Fault) -> (initial: JSONTree, parts: [JSONLayout.Part]) {
+        let initial = JSONTree(description.initial)
+        let parts = description.slices.map { JSONLayout.Part($0.place, schema: $0.schema, isTable: $0.isTable) }
+        guard let version = description.version else { return (initial, parts) }
+        guard initial.tree(at: versionPart.tokens[...]) == nil, !parts.contains(where: { $0.pointer == .root }),
+            let wider = initial.adding(JSONTree(version), at: versionPart)
+        else {
+            throw Model.Fault(
+                message: "a file with a version must mount each reducer under a name, and not under _version")
         }
-        var initial = JSONTree(description.initial)
-        if let version = description.version {
-            guard initial.tree(at: Self.versionPart.tokens[...]) == nil,
-                !parts.contains(where: { $0.pointer == .root }),
-                let wider = initial.adding(JSONTree(version), at: Self.versionPart)
-            else {
-                throw Model.Fault(
-                    message: "a file with a version must mount each reducer under a name, and not under _version")
-            }
-            initial = wider
-            parts.append(JSONDomain.Part(Self.versionPart, schema: ["type": "integer"], isStore: false))
-        }
-        var actions: [JSONDomain.Handled] = []
+        return (wider, parts + [JSONLayout.Part(versionPart, schema: ["type": "integer"], isStore: false)])
+    }
+
+    package var reducer: some Reducer<JSONTree> {
+        JSONLayout(initial: initial, parts: parts, hooks: hooks)
         for action in description.actions {
             let declaration = DeclaredAction.Declaration(
                 action.type, payload: action.schema, isInternal: action.isInternal,
                 faults: checks.payloads[ExactText(action.type)] ?? { _ in [] })
-            actions.append((declaration, action.slice.flatMap { mounts[ExactText($0)] }))
+            let slice = description.slices.first { ExactText($0.name) == ExactText(optional: action.slice) }
+            OnDeclared(declaration, of: slice?.place) { (tree, action, context) throws(Rejection) in
+                try self.reduce(tree, action, context)
+            }
         }
-        var views: [View<JSONState>] = []
         for view in description.views {
             let parameters = view.parameters.flatMap { schema in
                 checks.parameters[ExactText(view.name)].map { ViewParameters.declared(schema, faults: $0) }
             }
-            views.append(
-                View(
-                    view.name, reads: view.reads?.map { JSONPointer([$0]) } ?? [.root], parameters: parameters,
-                    takesSubject: view.takesSubject
-                ) { (tree, arguments) throws(ViewFault) in try self.look(at: view.name, arguments, of: tree) })
-        }
-        let places = parts.map(\.pointer)
-        let layout = JSONLayout(
-            initial: initial, parts: parts,
-            resume: { [initial] recorded throws(JSONFault) in
-                try self.resume(recorded, parts: places, initial: initial)
-            }, reload: { try self.reload(for: $0) })
-        return JSONDomain(
-            layout, actions: actions, views: views, failure: { self.current.failure },
-            declines: { self.newerVersion(of: $0) }
-        ) { (tree, action, context) throws(Rejection) in
-            try self.reduce(tree, action, context)
+            View(
+                view.name, reads: view.reads?.map { JSONPointer([$0]) } ?? [.root], parameters: parameters,
+                takesSubject: view.takesSubject
+            ) { (tree, arguments) throws(ViewFault) in try self.look(at: view.name, arguments, of: tree) }
         }
     }
 
+    private var hooks: DomainHooks {
+        var hooks = DomainHooks()
+        hooks.resume = { recorded throws(JSONFault) in try self.resume(recorded) }
+        hooks.reload = { try self.reload(for: $0) }
+        hooks.failure = { self.current.failure }
+        hooks.declines = { self.newerVersion(of: $0) }
+        return hooks
+    }
+
     /// A recorded state as this version of the file has it.
-    private func resume(
-        _ recorded: JSONTree, parts: [JSONPointer], initial: JSONTree
-    ) throws(JSONFault) -> JSONTree {
+    private func resume(_ recorded: JSONTree) throws(JSONFault) -> JSONTree {
         var state = recorded
         let old = recorded.tree(at: Self.versionPart.tokens[...])
         let (from, to) = (old?.value ?? 1, description.version ?? 1)
@@ -152,7 +150,8 @@ package final class ServedModel: Sendable {
             state = state.applying("remove", at: Self.versionPart.tokens[...], nil) ?? state
         }
         reportLacks(of: state, description)
-        let resumed = try JSONDomain.fit(state, to: parts, initial: initial, dropping: serving.dropped)
+        let resumed = try JSONLayout.fit(
+            state, to: parts.map(\.pointer), initial: initial, dropping: serving.dropped)
         current.prepare(resumed)
         return resumed
     }
@@ -161,12 +160,11 @@ package final class ServedModel: Sendable {
     private func reportLacks(of state: JSONTree, _ description: Model.Description) {
         var lacking: [(place: JSONPointer, initial: JSONValue)] = []
         for slice in description.slices {
-            let mount = JSONPointer(text: slice.mount) ?? .root
-            guard case .object(let initial)? = description.initial[pointer: mount],
-                let recorded = state.tree(at: mount.tokens[...]), recorded.isArray == false
+            guard case .object(let initial)? = description.initial[pointer: slice.place],
+                let recorded = state.tree(at: slice.place.tokens[...]), recorded.isArray == false
             else { continue }
             for (name, value) in initial.members where recorded.tree(at: [name]) == nil {
-                lacking.append((JSONPointer(mount.tokens + [name]), value))
+                lacking.append((JSONPointer(slice.place.tokens + [name]), value))
             }
         }
         guard !lacking.isEmpty else { return }

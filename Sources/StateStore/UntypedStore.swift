@@ -286,7 +286,7 @@ extension UntypedStore {
 
     /// Reads again what the domain is made of; it throws why the domain goes on with what it has.
     package func reloadDomain() throws -> DomainReload {
-        let reload = try domain.hooks.reload(latest.state)
+        let reload = try domain.hooks.reload(latest.tree)
         if case .taken = reload {
             domain.loads.add()
             forgetViews()

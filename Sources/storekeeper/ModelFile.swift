@@ -32,7 +32,7 @@ enum ModelFile {
             },
             report: { logger.log($0) })
         do throws(Model.Fault) {
-            return try ServedModel(serving).domain()
+            return try ServedModel(serving)
         } catch {
             throw SettingsFault("the model cannot be served: \(error)")
         }

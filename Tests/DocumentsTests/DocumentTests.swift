@@ -46,7 +46,7 @@ struct DocumentTests {
 
         #expect(throws: Never.self) { try store.dispatch(try Self.action(action, payload)) }
 
-        #expect(store.state.tree.value == (try Self.parse(expected)))
+        #expect(store.state.value == (try Self.parse(expected)))
     }
 
     @Test(
@@ -80,7 +80,7 @@ struct DocumentTests {
         let error = #expect(throws: DispatchError.self) { try store.dispatch(try Self.action(action, payload)) }
 
         #expect(error?.code == code)
-        #expect(store.state.tree.value == (try Self.parse(document)))
+        #expect(store.state.value == (try Self.parse(document)))
     }
 
     @Test("a document grows no deeper than a server can read")
@@ -123,7 +123,7 @@ struct DocumentTests {
         }
 
         #expect(error?.code == "document.too-large")
-        #expect(store.state.tree.value == ["a": ["text": "0123456789"]])
+        #expect(store.state.value == ["a": ["text": "0123456789"]])
     }
 
     @Test("what a request costs is bounded, in one action and in an array, and the last one within the bound is taken")
@@ -141,7 +141,7 @@ struct DocumentTests {
                 return ["op": "move", "from": .string(from), "path": .string(path)]
             }
         }
-        let bytesCount = try #require(store.state.tree.tree(at: ["o"])).bytesCount
+        let bytesCount = try #require(store.state.tree(at: ["o"])).bytesCount
         let allowed = (4 << 20) / bytesCount / 2 * 2
         let test: JSONValue = ["op": "test", "path": "/o", "value": .object(members)]
         var many = JSONObject()
@@ -160,11 +160,11 @@ struct DocumentTests {
             #expect(error?.code == "document.too-large")
         }
 
-        #expect(store.state.tree.value == document)
+        #expect(store.state.value == document)
         try store.dispatch(try patch(moves(allowed, by: "/p")))
         try store.dispatch(try patch(moves(allowed, by: "/small/p")))
         try store.dispatch(half)
-        #expect(store.state.tree.value == document)
+        #expect(store.state.value == document)
     }
 
     @Test("a check sees the document behind each action")
@@ -180,7 +180,7 @@ struct DocumentTests {
         }
 
         #expect(error?.code == "document.misfit")
-        #expect(store.state.tree.value == ["a": 1])
+        #expect(store.state.value == ["a": 1])
     }
 
     @Test(
@@ -221,7 +221,7 @@ struct DocumentTests {
         #expect(rejection.detail.contains("\(place): is too long"))
     }
 
-    private static func store(_ document: String) throws -> Store<JSONState> {
+    private static func store(_ document: String) throws -> Store<JSONTree> {
         try Store(Document(initial: try parse(document)))
     }
 

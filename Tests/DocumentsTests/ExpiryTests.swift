@@ -9,7 +9,7 @@ struct ExpiryTests {
     private static let lock: JSONPointer = "/locks/a"
 
     /// A document with a lock that expires, and an array of objects the second of which has a member that does.
-    private func store() throws -> Store<JSONState> {
+    private func store() throws -> Store<JSONTree> {
         let store = try Store(
             Document(initial: ["locks": ["b": 1], "list": [[:], [:], [:]], "plain": 1]),
             now: { Timestamp(milliseconds: 1000) })
@@ -18,7 +18,7 @@ struct ExpiryTests {
         return store
     }
 
-    private func dispatch(_ type: String, _ payload: String, to store: Store<JSONState>) throws {
+    private func dispatch(_ type: String, _ payload: String, to store: Store<JSONTree>) throws {
         let bytes = Array(payload.utf8)
         let action: any Action =
             switch type {
@@ -32,7 +32,7 @@ struct ExpiryTests {
         try store.dispatch(action)
     }
 
-    private func places(_ store: Store<JSONState>) -> [String] {
+    private func places(_ store: Store<JSONTree>) -> [String] {
         var places: [String] = []
         store.untyped.hub.latest.schedule.visit { places.append("\($0.name.text) \($0.due.milliseconds)") }
         return places

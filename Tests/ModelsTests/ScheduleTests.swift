@@ -31,7 +31,7 @@ struct ModelScheduleTests {
             .init(
                 read: { Array(text.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
                 check: { _, _ in { _, _ in [] } }, report: { _ in }))
-        return UntypedStore(domain: try CompiledDomain(model.domain()), now: { Timestamp(milliseconds: 5000) })
+        return UntypedStore(domain: try CompiledDomain(model), now: { Timestamp(milliseconds: 5000) })
     }
 
     private func dispatch(_ type: String, _ payload: String, to store: UntypedStore) throws -> Outcome {

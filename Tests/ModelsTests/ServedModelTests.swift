@@ -40,20 +40,32 @@ private func model() throws -> ServedModel {
             check: { _, _ in { _, _ in [] } }, report: { _ in }))
 }
 
+extension CompiledDomain {
+    fileprivate func declaration(of type: String) throws -> DeclaredAction.Declaration {
+        try #require(catalogue.whole.entries[type]?.actionType.declaration)
+    }
+
+    fileprivate func reduce(_ tree: JSONTree, _ action: DeclaredAction) throws -> JSONTree {
+        var state = StateBox.of(tree)
+        try #require(entry(of: action)).reduce(&state, action, ReducerContext(subject: nil))
+        return try #require(state.document)
+    }
+}
+
 @Suite("A model that is served", .enabled(if: hasEngine))
 struct ServedModelTests {
     @Test("a view gets the parameters of its schema, and the subject where its function takes it")
     func arguments() throws {
-        let domain = try model().domain()
-        let put = try #require(domain.actions.first { $0.declaration.type == "list/put" }).declaration
-        var tree = domain.layout.initial
+        let domain = try CompiledDomain(model())
+        let put = try domain.declaration(of: "list/put")
+        var tree = try #require(domain.initial.document)
         for key in ["a", "b", "c"] {
             let action = try put.action(Array("{\"key\":\"\(key)\",\"value\":1}".utf8), at: .root)
-            tree = try domain.reduce(tree, action, ReducerContext(subject: nil))
+            tree = try domain.reduce(tree, action)
         }
         func look(_ name: String, _ arguments: ViewArguments) throws -> String {
-            let view = try #require(domain.views.first { $0.name == name })
-            return String(decoding: try view.evaluate(JSONState(tree), arguments).write(), as: UTF8.self)
+            let view = try #require(domain.catalogue.views[name])
+            return String(decoding: try view.evaluate(.of(tree), arguments).write(), as: UTF8.self)
         }
 
         #expect(try look("from", ViewArguments(parameters: ["key": "b"])) == #"["c","b"]"#)
@@ -62,8 +74,7 @@ struct ServedModelTests {
         #expect(try look("mine", .none) == "[null,null]")
         #expect(try look("mine", ViewArguments(subject: #"x","subject":"b"#)) == #"["x\",\"subject\":\"b",null]"#)
         #expect(try look("blind", ViewArguments(parameters: ["key": "b"], subject: "b")) == "[]")
-        let views = Dictionary(
-            uniqueKeysWithValues: domain.views.map { ($0.name, ($0.parameters != nil, $0.takesSubject)) })
+        let views = domain.catalogue.views.mapValues { ($0.parameters != nil, $0.takesSubject) }
         #expect(views["from"]! == (true, false) && views["mine"]! == (false, true) && views["blind"]! == (false, false))
     }
 
@@ -97,10 +108,9 @@ struct ServedModelTests {
     @Test("whatever state is reduced or looked at, the engine has exactly that one", arguments: 1...4)
     func copies(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
-        let domain = try model().domain()
-        let declarations = Dictionary(
-            uniqueKeysWithValues: domain.actions.map { ($0.declaration.type, $0.declaration) })
-        var states = [domain.layout.initial]
+        let domain = try CompiledDomain(model())
+        let first = try #require(domain.catalogue.views["first"])
+        var states = [try #require(domain.initial.document)]
         for number in 0..<600 {
             // Mostly the newest, as the turns of a store; now and then any other, as a fork or a dry run.
             let isNewest = Int.random(in: 0..<4, using: &generator) > 0
@@ -113,14 +123,14 @@ struct ServedModelTests {
                 case 1: ("list/fail", [:])
                 default: ("list/put", ["key": .string(key), "value": .integer(Int64(number))])
                 }
-            let action = try #require(declarations[type]).action(payload.text, at: .root)
+            let action = try domain.declaration(of: type).action(payload.text, at: .root)
             let wanted = Self.reduced(before.value, type, payload)
 
-            let after = try? domain.reduce(before, action, ReducerContext(subject: nil))
+            let after = try? domain.reduce(before, action)
 
             #expect(after?.value == wanted, "seed \(seed), \(number): \(type)")
             #expect(
-                String(decoding: try domain.views[0].evaluate(JSONState(after ?? before), .none).write(), as: UTF8.self)
+                String(decoding: try first.evaluate(.of(after ?? before), .none).write(), as: UTF8.self)
                     == String(decoding: ((wanted ?? before.value)[pointer: "/list/order/0"] ?? nil).text, as: UTF8.self)
             )
             if let after { states.append(after) }
@@ -144,19 +154,19 @@ struct ServedModelTests {
                   },
                 });
                 """
-        let domain = try ServedModel(
+        let model = try ServedModel(
             .init(
                 read: { Array(file.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
-                check: { _, _ in { _, _ in [] } }, report: { _ in })
-        ).domain()
-        let reply = try #require(domain.actions.first { $0.declaration.type == "thread/reply" }).declaration
+                check: { _, _ in { _, _ in [] } }, report: { _ in }))
+        let domain = try CompiledDomain(model)
+        let reply = try domain.declaration(of: "thread/reply")
         func replying(_ levels: Int, to tree: JSONTree) throws -> JSONTree {
             let action = try reply.action(Array("{\"levels\":\(levels)}".utf8), at: .root)
-            return try domain.reduce(tree, action, ReducerContext(subject: nil))
+            return try domain.reduce(tree, action)
         }
 
         // The state and its slice are two levels.
-        let tree = try replying(300, to: domain.layout.initial)
+        let tree = try replying(300, to: #require(domain.initial.document))
         let rejection = #expect(throws: Rejection.self) { try replying(99, to: tree) }
         #expect(rejection?.code == "reducer-fault" && rejection?.detail.contains("400 levels") == true)
         #expect(try replying(98, to: tree).depth == 400)
@@ -164,12 +174,12 @@ struct ServedModelTests {
 
     @Test("a reducer sees the time, the ID and the subject of the record, and so does a replay")
     func meta() throws {
-        let store = try Store(model().domain())
+        let store = try Store(model())
         let action = StandardAction(type: "when/note")
 
         try store.dispatch(action)
 
-        let last = try #require(store.state.tree.value[pointer: "/when/last"])
+        let last = try #require(store.state.value[pointer: "/when/last"])
         guard case .object(let members) = last else { throw JSONFault(.mismatch, at: "/when/last", "no object") }
         #expect(members.members.map(\.key).sorted() == ["id", "time"])
     }

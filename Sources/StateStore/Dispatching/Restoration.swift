@@ -52,7 +52,7 @@ extension UntypedStore {
         let shared: (StateBox, JSONTree)
         if let old = present.state.document, let new = state.document {
             let tree = new.sharing(old)
-            shared = (.of(JSONState(tree)), tree)
+            shared = (.of(tree), tree)
         } else {
             var patch = JSONPatch()
             try JSONTree.compare(present.tree, try domain.tree(of: state), into: &patch)

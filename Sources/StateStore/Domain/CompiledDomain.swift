@@ -138,7 +138,7 @@ package final class CompiledDomain: Sendable {
         let type = ScheduledAction.member("type", of: node) ?? ""
         guard !OwnTypes.isHidden(type), let entry = entries[type] else { throw .unknownAction(type) }
         do throws(PayloadFaults) {
-            return try entry.decode(node.members?.first { $0.key == "payload" }?.value)
+            return try entry.actionType.decode(node.members?.first { $0.key == "payload" }?.value)
         } catch {
             throw Rejection(
                 "invalid-action", "the action \(type) has another form: \(error.first.pointer): \(error.first.detail)",
@@ -237,7 +237,7 @@ package final class CompiledDomain: Sendable {
                 "the commit of version \(commit.version), which another server has recorded, does not fit the domain of this server: \(Self.words(error)); this server needs the program that wrote it"
             )
         }
-        if let failure = hooks.declines(next.state) { throw failure }
+        if let failure = hooks.declines(next.tree) { throw failure }
         return next
     }
 
@@ -254,14 +254,14 @@ package final class CompiledDomain: Sendable {
     /// The cost is O(n) in the size of the state.
     package func resumed(from bytes: [UInt8]) throws(JSONFault) -> StateBox {
         guard let resume = hooks.resume else { return try state(from: bytes) }
-        return try resume(bytes)
+        return .of(try resume(JSONTree(try JSONValue(parsing: bytes, depthMax: 1000))))
     }
 
     /// The fault for which no server could go on from the initial state, or nil; O(n) in the size of the state.
     package var initialFault: JSONFault? {
-        guard let resume = hooks.resume, let bytes = try? bytes(of: initial) else { return nil }
+        guard hooks.resume != nil, let bytes = try? bytes(of: initial) else { return nil }
         do throws(JSONFault) {
-            _ = try resume(bytes)
+            _ = try resumed(from: bytes)
             return nil
         } catch { return error }
     }

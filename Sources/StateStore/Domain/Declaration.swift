@@ -1,16 +1,5 @@
 internal import StateJSON
 
-/// The hooks of a domain without Swift types: see ``JSONDomain``.
-struct DomainHooks: Sendable {
-    /// Makes the state that a server goes on from of a recorded one, if reading it is not enough.
-    var resume: (@Sendable ([UInt8]) throws(JSONFault) -> StateBox)?
-    var reload: @Sendable (StateBox) throws -> DomainReload = { _ in .unchanged }
-    var failure: @Sendable () -> DomainFailure? = { nil }
-    var declines: @Sendable (StateBox) -> DomainFailure? = { _ in nil }
-    /// Whether any JSON is a state of the domain, also what another domain has recorded.
-    var takesAnyState = false
-}
-
 /// The declarations of the reducers of a state, collected before the domain is compiled.
 public struct Declaration<State: Sendable>: Sendable {
     typealias Reduce = Box<State>.Reduce
@@ -104,7 +93,8 @@ public struct Declaration<State: Sendable>: Sendable {
 extension Declaration {
     var allParts: [StatePart] {
         members.isEmpty && whole == nil
-            ? [StatePart(.value, at: .root, of: State.self as? any (Decodable & Sendable).Type)] : parts
+            ? [StatePart(kind: .value, pointer: .root, valueType: State.self as? any (Decodable & Sendable).Type)]
+            : parts
     }
 
     func codec() -> (any PartCodec<State>, [String]) {

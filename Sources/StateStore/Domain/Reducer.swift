@@ -206,8 +206,8 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
                 // Losing the error is right: a table has no key that is not an ID, and every ID can be encoded.
                 ID(token: token).flatMap { try? JSON.encode($0) } ?? JSONValue.string(token).text
             })
-        declaration.parts.append(StatePart(.entities(ids: ids), at: entities, of: Entity.self))
-        declaration.parts.append(StatePart(.order, at: ids, of: EntityOrder.Link.self))
+        declaration.parts.append(StatePart(kind: .entities(ids: ids), pointer: entities, valueType: Entity.self))
+        declaration.parts.append(StatePart(kind: .order, pointer: ids, valueType: EntityOrder.Link.self))
     }
 }
 
@@ -225,7 +225,7 @@ public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
     /// Adds the member to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.add(name, ValueCodec<Part>(), at: path)
-        declaration.parts.append(StatePart(.field, at: JSONPointer([name]), of: Part.self))
+        declaration.parts.append(StatePart(kind: .field, pointer: JSONPointer([name]), valueType: Part.self))
     }
 }
 

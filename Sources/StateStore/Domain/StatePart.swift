@@ -16,24 +16,14 @@ package struct StatePart: Sendable {
     package let kind: Kind
     package let pointer: JSONPointer
     /// The Swift type of an entity's value, or of the whole slice, or nil if it cannot be read from JSON.
-    package let valueType: (any (Decodable & Sendable).Type)?
+    package private(set) var valueType: (any (Decodable & Sendable).Type)?
     /// The JSON Schema of the part, or nil if its Swift type says enough.
-    package let schema: JSONValue?
-
-    init(
-        _ kind: Kind, at pointer: JSONPointer, of valueType: (any (Decodable & Sendable).Type)?,
-        schema: JSONValue? = nil
-    ) {
-        self.schema = schema
-        self.kind = kind
-        self.pointer = pointer
-        self.valueType = valueType
-    }
+    package private(set) var schema: JSONValue?
 
     func lifted(into slice: [String]) -> StatePart {
         let lift = { (pointer: JSONPointer) in JSONPointer(slice + pointer.tokens) }
         let kind: Kind = if case .entities(let ids) = kind { .entities(ids: lift(ids)) } else { kind }
-        return StatePart(kind, at: lift(pointer), of: valueType, schema: schema)
+        return StatePart(kind: kind, pointer: lift(pointer), valueType: valueType, schema: schema)
     }
 
     package func isInside(_ scope: JSONPointer) -> Bool {

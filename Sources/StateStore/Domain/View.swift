@@ -8,14 +8,16 @@ public struct View<State: Sendable>: Reducer {
     package let name: String
     package private(set) var reads: [JSONPointer]
     /// Nil if the view names what it reads by pointer.
-    private var paths: [any PartialKeyPath<State> & Sendable]?
+    fileprivate var paths: [any PartialKeyPath<State> & Sendable]?
     /// The Swift type of the value; nil if it cannot be read from JSON.
     package let valueType: (any (Decodable & Sendable).Type)?
-    package let parameters: ViewParameters?
-    package let takesSubject: Bool
+    package private(set) var parameters: ViewParameters?
+    package private(set) var takesSubject = false
     let evaluate: @Sendable (State, ViewArguments) throws -> ViewValue
-    private var fault: (@Sendable (State) -> String?)?
+    fileprivate var fault: (@Sendable (State) -> String?)?
+}
 
+extension View {
     /// Declares a view that a pure function computes from the state.
     ///
     /// `reads` names the parts of the state that the view reads, as JSON Pointers: a commit that changes none of them does
@@ -105,10 +107,9 @@ public struct View<State: Sendable>: Reducer {
         deriving derive: @escaping @Sendable (State, ViewArguments) throws -> Value
     ) {
         self.init(
-            name, Value.self as? any (Decodable & Sendable).Type, reads, parameters: parameters,
-            takesSubject: takesSubject
+            name: name, reads: reads, paths: paths, valueType: Value.self as? any (Decodable & Sendable).Type,
+            parameters: parameters, takesSubject: takesSubject
         ) { ViewValue(try derive($0, $1)) }
-        self.paths = paths
     }
 
     /// Declares a view of a facet: a pure function computes it from what a protocol shows of the state.
@@ -131,24 +132,13 @@ public struct View<State: Sendable>: Reducer {
         fault = { $0 is Facet ? nil : "the view \"\(name)\" looks at \(State.self) as \(Facet.self), which it is not" }
     }
 
-    fileprivate init(
-        _ name: String, _ valueType: (any (Decodable & Sendable).Type)?, _ reads: [JSONPointer],
-        parameters: ViewParameters? = nil, takesSubject: Bool = false,
-        _ evaluate: @escaping @Sendable (State, ViewArguments) throws -> ViewValue
-    ) {
-        self.name = name
-        (self.parameters, self.takesSubject) = (parameters, takesSubject)
-        self.valueType = valueType
-        self.reads = reads
-        self.evaluate = evaluate
-    }
-
     package init(
         _ name: String, reads: [JSONPointer], parameters: ViewParameters?, takesSubject: Bool,
-        look: @escaping JSONDomain.Look
-    ) where State == JSONState {
-        self.init(name, nil, reads, parameters: parameters, takesSubject: takesSubject) { state, arguments in
-            ViewValue(json: Result { () throws(ViewFault) in try look(state.tree, arguments) })
+        look: @escaping @Sendable (JSONTree, ViewArguments) throws(ViewFault) -> [UInt8]
+    ) where State == JSONTree {
+        self.init(name: name, reads: reads, valueType: nil, parameters: parameters, takesSubject: takesSubject) {
+            state, arguments in
+            ViewValue(json: Result { () throws(ViewFault) in try look(state, arguments) })
         }
     }
 
@@ -180,8 +170,8 @@ public struct View<State: Sendable>: Reducer {
         into slice: [String], named name: String, _ get: @escaping @Sendable (Outer) -> State
     ) -> View<Outer> {
         View<Outer>(
-            name, valueType, reads.map { JSONPointer(slice + $0.tokens) }, parameters: parameters,
-            takesSubject: takesSubject
+            name: name, reads: reads.map { JSONPointer(slice + $0.tokens) }, valueType: valueType,
+            parameters: parameters, takesSubject: takesSubject
         ) { [evaluate] in
             try evaluate(get($0), $1)
         }

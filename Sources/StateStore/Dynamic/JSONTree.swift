@@ -74,7 +74,7 @@ package final class JSONTree: Sendable {
         }
     }
 
-    package static let emptyObject = JSONTree(text: Array("{}".utf8))
+    package static let emptyObject = JSONTree()
 
     /// Makes a tree of a value; O(n log n).
     package convenience init(_ value: JSONValue) {

@@ -16,7 +16,7 @@ package struct StateBox: Sendable {
     func isOf<State: Sendable>(_: State.Type) -> Bool { type(of: object) == Box<State>.self }
 
     /// The tree that the state of a domain without Swift types is; nil for any other state.
-    var document: JSONTree? { isOf(JSONState.self) ? box(of: JSONState.self).value.tree : nil }
+    var document: JSONTree? { isOf(JSONTree.self) ? box(of: JSONTree.self).value : nil }
 
     /// The box of its type.
     ///

@@ -214,7 +214,7 @@ struct JSONTreeTests {
         let recorded = JSONTree(["K": 1, "\u{212A}": 2])
 
         #expect(throws: JSONFault.self) {
-            try JSONDomain.fit(recorded, to: ["/K"], initial: JSONTree(["K": 0]), dropping: [])
+            try JSONLayout.fit(recorded, to: ["/K"], initial: JSONTree(["K": 0]), dropping: [])
         }
     }
 }

@@ -119,10 +119,10 @@ struct PreconditionTests {
     /// A state with a long part beside a short one.
     private struct Tree: Domain {
         static let long = JSONValue.array((0..<20_000).map { .integer($0) })
-        var reducer: some Reducer<JSONState> {
+        var reducer: some Reducer<JSONTree> {
             JSONLayout(initial: JSONTree(["long": Self.long, "n": 0]), parts: nil)
             On(Put.self) { (state, action) throws(Rejection) in
-                state.tree = state.tree.applying("replace", at: [action.place], action.value) ?? state.tree
+                state = state.applying("replace", at: [action.place], action.value) ?? state
             }
         }
     }

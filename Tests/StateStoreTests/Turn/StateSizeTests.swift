@@ -61,9 +61,9 @@ struct StateMemoryTests {
 
     private struct Tree: Domain {
         let initial: JSONTree
-        var reducer: some Reducer<JSONState> {
+        var reducer: some Reducer<JSONTree> {
             JSONLayout(initial: initial, parts: nil)
-            On(Put.self) { state, action in state.tree = action.value }
+            On(Put.self) { state, action in state = action.value }
         }
     }
 

@@ -1,27 +1,23 @@
 package import StateJSON
 
-package struct JSONState: StateType {
-    package var tree: JSONTree
-
-    package init() { tree = .emptyObject }
-
-    package init(_ tree: JSONTree) { self.tree = tree }
+extension JSONTree: StateType {
+    package convenience init() { self.init(text: Array("{}".utf8)) }
 }
 
 struct TreeCodec: PartCodec {
     let parts: [JSONPointer]?
 
-    func tree(of state: JSONState, after _: JSONTree?, _: JSONEncodingSession) -> JSONTree { state.tree }
+    func tree(of state: JSONTree, after _: JSONTree?, _: JSONEncodingSession) -> JSONTree { state }
 
     /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts.
     ///
     /// A part that the domain does not declare stays: a past state may have had it.
-    func read(_ node: JSONNode, into state: inout JSONState) throws(JSONFault) {
-        state.tree = try JSONTree(node.value).with(parts ?? [], from: state.tree)
+    func read(_ node: JSONNode, into state: inout JSONTree) throws(JSONFault) {
+        state = try JSONTree(node.value).with(parts ?? [], from: state)
     }
 
-    func read(_ tree: JSONTree, after _: JSONTree, into state: inout JSONState) -> JSONTree {
-        state.tree = tree
+    func read(_ tree: JSONTree, after _: JSONTree, into state: inout JSONTree) -> JSONTree {
+        state = tree
         return tree
     }
 }
