@@ -129,11 +129,9 @@ extension DocumentEdit {
             throw place.rejection(
                 "document.no-ttl", "an element of an array cannot expire, because its place can change")
         }
-        var writer = JSONWriter()
-        writer.raw("{\"type\":\"document/remove\",\"payload\":{\"path\":")
-        writer.string(place.pointer.description)
-        writer.raw("}}")
-        context.expire(place.pointer, after: due, by: writer.bytes)
+        let path = JSONValue.string(place.pointer.description)
+        let removal: JSONValue = ["type": .string(Document.Remove.type), "payload": ["path": path]]
+        context.expire(place.pointer, after: due, by: removal.text)
         expiring = place
     }
 
@@ -166,32 +164,21 @@ extension JSONValue {
     /// Nil if one is no number, or the sum does not fit; whole numbers, also `1.0`, are added exactly within 64 bits,
     /// and others as doubles.
     fileprivate func sum(with other: JSONValue) -> JSONValue? {
-        if let left = whole, let right = other.whole {
+        if case .decimal = self { return nil }
+        guard let left = JSONNumber(self), let right = JSONNumber(other) else { return nil }
+        if case .whole(let left) = left, case .whole(let right) = right {
             let sum = left + right
             return Int64(exactly: sum).map { .integer($0) } ?? UInt64(exactly: sum).map { .unsigned($0) }
         }
-        guard let left = number, let right = other.number else { return nil }
-        // A double beyond 64 bits is whole, and so is its sum.
-        guard whole != nil || left != left.rounded(), other.whole != nil || right != right.rounded() else { return nil }
+        guard let left = Self.double(left), let right = Self.double(right) else { return nil }
         return (left + right).isFinite ? .double(left + right) : nil
     }
 
-    private var whole: Int128? {
-        switch self {
-        case .integer(let number): Int128(number)
-        case .unsigned(let number): Int128(number)
-        case .double(let number):
-            Int64(exactly: number).map { Int128($0) } ?? UInt64(exactly: number).map { Int128($0) }
-        default: nil
-        }
-    }
-
-    private var number: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .unsigned(let number): Double(number)
-        case .double(let number): number
-        default: nil
+    private static func double(_ number: JSONNumber) -> Double? {
+        switch number {
+        case .whole(let whole): Double(whole)
+        // A double beyond 64 bits is whole, and so is its sum.
+        case .double(let double): number.isWhole ? nil : double
         }
     }
 }

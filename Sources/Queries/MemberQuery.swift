@@ -101,22 +101,17 @@ package struct MemberQuery: Sendable {
         guard let text else { return [] }
         var values: [Value] = []
         for (part, offset) in try parts(of: text, parameter) {
-            guard values.count < pointersMax else {
-                throw Fault(
-                    parameter: parameter, offset: offset,
-                    detail: "expected at most \(pointersMax) pointers")
+            func fault(_ wanted: String) -> Fault {
+                Fault(parameter: parameter, offset: offset, detail: "expected \(wanted)")
             }
+            guard values.count < pointersMax else { throw fault("at most \(pointersMax) pointers") }
             guard part.utf8.count(where: { $0 == UInt8(ascii: "/") }) <= tokensMax else {
-                throw Fault(
-                    parameter: parameter, offset: offset,
-                    detail: "expected a pointer of at most \(tokensMax) parts")
+                throw fault("a pointer of at most \(tokensMax) parts")
             }
             // The empty pointer is the member itself; behind a comma it is a slip.
             let mayBeEmpty = parameter == "sort" && (text.isEmpty || text.hasPrefix("["))
             guard !part.isEmpty || mayBeEmpty, let value = read(part) else {
-                throw Fault(
-                    parameter: parameter, offset: offset,
-                    detail: "expected a JSON Pointer such as /due" + (parameter == "sort" ? " or -/due" : ""))
+                throw fault("a JSON Pointer such as /due" + (parameter == "sort" ? " or -/due" : ""))
             }
             values.append(value)
         }
@@ -210,15 +205,14 @@ extension MemberQuery: MembersQuery {
     private func explain(
         to writer: inout JSONWriter, members: Int, matched: Int, _ steps: Int, _ begun: ContinuousClock.Instant
     ) {
-        writer.raw(",\"explain\":{\"members\":")
-        writer.integer(members)
-        writer.raw(",\"matched\":")
-        writer.integer(matched)
-        writer.raw(",\"steps\":")
-        writer.integer(steps)
-        writer.raw(",\"milliseconds\":")
-        writer.integer(Int((ContinuousClock.now - begun) / .milliseconds(1)))
-        writer.raw("}}")
+        let milliseconds = Int64((ContinuousClock.now - begun) / .milliseconds(1))
+        let explain: JSONValue = [
+            "members": .integer(Int64(members)), "matched": .integer(Int64(matched)), "steps": .integer(Int64(steps)),
+            "milliseconds": .integer(milliseconds),
+        ]
+        writer.raw(",\"explain\":")
+        explain.write(to: &writer)
+        writer.byte(UInt8(ascii: "}"))
     }
 
     private func member(_ name: String, _ document: JSONDocument, _ place: Int, to writer: inout JSONWriter) {
@@ -333,7 +327,7 @@ package struct NoMembers: Error {}
 enum SortKey: Comparable {
     case constant(Int)
     case number(JSONNumber)
-    case text(String)
+    case text(ExactText)
     case container
 
     init(_ value: JSONValue) {
@@ -341,7 +335,7 @@ enum SortKey: Comparable {
         case .null: self = .constant(0)
         case .bool(let isTrue): self = .constant(isTrue ? 2 : 1)
         case .integer, .unsigned, .double, .decimal: self = JSONNumber(value).map { .number($0) } ?? .container
-        case .string(let text): self = .text(text)
+        case .string(let text): self = .text(ExactText(text))
         case .array, .object: self = .container
         }
     }
@@ -351,29 +345,10 @@ enum SortKey: Comparable {
         case .constant(0): .null
         case .constant(let rank): .bool(rank == 2)
         case .number(let number): number.json
-        case .text(let text): .string(text)
+        case .text(let text): .string(text.text)
         case .container: .array([])
         }
     }
 
-    var textBytes: Int { if case .text(let text) = self { text.utf8.count } else { 0 } }
-
-    private var rank: Int {
-        switch self {
-        case .constant(let rank): rank
-        case .number: 3
-        case .text: 4
-        case .container: 5
-        }
-    }
-
-    static func < (left: SortKey, right: SortKey) -> Bool {
-        switch (left, right) {
-        case (.number(let left), .number(let right)): left < right
-        case (.text(let left), .text(let right)): left.utf8.lexicographicallyPrecedes(right.utf8)
-        default: left.rank < right.rank
-        }
-    }
-
-    static func == (left: SortKey, right: SortKey) -> Bool { !(left < right) && !(right < left) }
+    var textBytes: Int { if case .text(let text) = self { text.text.utf8.count } else { 0 } }
 }

@@ -2,7 +2,7 @@
 ///
 /// A `String` does not do: Swift takes two spellings of one accented letter, and the signs of kelvin and the letter K, for
 /// equal. A client that sends one of them would get what belongs to the other.
-package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral {
+package struct ExactText: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
     package let text: String
 
     package init(_ text: String) { self.text = text }
@@ -15,6 +15,10 @@ package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral {
     package init(stringLiteral text: String) { self.text = text }
 
     package static func == (left: ExactText, right: ExactText) -> Bool { JSONPointer.sameBytes(left.text, right.text) }
+
+    package static func < (left: ExactText, right: ExactText) -> Bool {
+        left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+    }
 
     package func hash(into hasher: inout Hasher) {
         text.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }

@@ -19,8 +19,8 @@ package struct ValueTest: Sendable {
         switch kind {
         case .exists(let exists): (value != nil) == exists
         case .equals(let wanted): value == wanted
-        case .atLeast(let bound): value?.isAbove(bound) == true || value == bound
-        case .atMost(let bound): value.flatMap { bound.isAbove($0) } == true || value == bound
+        case .atLeast(let bound): value == bound || Self.isLess(bound, value)
+        case .atMost(let bound): value == bound || Self.isLess(value, bound)
         case .repeats(let repeats):
             // The elements of a state have been encoded in one way, so equal ones have equal texts.
             if case .array(let elements)? = value {
@@ -29,6 +29,11 @@ package struct ValueTest: Sendable {
                 false
             }
         }
+    }
+
+    private static func isLess(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
+        guard let left = left.flatMap(JSONNumber.init), let right = right.flatMap(JSONNumber.init) else { return false }
+        return left < right
     }
 }
 
@@ -57,30 +62,5 @@ package enum Bisection {
 }
 
 extension JSONValue {
-    package var isNumber: Bool { number != nil }
-
-    /// Whole numbers are compared exactly, and others as `Double`; nil if one of the values is not a number.
-    fileprivate func isAbove(_ other: JSONValue) -> Bool? {
-        if let whole, let otherWhole = other.whole { return whole > otherWhole }
-        guard let number, let otherNumber = other.number else { return nil }
-        return number > otherNumber
-    }
-
-    private var whole: Int128? {
-        switch self {
-        case .integer(let number): Int128(number)
-        case .unsigned(let number): Int128(number)
-        case .null, .bool, .double, .decimal, .string, .array, .object: nil
-        }
-    }
-
-    private var number: Double? {
-        switch self {
-        case .integer(let number): Double(number)
-        case .unsigned(let number): Double(number)
-        case .double(let number): number
-        case .decimal(let text): Double(text)
-        case .null, .bool, .string, .array, .object: nil
-        }
-    }
+    package var isNumber: Bool { JSONNumber(self) != nil }
 }

@@ -1,16 +1,14 @@
-internal import StateJSON
-
 /// Exact as a whole number of 64 bits, else a double.
-enum JSONNumber: Hashable {
+package enum JSONNumber: Hashable, Sendable {
     case whole(Int128)
     case double(Double)
 
-    init(_ double: Double) {
+    package init(_ double: Double) {
         let isExact = double.magnitude < 0x1p64 && double == double.rounded(.towardZero)
         self = isExact ? .whole(Int128(double)) : .double(double)
     }
 
-    init?(_ value: JSONValue) {
+    package init?(_ value: JSONValue) {
         switch value {
         case .integer(let number): self = .whole(Int128(number))
         case .unsigned(let number): self = .whole(Int128(number))
@@ -21,7 +19,7 @@ enum JSONNumber: Hashable {
         }
     }
 
-    var json: JSONValue {
+    package var json: JSONValue {
         switch self {
         case .whole(let whole):
             Int64(exactly: whole).map(JSONValue.integer) ?? UInt64(exactly: whole).map(JSONValue.unsigned)
@@ -31,7 +29,7 @@ enum JSONNumber: Hashable {
     }
 
     /// Whether the number has no fraction: 1.0 has none.
-    var isWhole: Bool {
+    package var isWhole: Bool {
         switch self {
         case .whole: true
         case .double(let double): double == double.rounded(.towardZero)
@@ -40,7 +38,7 @@ enum JSONNumber: Hashable {
 }
 
 extension JSONNumber: Comparable {
-    static func < (left: JSONNumber, right: JSONNumber) -> Bool {
+    package static func < (left: JSONNumber, right: JSONNumber) -> Bool {
         switch (left, right) {
         case (.whole(let left), .whole(let right)): left < right
         case (.double(let left), .double(let right)): left < right
@@ -58,7 +56,7 @@ extension JSONNumber: Comparable {
 
 extension JSONNumber {
     /// The digits decide, so that 0.0075 is a multiple of 0.0001; the divisor is more than 0.
-    func isMultiple(of divisor: JSONNumber) -> Bool {
+    package func isMultiple(of divisor: JSONNumber) -> Bool {
         if case .whole(let value) = self, case .whole(let unit) = divisor { return value % unit == 0 }
         guard let value = decimal, let unit = divisor.decimal else { return false }
         var rest = value.magnitude % unit.magnitude
