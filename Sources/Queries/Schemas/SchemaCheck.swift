@@ -79,25 +79,31 @@ struct SchemaCheck {
         case .oneOf(let values, let isConstant): isOne(of: values, isConstant: isConstant, value)
         case .limit(let limit, let number, let wanted): keeps(limit, number, wanted, value)
         case .count(let part, let isMost, let limit): keepsCount(part, isMost, limit, value)
-        default:
-            switch document.kind(value) {
-            case UInt8(ascii: "{"): holdsOfObject(rule, value)
-            case UInt8(ascii: "["): holdsOfArray(rule, value)
-            case UInt8(ascii: "\""): holdsOfText(rule, value)
-            default: true
-            }
+        default: holdsInside(rule, value)
         }
     }
 
-    private mutating func holdsOfText(_ rule: Rules.Rule, _ value: Int) -> Bool {
-        switch rule {
-        case .pattern(let number):
-            let pattern = schema.rules.patterns[number]
-            return pattern.matches(document.utf8(value)) || fault("failed to match the pattern \(pattern.text)")
-        case .format(let format):
-            return !checksFormats || format.matches(document.utf8(value)) || fault("expected \(format.sentence)")
-        default: return true
+    private mutating func holdsInside(_ rule: Rules.Rule, _ value: Int) -> Bool {
+        switch (rule, document.kind(value)) {
+        case (.pattern(let number), UInt8(ascii: "\"")): matches(schema.rules.patterns[number], value)
+        case (.format(let format), UInt8(ascii: "\"")):
+            !checksFormats || format.matches(document.utf8(value)) || fault("expected \(format.sentence)")
+        case (.elements(let list, let rest), UInt8(ascii: "[")): elementsFit(list, rest: rest, value)
+        case (.uniqueItems, UInt8(ascii: "[")): areUnique(value)
+        case (.contains(let number), UInt8(ascii: "[")): anyElementFits(number, value)
+        case (.members(let named, let patterns, let rest), UInt8(ascii: "{")):
+            membersFit(named, patterns: patterns, rest: rest, value)
+        case (.memberNames(let number), UInt8(ascii: "{")): namesFit(number, value)
+        case (.required(let names), UInt8(ascii: "{")): has(names, value)
+        case (.namesBeside(let name, let names), UInt8(ascii: "{")):
+            !hasMember(name, value) || has(names, beside: name, value)
+        case (.schemaBeside(let name, let number), UInt8(ascii: "{")): !hasMember(name, value) || fits(number, value)
+        default: true
         }
+    }
+
+    private mutating func matches(_ pattern: Pattern, _ value: Int) -> Bool {
+        pattern.matches(document.utf8(value)) || fault("failed to match the pattern \(pattern.text)")
     }
 }
 
@@ -153,17 +159,14 @@ extension SchemaCheck {
 }
 
 extension SchemaCheck {
-    private mutating func holdsOfArray(_ rule: Rules.Rule, _ array: Int) -> Bool {
-        switch rule {
-        case .elements(let list, let rest): return elementsFit(list, rest: rest, array)
-        case .uniqueItems:
-            guard let (first, second) = equalElements.firstTwo(of: array, in: document) else { return true }
-            return fault("is the same as the element \(first)", below: String(second))
-        case .contains(let number):
-            for element in document.children(of: array) where fitsQuietly(number, element) { return true }
-            return fault("expected an element that fits the schema of contains")
-        default: return true
-        }
+    private mutating func areUnique(_ array: Int) -> Bool {
+        guard let (first, second) = equalElements.firstTwo(of: array, in: document) else { return true }
+        return fault("is the same as the element \(first)", below: String(second))
+    }
+
+    private mutating func anyElementFits(_ number: Rules.Number, _ array: Int) -> Bool {
+        for element in document.children(of: array) where fitsQuietly(number, element) { return true }
+        return fault("expected an element that fits the schema of contains")
     }
 
     private mutating func elementsFit(_ list: Rules.Positions, rest: Rules.Number, _ array: Int) -> Bool {
@@ -185,18 +188,6 @@ extension SchemaCheck {
 }
 
 extension SchemaCheck {
-    private mutating func holdsOfObject(_ rule: Rules.Rule, _ object: Int) -> Bool {
-        switch rule {
-        case .members(let named, let patterns, let rest):
-            return membersFit(named, patterns: patterns, rest: rest, object)
-        case .memberNames(let number): return namesFit(number, object)
-        case .required(let names): return has(names, object)
-        case .namesBeside(let name, let names): return !hasMember(name, object) || has(names, beside: name, object)
-        case .schemaBeside(let name, let number): return !hasMember(name, object) || fits(number, object)
-        default: return true
-        }
-    }
-
     private mutating func membersFit(
         _ named: Rules.Positions, patterns: Rules.Positions, rest: Rules.Number, _ object: Int
     ) -> Bool {

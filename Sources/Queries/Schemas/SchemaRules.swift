@@ -88,21 +88,17 @@ extension SchemaRules {
 }
 
 extension SchemaRules.Types {
-    private static let all: [(name: String, type: Self)] = [
-        ("array", .array), ("boolean", .boolean), ("integer", .integer), ("null", .null), ("number", .number),
-        ("object", .object), ("string", .string),
-    ]
-
-    static var names: [String] { all.map(\.name) }
+    /// In the order of the bits.
+    static let names = ["array", "boolean", "integer", "null", "number", "object", "string"]
 
     init?(_ name: String) {
-        guard let found = Self.all.first(where: { JSONPointer.sameBytes($0.name, name) }) else { return nil }
-        self = found.type
+        guard let bit = Self.names.firstIndex(where: { JSONPointer.sameBytes($0, name) }) else { return nil }
+        self.init(rawValue: 1 << bit)
     }
 
     var text: String {
-        Self.all.filter { contains($0.type) }.map { type in
-            type.name == "null" ? type.name : ("aio".contains(type.name.prefix(1)) ? "an " : "a ") + type.name
+        Self.names.enumerated().filter { contains(Self(rawValue: 1 << $0.offset)) }.map { _, name in
+            name == "null" ? name : ("aio".contains(name.prefix(1)) ? "an " : "a ") + name
         }.joined(separator: " or ")
     }
 }
