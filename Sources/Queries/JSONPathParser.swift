@@ -291,57 +291,32 @@ extension JSONPathParser {
 // MARK: Texts
 
 extension JSONPathParser {
+    /// JSON reads the text, in double quotes.
     private mutating func string() throws(MemberQuery.Fault) -> String {
         let start = index
         let quote = bytes[index]
+        let other = quote == UInt8(ascii: "'") ? UInt8(ascii: "\"") : UInt8(ascii: "'")
         index += 1
-        var text: [UInt8] = []
-        while let byte = peek {
-            switch byte {
-            case quote:
+        var text = [UInt8(ascii: "\"")]
+        while let byte = peek, byte != quote {
+            if byte == UInt8(ascii: "\\"), index + 1 < bytes.count {
                 index += 1
-                return String(decoding: text, as: UTF8.self)
-            case UInt8(ascii: "\\"): text += try escape(in: quote)
-            case 0..<0x20: throw fault("a control character in a text needs an escape")
-            default:
-                text.append(byte)
-                index += 1
+                if bytes[index] == other { throw fault("there is no such escape in a text", at: index - 1) }
+                if bytes[index] != UInt8(ascii: "'") { text.append(byte) }
+            } else if byte == UInt8(ascii: "\"") {
+                text.append(UInt8(ascii: "\\"))
             }
+            text.append(bytes[index])
+            index += 1
         }
-        throw fault("the text has no end", at: start)
-    }
-
-    private mutating func escape(in quote: UInt8) throws(MemberQuery.Fault) -> [UInt8] {
-        let start = index
-        index += 2
-        switch start + 1 < bytes.count ? bytes[start + 1] : 0 {
-        case UInt8(ascii: "b"): return [0x08]
-        case UInt8(ascii: "f"): return [0x0C]
-        case UInt8(ascii: "n"): return [0x0A]
-        case UInt8(ascii: "r"): return [0x0D]
-        case UInt8(ascii: "t"): return [0x09]
-        case UInt8(ascii: "/"): return [UInt8(ascii: "/")]
-        case UInt8(ascii: "\\"): return [UInt8(ascii: "\\")]
-        case quote: return [quote]
-        case UInt8(ascii: "u"):
-            var units = [try unit(at: start)]
-            if UTF16.isLeadSurrogate(units[0]), take("\\u") { units.append(try unit(at: start)) }
-            let isPair = units.count == 2 && UTF16.isTrailSurrogate(units[1])
-            guard isPair || units.count == 1 && !UTF16.isSurrogate(units[0]) else {
-                throw fault("half of a surrogate pair", at: start)
-            }
-            return Array(String(decoding: units, as: UTF16.self).utf8)
-        default: throw fault("there is no such escape in a text", at: start)
+        guard peek == quote else { throw fault("the text has no end", at: start) }
+        index += 1
+        text.append(UInt8(ascii: "\""))
+        // Losing the error is right: its place is one in another text.
+        guard case .string(let value)? = try? JSONValue(parsing: text) else {
+            throw fault("expected a text with the escapes of JSON, and no control characters", at: start)
         }
-    }
-
-    private mutating func unit(at start: Int) throws(MemberQuery.Fault) -> UInt16 {
-        let digits = bytes[index..<min(index + 4, bytes.count)]
-        guard digits.count == 4, digits.allSatisfy(Self.isHexadecimal),
-            let unit = UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
-        else { throw fault("\\u needs four hexadecimal digits", at: start) }
-        index += 4
-        return unit
+        return value
     }
 }
 
@@ -361,10 +336,6 @@ extension JSONPathParser {
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-
-    private static func isHexadecimal(_ byte: UInt8) -> Bool {
-        isDigit(byte) || (0x41...0x46).contains(byte & 0xDF)
-    }
 
     private static func isOfName(_ byte: UInt8) -> Bool {
         byte >= 0x80 || byte == UInt8(ascii: "_") || isDigit(byte) || (0x41...0x5A).contains(byte & 0xDF)
