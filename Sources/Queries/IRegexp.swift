@@ -49,17 +49,24 @@ struct IRegexp: Hashable, Sendable {
     /// For RE2, a dot is a carriage return as well, and a group costs more where its text is kept.
     private static func translated(_ text: String) -> String? {
         guard text.withBytes(grammar.matches) else { return nil }
-        var (translated, isInClass, isEscaped) = ("", false, false)
+        var (translated, isInClass, isEscaped, depth) = ("", false, false, 0)
         for character in text.unicodeScalars {
             switch character {
-            case "." where !isInClass && !isEscaped: translated += "[^\\n\\r]"
-            case "(" where !isInClass && !isEscaped: translated += "(?:"
+            case _ where isInClass || isEscaped: translated.unicodeScalars.append(character)
+            case ".": translated += "[^\\n\\r]"
+            case "(":
+                translated += "(?:"
+                depth += 1
+            case ")" where depth == 0: return nil
+            case ")":
+                translated += ")"
+                depth -= 1
             default: translated.unicodeScalars.append(character)
             }
             if !isEscaped, character == "[" || character == "]" { isInClass = character == "[" }
             isEscaped = character == "\\" && !isEscaped
         }
-        return translated
+        return depth == 0 ? translated : nil
     }
 }
 

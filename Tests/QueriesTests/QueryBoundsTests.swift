@@ -255,6 +255,7 @@ struct QuerySpellingTests {
         arguments: [
             #"match(@.t, '\\d')"#, #"match(@.t, "(?i)a")"#, "search(@.t, 'C++')", "search(@.t, '[')",
             #"@.t == 'a' || match(@.t, '\\w+')"#, "match(@.t, 5)", "match(@.t, 'a{5,2}')",
+            "match(@.t, 'a)(b')", "search(@.t, '(a')",
         ])
     func patterns(filter: String) {
         let fault = #expect(throws: MemberQuery.Fault.self) { try members(#"{"x":{"t":"a"}}"#, filter: filter) }
