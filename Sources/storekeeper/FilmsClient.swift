@@ -14,11 +14,7 @@ struct FilmsClient {
     /// Does not quote the answer.
     private struct Fault: Error {
         let sentence: String
-        let isWorthRetrying: Bool
-
-        init(_ sentence: String, isWorthRetrying: Bool = false) {
-            (self.sentence, self.isWorthRetrying) = (sentence, isWorthRetrying)
-        }
+        var isWorthRetrying = false
     }
 
     private static let bodyBytesMax = 1 << 20
@@ -69,22 +65,23 @@ struct FilmsClient {
             switch failure {
             case .cancelled: throw CancellationError()
             case .timedOut:
-                throw Fault("the films server did not answer within \(timeout)", isWorthRetrying: true)
+                throw Fault(sentence: "the films server did not answer within \(timeout)", isWorthRetrying: true)
             case .tooLong:
-                throw Fault("the films server answered with more than \(Self.bodyBytesMax) bytes")
+                throw Fault(sentence: "the films server answered with more than \(Self.bodyBytesMax) bytes")
             case .unreachable(let reason), .disconnected(let reason):
-                throw Fault("the connection to the films server failed: \(reason)", isWorthRetrying: true)
+                throw Fault(sentence: "the connection to the films server failed: \(reason)", isWorthRetrying: true)
             }
         }
         guard response.status == 200 else {
             throw Fault(
-                "the films server answered with status \(response.status)", isWorthRetrying: response.status >= 500)
+                sentence: "the films server answered with status \(response.status)",
+                isWorthRetrying: response.status >= 500)
         }
         do {
             return try Self.decode(Data(response.body))
         } catch {
             // The decoding error is dropped because its text quotes the answer.
-            throw Fault("the films server did not answer with a list of films")
+            throw Fault(sentence: "the films server did not answer with a list of films")
         }
     }
 

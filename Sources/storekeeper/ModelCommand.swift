@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import FoundationEssentials
 internal import Models
+internal import StateJSON
 internal import StateServer
 
 struct ModelCommand: AsyncParsableCommand {
@@ -77,8 +78,7 @@ struct ModelTest: AsyncParsableCommand {
         let model = try ModelFile.load(file)
         let checks = try model.checks(ModelFile.check)
         var (passed, failed) = (0, 0)
-        var bytes = try ModelFile.bytes(tests)
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
+        let bytes = JSONText.withoutByteOrderMark(try ModelFile.bytes(tests))
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
             let failure: String?

@@ -17,8 +17,16 @@ enum ServedDomain: String, CaseIterable {
             throw SettingsFault("drop_slice is for a model, and none is to be served")
         }
         if settings.model != "none" { return try ModelFile.domain(settings) }
-        if settings.domain == .document { return try DocumentSchema.domain(settings) }
-        return try settings.domain.made(settings)
+        return switch settings.domain {
+        case .canvas: Canvas()
+        case .counter: Counter()
+        case .document: try DocumentSchema.domain(settings)
+        case .films: Films(fetch: try FilmsClient.fetch(settings))
+        case .navigation: Navigation()
+        case .session: Session()
+        case .showcase: Showcase(fetchFilms: try FilmsClient.fetch(settings))
+        case .tasks: Tasks()
+        }
     }
 
     /// A model has the name of its file.
@@ -36,19 +44,6 @@ enum ServedDomain: String, CaseIterable {
             throw SettingsFault(
                 "the journal in \(reading.settings.data) is of the \(recorded): name its file with --model, or name another domain"
             )
-        }
-    }
-
-    private func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
-        switch self {
-        case .canvas: Canvas()
-        case .counter: Counter()
-        case .document: Document()
-        case .films: Films(fetch: try FilmsClient.fetch(settings))
-        case .navigation: Navigation()
-        case .session: Session()
-        case .showcase: Showcase(fetchFilms: try FilmsClient.fetch(settings))
-        case .tasks: Tasks()
         }
     }
 }
