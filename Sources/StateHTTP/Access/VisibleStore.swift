@@ -23,7 +23,7 @@ package struct VisibleStore: Sendable {
     func dispatches(_ type: String) -> Bool { type.withBytes(entry(named:)) != nil }
 
     func entry(named type: UnsafeBufferPointer<UInt8>) -> ActionEntry? {
-        guard let entry = scope.entries[type], !entry.isInternal || access.dispatchesInternal(entry.type),
+        guard let entry = scope.entries[type], !entry.actionType.isInternal || access.dispatchesInternal(entry.type),
             access.isUnlimited || access.dispatches(entry.type)
         else { return nil }
         return entry

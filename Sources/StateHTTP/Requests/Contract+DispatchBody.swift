@@ -176,7 +176,7 @@ extension Contract {
         }
         let action: any Action
         do throws(PayloadFaults) {
-            action = try entry.decode(payload)
+            action = try entry.actionType.decode(payload)
         } catch {
             throw invalid(error, payload, in: node)
         }

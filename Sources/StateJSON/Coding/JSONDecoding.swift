@@ -229,10 +229,10 @@ struct JSONUnkeyedDecoding: UnkeyedDecodingContainer {
     mutating func superDecoder() throws -> any Decoder { try element(Never.self) { $0 } }
 }
 
-struct JSONCodingKey: CodingKey {
-    var stringValue: String
-    var intValue: Int? { JSONPointer.index(stringValue) }
+package struct JSONCodingKey: CodingKey {
+    package var stringValue: String
+    package var intValue: Int? { JSONPointer.index(stringValue) }
 
-    init(stringValue: String) { self.stringValue = stringValue }
-    init(intValue: Int) { stringValue = String(intValue) }
+    package init(stringValue: String) { self.stringValue = stringValue }
+    package init(intValue: Int) { stringValue = String(intValue) }
 }

@@ -1,12 +1,10 @@
-package import StateJSON
+internal import StateJSON
 
 package final class ActionEntry: Sendable {
     package let type: String
     /// An array of just ``type``, which a commit of one action uses without making its own.
     let types: [String]
     package let actionType: ActionType
-    package let decode: @Sendable (JSONNode?) throws(PayloadFaults) -> any Action
-    package let isInternal: Bool
     let number: Int
     let hasEffects: Bool
     let isCommand: Bool
@@ -49,8 +47,6 @@ package final class ActionEntry: Sendable {
         self.type = type
         types = [type]
         actionType = draft.actionType
-        decode = actionType.decode
-        isInternal = actionType.isInternal
         self.number = number
         hasEffects = !draft.effects.isEmpty
         isCommand = !draft.commands.isEmpty

@@ -30,7 +30,7 @@ package final class Scope: Sendable {
         let entries = entries.sorted { $0.type < $1.type }
         self.entries = ActionTable(entries)
         types = entries.map(\.type)
-        open = entries.filter { !$0.isInternal }
+        open = entries.filter { !$0.actionType.isInternal }
         self.views = views
     }
 

@@ -209,21 +209,14 @@ extension EntityTable: Equatable where Entity: Equatable {
 }
 
 extension EntityTable: Codable {
-    private struct MemberKey: CodingKey {
-        var stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
-
     private enum Part: String, CodingKey { case entities, ids }
 
     /// Encodes `{"entities": {...}, "ids": [...]}`.
     public func encode(to encoder: any Encoder) throws {
         var parts = encoder.container(keyedBy: Part.self)
-        var members = parts.nestedContainer(keyedBy: MemberKey.self, forKey: .entities)
+        var members = parts.nestedContainer(keyedBy: JSONCodingKey.self, forKey: .entities)
         try entries.visit { (key, entry) throws in
-            try members.encode(Self.entry(entry).entity, forKey: MemberKey(stringValue: key.token))
+            try members.encode(Self.entry(entry).entity, forKey: JSONCodingKey(stringValue: key.token))
         }
         try parts.encode(ids, forKey: .ids)
     }
@@ -233,7 +226,7 @@ extension EntityTable: Codable {
     /// - Throws: `DecodingError` when `ids` does not name each entity once.
     public init(from decoder: any Decoder) throws {
         let parts = try decoder.container(keyedBy: Part.self)
-        let members = try parts.nestedContainer(keyedBy: MemberKey.self, forKey: .entities)
+        let members = try parts.nestedContainer(keyedBy: JSONCodingKey.self, forKey: .entities)
         for key in members.allKeys {
             guard let id = ID(token: key.stringValue) else {
                 throw DecodingError.dataCorruptedError(

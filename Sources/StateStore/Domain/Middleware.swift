@@ -30,15 +30,10 @@ package struct MiddlewareStep: Sendable {
     typealias Process =
         @Sendable (any Action, TransactionContext, (any Action) throws(Rejection) -> Void) throws(Rejection) -> Void
 
-    let process: Process
     /// Whether it calls `next` with the action that it gets, or not at all.
-    let passesActionsOn: Bool
-    let onlyValidates: Bool
-
-    init(passesActionsOn: Bool = false, onlyValidates: Bool = false, _ process: @escaping Process) {
-        self.process = process
-        (self.passesActionsOn, self.onlyValidates) = (passesActionsOn, onlyValidates)
-    }
+    var passesActionsOn = false
+    var onlyValidates = false
+    let process: Process
 
     package static let validation = MiddlewareStep(passesActionsOn: true, onlyValidates: true) {
         action, _, next throws(Rejection) in

@@ -161,9 +161,9 @@ private struct ForkMaking {
                 [epoch = source.cursor.epoch] schedule in
                 // A commit without a name of its own keeps the recorded one, by which later commits name it.
                 ScheduleStep(
-                    schedule, version.map { Cursor(epoch, $0) } ?? cursor, version: cursor.version, at: recorded.time,
+                    version: cursor.version, cursor: version.map { Cursor(epoch, $0) } ?? cursor, time: recorded.time,
                     root: root, chain: (recorded.schedule?.ended?.name).flatMap { schedule[$0]?.chain.next },
-                    placesMax: version == nil ? ScheduleStep.placesMax : .max)
+                    schedule: schedule, placesLeft: version == nil ? ScheduleStep.placesMax : .max)
             }
         } catch {
             return refuse(recorded, version, error.types.first ?? "", error.rejectionCode, error.detail)

@@ -109,7 +109,7 @@ package struct Replay: HistoryFollower {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
         }
         do throws(PayloadFaults) {
-            let action = try entry.decode(members.first { $0.key == "payload" }?.value)
+            let action = try entry.actionType.decode(members.first { $0.key == "payload" }?.value)
             return (action, entry, members.first { $0.key == "id" }?.value.string)
         } catch {
             throw HistoryFault(

@@ -124,13 +124,7 @@ extension ActionSchedule: Equatable {
     /// UTF-8 JSON: an array of the actions, in the order of their times.
     package var json: [UInt8] {
         var writer = JSONWriter()
-        var isFirst = true
-        writer.byte(UInt8(ascii: "["))
-        shared.content.order.visit { _, action in
-            writer.separator(&isFirst)
-            writer.raw(action.json)
-        }
-        writer.byte(UInt8(ascii: "]"))
+        writer.array(shared.content.order.map { $1 }) { action, writer in writer.raw(action.json) }
         return writer.bytes
     }
 

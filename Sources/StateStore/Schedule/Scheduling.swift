@@ -48,6 +48,7 @@ final class Scheduling: Sendable {
 }
 
 struct ScheduleStep {
+    /// The version of the commit, which in a fork is not that of the cursor.
     let version: Version
     /// Names what has no name of its own.
     let cursor: Cursor
@@ -55,28 +56,17 @@ struct ScheduleStep {
     let root: String?
     let chain: ScheduledAction.Chain?
     /// The address of the client, where it has no subject.
-    let client: String?
+    var client: String?
     private(set) var schedule: ActionSchedule
     private(set) var changes: [ScheduleChange] = []
     var recorded: ScheduleChanges? { changes.isEmpty ? nil : ScheduleChanges(changes) }
     private(set) var followUps: [FollowUp] = []
     private(set) var added: [ScheduledAction] = []
-    private var placesLeft: Int
+    var placesLeft = placesMax
 
     /// The most places below arrays that the requests of clients look at together, beyond those of the last request: some
     /// 80 ms of a processor.
     static let placesMax = 200_000
-
-    /// The `version` is that of the commit, where it is not that of the cursor.
-    init(
-        _ schedule: ActionSchedule, _ cursor: Cursor, version: Version? = nil, at time: Timestamp, root: String?,
-        chain: ScheduledAction.Chain?, client: String? = nil, placesMax: Int = Self.placesMax
-    ) {
-        placesLeft = placesMax
-        (self.schedule, self.cursor, self.time) = (schedule, cursor, time)
-        self.version = version ?? cursor.version
-        (self.root, self.chain, self.client) = (root, chain, client)
-    }
 
     mutating func remove(_ name: ScheduledName, _ reason: ScheduleChange.Reason) {
         if schedule.remove(name) != nil { changes.append(.removed(name, reason)) }

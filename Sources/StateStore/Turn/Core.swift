@@ -344,9 +344,9 @@ final class Core {
     ) throws -> ScheduleStep? {
         guard transaction.due != nil || context.mayChangeSchedule else { return nil }
         var step = ScheduleStep(
-            next.schedule, next.cursor, at: time, root: transaction.causation?.root,
+            version: next.cursor.version, cursor: next.cursor, time: time, root: transaction.causation?.root,
             chain: transaction.causation?.chain,
-            client: transaction.subject == nil ? client ?? transaction.due?.client : nil)
+            client: transaction.subject == nil ? client ?? transaction.due?.client : nil, schedule: next.schedule)
         if let due = transaction.due {
             step.remove(due.name, context.applied.first is StoreRefused ? .refused : .fired)
         }

@@ -621,7 +621,9 @@ struct RestoredScheduleTests {
         }
         let step = { (schedule: ActionSchedule) in
             ScheduleStep(
-                schedule, Cursor(Core.sampleEpoch, 1), at: Timestamp(milliseconds: 5), root: nil, chain: nil)
+                version: 1, cursor: Cursor(Core.sampleEpoch, 1), time: Timestamp(milliseconds: 5), root: nil,
+                chain: nil,
+                schedule: schedule)
         }
         let name = String(repeating: "n", count: 300)
 
