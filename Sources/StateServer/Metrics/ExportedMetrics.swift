@@ -6,31 +6,24 @@ protocol ExportedMetric: AnyObject, Sendable {
     func write(_ name: String, _ labels: String, to text: inout String)
 }
 
-final class Total: ExportedMetric {
+/// A number that is counted or set.
+final class Figure: ExportedMetric {
     private let value = Atomic<Int64>(0)
-    private let shared: (any CounterHandler)?
+    private let counter: (any CounterHandler)?
+    private let meter: (any MeterHandler)?
 
-    init(_ shared: (any CounterHandler)?) { self.shared = shared }
+    init(counter: (any CounterHandler)? = nil, meter: (any MeterHandler)? = nil) {
+        (self.counter, self.meter) = (counter, meter)
+    }
 
     func increment(by amount: Int64) {
         value.wrappingAdd(amount, ordering: .relaxed)
-        shared?.increment(by: amount)
+        counter?.increment(by: amount)
     }
-
-    func write(_ name: String, _ labels: String, to text: inout String) {
-        text += "\(name)\(labels) \(value.load(ordering: .relaxed))\n"
-    }
-}
-
-final class Level: ExportedMetric {
-    private let value = Atomic<Int64>(0)
-    private let shared: (any MeterHandler)?
-
-    init(_ shared: (any MeterHandler)?) { self.shared = shared }
 
     func set(_ number: Int) {
         value.store(Int64(number), ordering: .relaxed)
-        shared?.set(Int64(number))
+        meter?.set(Int64(number))
     }
 
     func write(_ name: String, _ labels: String, to text: inout String) {
@@ -42,48 +35,41 @@ final class Level: ExportedMetric {
 final class Distribution: ExportedMetric {
     private final class Bucket: Sendable { let count = Atomic<Int64>(0) }
 
-    private let bounds: [Double]
-    private let perUnit: Double
+    private let bounds: [Int64]
     private let buckets: [Bucket]
-    /// The bits of a number.
-    private let sum = Atomic<UInt64>(0)
+    private let sum = Atomic<Int64>(0)
+    /// How many of what is recorded are one of what is written: nanoseconds are written as seconds.
+    private let unit: Double
     private let timer: (any TimerHandler)?
     private let recorder: (any RecorderHandler)?
 
     init(
-        _ bounds: [Double], perUnit: Double = 1, timer: (any TimerHandler)? = nil,
-        recorder: (any RecorderHandler)? = nil
+        _ bounds: [Double], unit: Double, timer: (any TimerHandler)? = nil, recorder: (any RecorderHandler)? = nil
     ) {
-        (self.bounds, self.perUnit, self.timer, self.recorder) = (bounds, perUnit, timer, recorder)
+        self.bounds = bounds.map { Int64(($0 * unit).rounded()) }
+        (self.unit, self.timer, self.recorder) = (unit, timer, recorder)
         buckets = (0...bounds.count).map { _ in Bucket() }
     }
 
-    /// A timer takes nanoseconds.
     func record(_ value: Int64) {
-        let amount = Double(value) / perUnit
-        buckets[bounds.firstIndex { amount <= $0 } ?? bounds.count].count.wrappingAdd(1, ordering: .relaxed)
-        add(amount)
+        let index = bounds.firstIndex { value <= $0 } ?? bounds.count
+        buckets[index].count.wrappingAdd(1, ordering: .relaxed)
+        sum.wrappingAdd(value, ordering: .relaxed)
         timer?.recordNanoseconds(value)
         recorder?.record(value)
+    }
+
+    var recorded: (count: Int, sum: Int64) {
+        (buckets.reduce(0) { $0 + Int($1.count.load(ordering: .relaxed)) }, sum.load(ordering: .relaxed))
     }
 
     /// Adds counts of times by bucket; a program's own timer, which takes one after the other, gets the mean of a bucket.
     func add(_ counts: [Answers.Times]) {
         for (bucket, times) in zip(buckets, counts) where times.count > 0 {
             bucket.count.wrappingAdd(Int64(times.count), ordering: .relaxed)
+            sum.wrappingAdd(Int64(times.nanoseconds), ordering: .relaxed)
             guard let timer else { continue }
             for _ in 0..<times.count { timer.recordNanoseconds(Int64(times.nanoseconds / times.count)) }
-        }
-        add(Double(counts.reduce(0) { $0 + $1.nanoseconds }) / perUnit)
-    }
-
-    private func add(_ amount: Double) {
-        var old = sum.load(ordering: .relaxed)
-        while true {
-            let new = (Double(bitPattern: old) + amount).bitPattern
-            let (exchanged, original) = sum.weakCompareExchange(expected: old, desired: new, ordering: .relaxed)
-            if exchanged { return }
-            old = original
         }
     }
 
@@ -93,12 +79,15 @@ final class Distribution: ExportedMetric {
         let start = labels.isEmpty ? "{" : labels.dropLast() + ","
         for (index, bucket) in buckets.enumerated() {
             count += bucket.count.load(ordering: .relaxed)
-            let bound = index < bounds.count ? Self.text(of: bounds[index]) : "+Inf"
+            let bound = index < bounds.count ? self.text(of: bounds[index]) : "+Inf"
             text += "\(name)_bucket\(start)le=\"\(bound)\"} \(count)\n"
         }
-        let sum = Self.text(of: Double(bitPattern: sum.load(ordering: .relaxed)))
-        text += "\(name)_sum\(labels) \(sum)\n\(name)_count\(labels) \(count)\n"
+        text += "\(name)_sum\(labels) \(self.text(of: sum.load(ordering: .relaxed)))\n"
+        text += "\(name)_count\(labels) \(count)\n"
     }
 
-    private static func text(of value: Double) -> String { Int64(exactly: value).map(String.init) ?? "\(value)" }
+    private func text(of value: Int64) -> String {
+        let number = Double(value) / unit
+        return Int64(exactly: number).map(String.init) ?? "\(number)"
+    }
 }

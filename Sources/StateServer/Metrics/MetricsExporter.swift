@@ -32,23 +32,24 @@ final class MetricsExporter: Sendable {
     }
 
     /// - Parameter help: one line without a backslash.
-    func counter(_ name: String, _ help: String, _ labels: [(String, String)] = []) -> Total {
-        metric(name, "counter", help, labels) { Total(program?.makeCounter(label: $0, dimensions: labels)) }
+    func counter(_ name: String, _ help: String, _ labels: [(String, String)] = []) -> Figure {
+        metric(name, "counter", help, labels) { Figure(counter: program?.makeCounter(label: $0, dimensions: labels)) }
     }
 
-    func gauge(_ name: String, _ help: String, _ labels: [(String, String)] = []) -> Level {
-        metric(name, "gauge", help, labels) { Level(program?.makeMeter(label: $0, dimensions: labels)) }
+    func gauge(_ name: String, _ help: String, _ labels: [(String, String)] = []) -> Figure {
+        metric(name, "gauge", help, labels) { Figure(meter: program?.makeMeter(label: $0, dimensions: labels)) }
     }
 
     func timer(_ name: String, _ help: String, _ bounds: [Double]) -> Distribution {
         metric(name, "histogram", help) {
-            Distribution(bounds, perUnit: 1e9, timer: program?.makeTimer(label: $0, dimensions: []))
+            Distribution(bounds, unit: 1e9, timer: program?.makeTimer(label: $0, dimensions: []))
         }
     }
 
     func histogram(_ name: String, _ help: String, _ bounds: [Double]) -> Distribution {
         metric(name, "histogram", help) {
-            Distribution(bounds, recorder: program?.makeRecorder(label: $0, dimensions: [], aggregate: true))
+            Distribution(
+                bounds, unit: 1, recorder: program?.makeRecorder(label: $0, dimensions: [], aggregate: true))
         }
     }
 

@@ -9,11 +9,9 @@ final class ServerMetrics: Sendable {
     let settings: Settings
     private let exporter: MetricsExporter
     private let commits, journalCommits, journalFailures, journalRefusals, requests, transportRefusals, hookRefusals,
-        hookResets: Total
+        hookResets: Figure
     private let turnTime, turnSize, appendTime, lateness, woken, answerTime: Distribution
-    private let appendsCount = Atomic(0)
-    private let appendNanoseconds = Atomic<Int64>(0)
-    private let waits, streams: [Total]
+    private let waits, streams: [Figure]
     private let actions: CountersByLabel<ActionLabel>
     private let refusals, forwards, hookAttempts: CountersByLabel<String>
     private let answers: CountersByLabel<Int>
@@ -61,10 +59,10 @@ final class ServerMetrics: Sendable {
             Answers.boundsNanoseconds.map { Double($0) / 1e9 })
         waits = Watch.Route.allCases.map {
             let help = "Requests that began to wait, without streams, by route."
-            return exporter.counter("waits_total", help, [("route", $0.label)])
+            return exporter.counter("waits_total", help, [("route", "\($0)")])
         }
         streams = Watch.Route.streamed.map {
-            exporter.counter("streams_total", "Streams that began, by route.", [("route", $0.label)])
+            exporter.counter("streams_total", "Streams that began, by route.", [("route", "\($0)")])
         }
         let types = Set(types)
         actions = CountersByLabel { label, _ in
@@ -126,8 +124,6 @@ final class ServerMetrics: Sendable {
             },
             appended: { [self] result, count, time in
                 appendTime.record(Self.nanoseconds(time))
-                appendsCount.add(1, ordering: .relaxed)
-                appendNanoseconds.add(Self.nanoseconds(time), ordering: .relaxed)
                 switch result {
                 case .landed: journalCommits.increment(by: Int64(count))
                 case .refused: journalRefusals.increment(by: 1)
@@ -139,11 +135,11 @@ final class ServerMetrics: Sendable {
     }
 
     var appends: (count: Int, nanoseconds: Int64) {
-        (appendsCount.load(ordering: .relaxed), appendNanoseconds.load(ordering: .relaxed))
+        let (count, sum) = appendTime.recorded
+        return (count, sum)
     }
 
     func count(_ problems: [String: Int]) {
-        guard !problems.isEmpty else { return }
         for (code, count) in problems { refusals.add(count, code) }
     }
 
@@ -186,11 +182,11 @@ final class ServerMetrics: Sendable {
             if let value = metric.read(report) { exporter.gauge(metric.name, metric.help).set(value) }
         }
         for route in Watch.Route.allCases {
-            exporter.gauge("waits", "Requests that wait, without streams, by route.", [("route", route.label)])
+            exporter.gauge("waits", "Requests that wait, without streams, by route.", [("route", "\(route)")])
                 .set(report.hub.waits[route] ?? 0)
         }
         for route in Watch.Route.streamed {
-            exporter.gauge("streams", "Open streams, by route.", [("route", route.label)])
+            exporter.gauge("streams", "Open streams, by route.", [("route", "\(route)")])
                 .set(report.hub.streams[route] ?? 0)
         }
         count(report.transport, report.handler.gauges.answers)
@@ -212,24 +208,24 @@ final class ServerMetrics: Sendable {
 
 private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
     private struct Counters {
-        var all: [Label: Total] = [:]
+        var all: [Label: Figure] = [:]
         /// The counter that was raised last, because most are raised often in a row.
-        var last: (label: Label, counter: Total)?
+        var last: (label: Label, counter: Figure)?
     }
 
     private let counters = Mutex(Counters())
     private let bound: @Sendable (Label, _ count: Int) -> Label
-    private let make: @Sendable (Label) -> Total
+    private let make: @Sendable (Label) -> Figure
 
     init(
         bound: @escaping @Sendable (Label, _ count: Int) -> Label = { label, _ in label },
-        make: @escaping @Sendable (Label) -> Total
+        make: @escaping @Sendable (Label) -> Figure
     ) {
         (self.bound, self.make) = (bound, make)
     }
 
     func add(_ count: Int, _ label: Label) {
-        let known = counters.withLock { counters -> Total? in
+        let known = counters.withLock { counters -> Figure? in
             if let last = counters.last, last.label == label { return last.counter }
             guard let known = counters.all[label] else { return nil }
             counters.last = (label, known)
@@ -239,7 +235,7 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
     }
 
     /// The counter of a label; it is made outside the lock, and made twice it is one.
-    private func counter(_ label: Label) -> Total {
+    private func counter(_ label: Label) -> Figure {
         let label = bound(label, counters.withLock { $0.all.count })
         if let known = counters.withLock({ $0.all[label] }) { return known }
         let made = make(label)
@@ -249,14 +245,5 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
 }
 
 extension Watch.Route {
-    fileprivate var label: String {
-        switch self {
-        case .state: "state"
-        case .view: "view"
-        case .changes: "changes"
-        case .action: "action"
-        }
-    }
-
     fileprivate static let streamed: [Watch.Route] = [.state, .view, .changes]
 }
