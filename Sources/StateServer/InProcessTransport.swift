@@ -14,12 +14,6 @@ package final class InProcessTransport: AnswerSink {
         case end
     }
 
-    package enum Answer: Sendable {
-        case whole(Response)
-        /// The head of a stream, and its chunks. The sequence ends with the stream; dropping the sequence hangs up.
-        case stream(Response, AsyncStream<[UInt8]>)
-    }
-
     typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
 
     private struct State {
@@ -137,32 +131,20 @@ package final class InProcessTransport: AnswerSink {
         }
     }
 
-    /// Sends a request and returns its answer; cancelling the task hangs up.
-    package func send(_ request: Request) async -> Answer {
-        let (heads, head) = AsyncStream<(response: Response, isStream: Bool)>.makeStream()
-        let (chunks, chunk) = AsyncStream<[UInt8]>.makeStream()
+    /// Sends a request and returns its answer, nil for a stream, which it hangs up; cancelling the task hangs up, too.
+    package func send(_ request: Request) async -> Response? {
+        let (answers, answer) = AsyncStream<Response?>.makeStream()
         let exchange = send(request) { event in
             switch event {
-            case .answer(let response): head.yield((response, false))
-            case .head(let response): head.yield((response, true))
-            case .chunk(let bytes): chunk.yield(bytes)
-            case .end:
-                head.finish()
-                chunk.finish()
+            case .answer(let response): answer.yield(response)
+            case .head: answer.yield(nil)
+            case .chunk: break
+            case .end: answer.finish()
             }
         }
-        head.onTermination = { [weak self] reason in
-            guard case .cancelled = reason else { return }
-            self?.hangUp(exchange)
-            chunk.finish()
-        }
-        for await (response, isStream) in heads {
-            guard isStream else { return .whole(response) }
-            head.finish()
-            chunk.onTermination = { [weak self] _ in self?.hangUp(exchange) }
-            return .stream(response, chunks)
-        }
-        // Only a cancelled task gets here: its cancellation has hung up.
-        return .whole(Response(status: .serviceUnavailable))
+        defer { hangUp(exchange) }
+        for await response in answers { return response }
+        // Only a cancelled task gets here.
+        return Response(status: .serviceUnavailable)
     }
 }

@@ -9,10 +9,8 @@ public final class TestClock: Clock, Sendable {
 
     private struct State {
         var now = ContinuousClock.now
-        var sleepers: [Int: (deadline: Instant, continuation: CheckedContinuation<Void, any Error>)] = [:]
+        var sleepers: [Int: (deadline: Instant, wake: AsyncStream<Void>.Continuation)] = [:]
         var next = 0
-        /// Sleeps that were cancelled before they had begun to wait.
-        var cancelled: Set<Int> = []
     }
 
     private let state = Mutex(State())
@@ -29,27 +27,16 @@ public final class TestClock: Clock, Sendable {
     ///
     /// - Throws: `CancellationError` when the task is cancelled.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
+        let (sleep, wake) = AsyncStream<Void>.makeStream()
         let number = state.withLock { state in
             state.next += 1
+            if deadline > state.now { state.sleepers[state.next] = (deadline, wake) } else { wake.finish() }
             return state.next
         }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let outcome: Result<Void, any Error>? = state.withLock { state in
-                    if state.cancelled.remove(number) != nil { return .failure(CancellationError()) }
-                    if deadline <= state.now { return .success(()) }
-                    state.sleepers[number] = (deadline, continuation)
-                    return nil
-                }
-                if let outcome { continuation.resume(with: outcome) }
-            }
-        } onCancel: {
-            let sleeper = state.withLock { state in
-                if state.sleepers[number] == nil { state.cancelled.insert(number) }
-                return state.sleepers.removeValue(forKey: number)
-            }
-            sleeper?.continuation.resume(throwing: CancellationError())
-        }
+        // A cancelled task does not count as sleeping, also before it runs again.
+        wake.onTermination = { [self] _ in state.withLock { $0.sleepers[number] = nil } }
+        for await _ in sleep {}
+        try Task.checkCancellation()
     }
 
     /// Advances the clock and resumes the sleeping tasks whose deadline has come, earliest first.
@@ -64,6 +51,6 @@ public final class TestClock: Clock, Sendable {
             for number in due.keys { state.sleepers[number] = nil }
             return due.values.sorted { $0.deadline < $1.deadline }
         }
-        for sleeper in woken { sleeper.continuation.resume() }
+        for sleeper in woken { sleeper.wake.finish() }
     }
 }

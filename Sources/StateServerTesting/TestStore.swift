@@ -40,7 +40,7 @@ public final class TestStore<State: StateType>: Sendable {
     ///
     /// - Throws: ``TestStoreFailure``, also where the test has not yet received an earlier follow-up.
     public func send(_ action: any Action, changing change: (inout State) throws -> Void = { _ in }) async throws {
-        try checkNothingIsLeft("before \(type(of: action).type) is sent")
+        if let left { throw TestStoreFailure("before \(type(of: action).type) is sent, \(left)") }
         do throws(DispatchError) {
             guard try await store.dispatch(action).receipt != nil else {
                 throw .failed(detail: "nothing was committed")
@@ -95,8 +95,7 @@ public final class TestStore<State: StateType>: Sendable {
             try await clock.sleep(for: .milliseconds(1))
         }
         var faults: [String] = []
-        let left = log.steps.flatMap(\.commit.types)
-        if !left.isEmpty { faults.append("these had not been received: \(left.joined(separator: ", "))") }
+        if let left { faults.append(left) }
         let running = store.untyped.runningEffects
         if !running.isEmpty {
             faults.append("these effects still ran after \(patience): \(running.joined(separator: ", "))")
@@ -106,11 +105,9 @@ public final class TestStore<State: StateType>: Sendable {
         guard events.isEmpty else { throw TestStoreFailure("not asserted: \(events)") }
     }
 
-    private func checkNothingIsLeft(_ moment: String) throws {
-        let left = log.steps.flatMap(\.commit.types)
-        guard left.isEmpty else {
-            throw TestStoreFailure("\(moment), these had not been received: \(left.joined(separator: ", "))")
-        }
+    private var left: String? {
+        let types = log.steps.flatMap(\.commit.types)
+        return types.isEmpty ? nil : "these had not been received: \(types.joined(separator: ", "))"
     }
 
     private func next(_ expected: String, within patience: Duration = .seconds(5)) async throws -> Log<State>.Step {
