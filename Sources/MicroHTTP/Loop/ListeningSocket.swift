@@ -104,6 +104,31 @@ package enum ListeningPlace: Sendable, Equatable {
     case address(host: String, port: UInt16)
     case socket(path: String, mode: UInt32)
 
+    /// The descriptor of a socket that is connected to the place and blocks for so long; -1 with the reason in `errno`.
+    package func connect(within seconds: Int) -> Int32 {
+        let address =
+            switch self {
+            // A name without an address is one on which no server can listen.
+            case .address(let host, let port): (try? SocketAddress.all(of: host, port: port))?.first
+            case .socket(let path, _): SocketAddress(path: path)
+            }
+        guard let address else {
+            errno = EADDRNOTAVAIL
+            return -1
+        }
+        let descriptor = Glibc.socket(address.family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return -1 }
+        var time = timeval(tv_sec: seconds, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
+        }
+        guard address.with({ Glibc.connect(descriptor, $0, $1) }) != 0 else { return descriptor }
+        let code = errno
+        close(descriptor)
+        errno = code
+        return -1
+    }
+
     func fault(_ code: Int32) -> ServerError {
         switch (self, code) {
         case (.address, EADDRINUSE): fault("another process already does; stop it or choose another port")
