@@ -24,23 +24,38 @@ final class Forks: Sendable {
 
     /// A place among the forks, with its memory: both are free again when nobody holds it any more.
     final class Place: Sendable {
-        fileprivate let client: String
         private let shares: ForkShares
-        private let bytes = Atomic(0)
-        private let hasEnded = Atomic(false)
 
-        fileprivate init(_ client: String, _ shares: ForkShares) { (self.client, self.shares) = (client, shares) }
+        fileprivate init(_ client: String, _ shares: ForkShares, of settings: Settings) throws(Problem) {
+            self.shares = shares
+            let (countMax, countPerClientMax) = (settings.forksMax, settings.forksMax / 2 + 1)
+            try shares.state.withLock { (state) throws(Problem) in
+                guard state.places.count < countMax else { throw .tooManyForks(countMax, isOwn: false) }
+                guard state.places.values.count(where: { $0.client == client }) < countPerClientMax else {
+                    throw .tooManyForks(countPerClientMax, isOwn: true)
+                }
+                state.places[ObjectIdentifier(self)] = (client, 0)
+            }
+        }
 
         func take(_ count: Int) -> Bool {
-            guard shares.take(count) else { return false }
-            bytes.add(count, ordering: .relaxed)
-            return true
+            shares.state.withLock { state in
+                guard state.places[ObjectIdentifier(self)] != nil, count <= shares.memory.bytesMax / 2 - state.bytes,
+                    shares.memory.reserve(count)
+                else { return false }
+                state.places[ObjectIdentifier(self)]?.bytes += count
+                state.bytes += count
+                return true
+            }
         }
 
         /// Frees the place before an answer says that there is no fork.
         func end() {
-            guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
-            shares.end(client, bytes.load(ordering: .relaxed))
+            shares.state.withLock { state in
+                guard let (_, bytes) = state.places.removeValue(forKey: ObjectIdentifier(self)) else { return }
+                shares.memory.release(bytes)
+                state.bytes -= bytes
+            }
         }
 
         deinit { end() }
@@ -77,10 +92,7 @@ final class Forks: Sendable {
         entries.first { $0.description.name.utf8.elementsEqual(name.utf8) }
     }
 
-    func begin(for client: String) throws(Problem) -> Place {
-        try shares.begin(client, countMax: settings.forksMax, countPerClientMax: settings.forksMax / 2 + 1)
-        return Place(client, shares)
-    }
+    func begin(for client: String) throws(Problem) -> Place { try Place(client, shares, of: settings) }
 
     func add(
         _ fork: Fork, from: Cursor, to: Cursor, at place: Place, serve: (UntypedStore, _ name: String) -> RequestHandler
@@ -158,34 +170,8 @@ final class Forks: Sendable {
 }
 
 private final class ForkShares: Sendable {
-    private let memory: MemoryBudget
-    private let state = Mutex((clients: [String](), bytes: 0))
+    let memory: MemoryBudget
+    let state = Mutex((places: [ObjectIdentifier: (client: String, bytes: Int)](), bytes: 0))
 
     init(_ memory: MemoryBudget) { self.memory = memory }
-
-    func begin(_ client: String, countMax: Int, countPerClientMax: Int) throws(Problem) {
-        try state.withLock { (state) throws(Problem) in
-            guard state.clients.count < countMax else { throw .tooManyForks(countMax, isOwn: false) }
-            guard state.clients.count(where: { $0 == client }) < countPerClientMax else {
-                throw .tooManyForks(countPerClientMax, isOwn: true)
-            }
-            state.clients.append(client)
-        }
-    }
-
-    func take(_ count: Int) -> Bool {
-        state.withLock { state in
-            guard count <= memory.bytesMax / 2 - state.bytes, memory.reserve(count) == nil else { return false }
-            state.bytes += count
-            return true
-        }
-    }
-
-    func end(_ client: String, _ bytes: Int) {
-        memory.release(bytes)
-        state.withLock { state in
-            state.bytes -= bytes
-            state.clients.firstIndex(of: client).map { _ = state.clients.remove(at: $0) }
-        }
-    }
 }
