@@ -32,8 +32,10 @@ final class Backups: Sendable {
     private let current = Mutex<Backup?>(nil)
     private let queue = DispatchQueue(label: "storekeeper.backup", qos: .utility)
 
-    init(directory: String, of place: JournalPlace, schedule: Schedule, memory: MemoryBudget, logger: Logger) {
-        self.directory = directory
+    init?(_ settings: Settings, schedule: Schedule, memory: MemoryBudget, logger: Logger) throws {
+        guard let place = try JournalPlace(settings.data, settings) else { return nil }
+        directory = if case .directory(let path) = place { path } else { settings.clusterDirectory }
+        guard directory != "none" else { return nil }
         self.place = place
         self.schedule = schedule
         self.memory = memory
@@ -43,13 +45,6 @@ final class Backups: Sendable {
         } catch {
             logger.warning("remains of a backup not removed", metadata: ["reason": .string("\(error)")])
         }
-    }
-
-    convenience init?(_ settings: Settings, schedule: Schedule, memory: MemoryBudget, logger: Logger) throws {
-        guard let place = try JournalPlace(settings.data, settings) else { return nil }
-        let directory = if case .directory(let path) = place { path } else { settings.clusterDirectory }
-        guard directory != "none" else { return nil }
-        self.init(directory: directory, of: place, schedule: schedule, memory: memory, logger: logger)
     }
 
     var figures: DirectoryFigures { DirectoryFigures(directory) }

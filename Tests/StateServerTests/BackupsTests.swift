@@ -40,6 +40,7 @@ struct BackupsTests {
     let schedule = ManualSchedule()
     let memory = MemoryBudget(bytesMax: 1 << 20)
     let sink = Sink()
+    var settings = Settings()
     let backups: Backups
 
     init() throws {
@@ -47,9 +48,11 @@ struct BackupsTests {
             directory: scratch.path, retention: .init(), at: Timestamp(milliseconds: 1),
             report: { _ in }, initial: { Array(#"{"value":1}"#.utf8) })
         withExtendedLifetime(opened.journal) {}
-        backups = Backups(
-            directory: scratch.path, of: .directory(scratch.path), schedule: schedule.value, memory: memory,
+        settings.data = scratch.path
+        let made = try Backups(
+            settings, schedule: schedule.value, memory: memory,
             logger: Logger(label: "backups") { _ in SwiftLogNoOpLogHandler() })
+        backups = try #require(made)
     }
 
     /// Waits until something is so; false after five seconds.
@@ -161,8 +164,8 @@ struct BackupsTests {
             try Data("x".utf8).write(to: URL(fileURLWithPath: "\(place)/\(name)"))
         }
 
-        _ = Backups(
-            directory: scratch.path, of: .directory(scratch.path), schedule: schedule.value, memory: memory,
+        _ = try Backups(
+            settings, schedule: schedule.value, memory: memory,
             logger: Logger(label: "backups") { _ in SwiftLogNoOpLogHandler() })
 
         #expect(!FileManager.default.fileExists(atPath: place))
