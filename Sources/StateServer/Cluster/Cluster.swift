@@ -1,11 +1,11 @@
 internal import Dispatch
-internal import FoundationEssentials
 internal import HTTPClient
 internal import HTTPMessages
 internal import HTTPTypes
 internal import MicroHTTP
 internal import StateCluster
 internal import StateHTTP
+internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
@@ -124,7 +124,12 @@ final class Cluster: Sendable {
                 fields.append(HTTPField(name: name, value: value))
             }
             let status = HTTPResponse.Status(code: found.status)
-            if found.status == 503, Self.refusing.contains(Self.code(of: found.body) ?? "") { return .notCarriedOut }
+            if found.status == 503,
+                let problem = try? JSON.decode(ProblemCode.self, from: found.body, unknownFields: .ignored),
+                Self.refusing.contains(problem.code)
+            {
+                return .notCarriedOut
+            }
             return .answered(
                 Response(status: status, fields: fields, body: found.body),
                 fields[.stateCursor].flatMap { Cursor(text: $0) })
@@ -135,10 +140,6 @@ final class Cluster: Sendable {
 
     private struct ProblemCode: Decodable {
         var code: String
-    }
-
-    private static func code(of body: [UInt8]) -> String? {
-        try? JSONDecoder().decode(ProblemCode.self, from: Data(body)).code
     }
 }
 
@@ -189,13 +190,12 @@ extension RequestHandler {
     private func carryOut(
         _ dispatch: DispatchRequest, _ exchange: Exchange, isSuspected: Bool = false
     ) -> Reply {
-        if let refusal = refuseWhereLost(exchange) { return refusal }
+        if cluster != nil, let lost = store.lostHistory { return .now(respond(.domainFailed(lost.failure), exchange)) }
         guard let quarantine else { return self.dispatch(dispatch, exchange) }
         let verdict = quarantine.judge(dispatch, isSuspected: isSuspected) { [self] verdict in
             let isAnswered = complete(carryOut(dispatch, exchange, verdict), exchange)
             // It is refused before it has come to the store.
             if isAnswered { quarantine.endTrial(of: dispatch, isReduced: false) }
-            store.flush()
         }
         return verdict.map { carryOut(dispatch, exchange, $0) } ?? .working()
     }
@@ -214,11 +214,6 @@ extension RequestHandler {
         case (.isTried, _): .now(respond(.outcomeUnknown(id: dispatch.clientID), exchange))
         case (.unknown, _): .now(respond(.notDurable, exchange))
         }
-    }
-
-    private func refuseWhereLost(_ exchange: Exchange) -> Reply? {
-        guard cluster != nil, let lost = store.lostHistory else { return nil }
-        return .now(respond(.domainFailed(lost.failure), exchange))
     }
 
     var staleness: Duration? {
