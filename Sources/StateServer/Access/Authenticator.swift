@@ -233,13 +233,27 @@ final class Authenticator: Sendable {
         case nil: return false
         }
         let byDigest = Dictionary((entries ?? []).compactMap { entry in entry.digest.map { ($0, entry) } }) { $1 }
-        let (ended, wasOpen) = state.withLock { state in
-            let wasOpen = state.open != nil
-            return (Self.take(byDigest, isThere: entries != nil, catalogue, into: &state), wasOpen)
+        var wasOpen = false
+        let ended = state.withLock { state in
+            var ended: [Access] = []
+            state.hasFile = entries != nil
+            // A file that is removed opens nothing; only a start without a file does.
+            if entries != nil, let open = state.open.take() {
+                ended.append(open)
+                wasOpen = true
+            }
+            for (digest, known) in state.accesses where byDigest[digest] != known.entry {
+                ended.append(known.access)
+                state.accesses[digest] = nil
+            }
+            for (digest, entry) in byDigest where state.accesses[digest] == nil {
+                Self.add(entry, catalogue, to: &state)
+            }
+            return ended
         }
         for access in ended { access.end() }
         logger.log(.notice, "tokens read", ["tokens": entries?.count ?? 0, "ended": ended.count])
-        if wasOpen, entries != nil { logger.warning("the server is no longer open: every client needs a token") }
+        if wasOpen { logger.warning("the server is no longer open: every client needs a token") }
         warnWithoutAdministrator()
         return !ended.isEmpty
     }
@@ -250,21 +264,6 @@ final class Authenticator: Sendable {
         }
         guard isWithout, signed == nil else { return }
         logger.warning("no token can do everything; `token create --all` makes one")
-    }
-
-    private static func take(
-        _ byDigest: [[UInt8]: TokenFile.Entry], isThere: Bool, _ catalogue: Catalogue, into state: inout State
-    ) -> [Access] {
-        var ended: [Access] = []
-        state.hasFile = isThere
-        if isThere, let open = state.open.take() { ended.append(open) }
-        for (digest, known) in state.accesses where byDigest[digest] != known.entry {
-            ended.append(known.access)
-            state.accesses[digest] = nil
-        }
-        for (digest, entry) in byDigest where state.accesses[digest] == nil { add(entry, catalogue, to: &state) }
-        // A file that is removed opens nothing; only a start without a file does.
-        return ended
     }
 }
 

@@ -33,6 +33,9 @@ final class SignedTokens: Sendable {
         let read = try file.readAtStart()
         state = Mutex(State(keys: read?.keys ?? []))
         warnOfFaults(in: read)
+        for warning in rules.grant?.warnings(in: catalogue) ?? [] {
+            logger.log(.warning, "jwt_grant allows less than it says", ["reason": warning])
+        }
     }
 
     var unreadableReason: String? { file.unreadableReason }
@@ -66,9 +69,21 @@ final class SignedTokens: Sendable {
                 let claim = candidates.isEmpty ? "kid" : "signature"
                 throw TokenRefusal(claim, "that of a key of the file for \(token.algorithm.rawValue)")
             }
-            let claims = try token.claims()
-            let access = try rules.access(of: claims, at: date())
-            let knowledge = remember(claims.sub, access.grant, digest, key, until: access.end)
+            let claims = try Claims(token.payload)
+            let (grant, end) = try rules.access(of: claims, at: date())
+            let now = date()
+            let access = Access(grant, subject: claims.sub, in: catalogue, expiry: end, by: .jwt)
+            let knowledge = state.withLock { state -> Knowledge in
+                // The key may have gone since the verification began.
+                guard state.keys.contains(key) else { return .nothing }
+                guard now < end else {
+                    state.remembered.noteEnded(digest, end)
+                    return .expired
+                }
+                if let known = state.remembered.access(digest, at: now) { return .access(known) }
+                state.remembered.insert(access, digest, key: key, end: end)
+                return .access(access)
+            }
             if case .expired = knowledge { log(TokenRefusal("exp", "later than now, with the leeway")) }
             return knowledge
         } catch {
@@ -84,24 +99,6 @@ final class SignedTokens: Sendable {
     private func warnOfFaults(in read: JSONWebKeySet?) {
         for fault in read?.faults ?? [] {
             logger.log(.warning, "key left out", ["file": keyFile.path, "reason": fault])
-        }
-    }
-
-    private func remember(
-        _ subject: String, _ grant: Grant, _ digest: [UInt8], _ key: VerificationKey, until end: Timestamp
-    ) -> Knowledge {
-        let now = date()
-        let access = Access(grant, subject: subject, in: catalogue, expiry: end, by: .jwt)
-        return state.withLock { state in
-            // The key may have gone since the verification began.
-            guard state.keys.contains(key) else { return .nothing }
-            guard now < end else {
-                state.remembered.noteEnded(digest, end)
-                return .expired
-            }
-            if let known = state.remembered.access(digest, at: now) { return .access(known) }
-            state.remembered.insert(access, digest, key: key, end: end)
-            return .access(access)
         }
     }
 
@@ -155,7 +152,7 @@ struct KeyFile: Sendable {
 
     func keys(in bytes: Data?) throws(SettingsFault) -> JSONWebKeySet? {
         guard let bytes else { return nil }
-        do throws(JSONWebKeySet.Fault) {
+        do throws(SettingsFault) {
             return try JSONWebKeySet([UInt8](bytes))
         } catch { throw SettingsFault("the key file \(path) \(error)") }
     }

@@ -1,13 +1,6 @@
 internal import StateJSON
 
 struct JSONWebKeySet: Sendable {
-    /// Why a set or one of its keys cannot be used, in words without the keys.
-    struct Fault: Error, Sendable, CustomStringConvertible {
-        var description: String
-
-        init(_ description: String) { self.description = description }
-    }
-
     let keys: [VerificationKey]
     /// The number of keys that are left out: those for something else, and those with faults.
     let skippedCount: Int
@@ -15,23 +8,24 @@ struct JSONWebKeySet: Sendable {
     /// A token that names no key is tried with every key of its algorithm, so their number is bounded.
     static let keysMax = 16
 
-    init(_ bytes: [UInt8]) throws(Fault) {
+    /// The fault of the set, and those of its keys, are words without the keys.
+    init(_ bytes: [UInt8]) throws(SettingsFault) {
         let entries: [Entry]
         do {
             entries = try JSON.decode(Content.self, from: bytes, unknownFields: .ignored).keys
         } catch {
             // The error of a decoder can quote the set, which may have secrets.
-            throw Fault("cannot be read: it must be a JSON Web Key Set, {\"keys\":[...]}")
+            throw SettingsFault("cannot be read: it must be a JSON Web Key Set, {\"keys\":[...]}")
         }
         var (keys, faults): ([VerificationKey], [String]) = ([], [])
         for (index, entry) in entries.enumerated() {
-            do throws(Fault) {
+            do throws(SettingsFault) {
                 guard let key = entry.key else {
-                    throw Fault("it has no kty, or a member of another type than RFC 7517 says")
+                    throw SettingsFault("it has no kty, or a member of another type than RFC 7517 says")
                 }
                 guard let key = try key.verificationKey else { continue }
                 guard keys.count < Self.keysMax else {
-                    throw Fault("the server takes no more than \(Self.keysMax) keys")
+                    throw SettingsFault("the server takes no more than \(Self.keysMax) keys")
                 }
                 keys.append(key)
             } catch {
@@ -71,35 +65,35 @@ private struct JSONWebKey: Decodable {
 
     /// Nil for a key of another use or algorithm.
     var verificationKey: VerificationKey? {
-        get throws(JSONWebKeySet.Fault) {
+        get throws(SettingsFault) {
             if let use, use != "sig" { return nil }
             if let key_ops, !key_ops.contains("verify") { return nil }
             let stated = alg.map { VerificationKey.Algorithm(name: $0) }
             if case .some(nil) = stated { return nil }
             let key = try ofType()
             if let stated, key?.algorithm != stated {
-                throw JSONWebKeySet.Fault("a key of this type cannot be used with the algorithm in alg")
+                throw SettingsFault("a key of this type cannot be used with the algorithm in alg")
             }
             guard let key else { return nil }
             guard key.isGood else {
                 let sizes = key.algorithm == .rs256 ? "; an RSA key has at least 2048 bits, and at most 8192" : ""
-                throw JSONWebKeySet.Fault("it is not a key for \(key.algorithm.rawValue)\(sizes)")
+                throw SettingsFault("it is not a key for \(key.algorithm.rawValue)\(sizes)")
             }
             return key
         }
     }
 
     /// Nil for a type or a curve that no algorithm of the server has; the key may be a bad one.
-    private func ofType() throws(JSONWebKeySet.Fault) -> VerificationKey? {
+    private func ofType() throws(SettingsFault) -> VerificationKey? {
         switch (kty, crv) {
         case ("oct", _):
             // Each hash has an algorithm, and a cipher has such keys, too.
             guard alg != nil else {
-                throw JSONWebKeySet.Fault("it has no alg, and several algorithms can use a key of this type: add alg")
+                throw SettingsFault("it has no alg, and several algorithms can use a key of this type: add alg")
             }
             let secret = try bytes(k)
             guard secret.count >= 32 else {
-                throw JSONWebKeySet.Fault("a secret for HS256 has at least 32 bytes")
+                throw SettingsFault("a secret for HS256 has at least 32 bytes")
             }
             return VerificationKey(id: kid, algorithm: .hs256, first: secret)
         case ("RSA", _):
@@ -112,12 +106,12 @@ private struct JSONWebKey: Decodable {
         }
     }
 
-    private func bytes(_ text: String?) throws(JSONWebKeySet.Fault) -> [UInt8] {
+    private func bytes(_ text: String?) throws(SettingsFault) -> [UInt8] {
         if text == nil, x5c != nil {
-            throw JSONWebKeySet.Fault("it has x5c without the members of the key, and the server reads no certificate")
+            throw SettingsFault("it has x5c without the members of the key, and the server reads no certificate")
         }
         guard let text, let bytes = Base64URL.bytes(Array(text.utf8)) else {
-            throw JSONWebKeySet.Fault("it lacks a part of the key, or has one that is not base64url")
+            throw SettingsFault("it lacks a part of the key, or has one that is not base64url")
         }
         return bytes
     }

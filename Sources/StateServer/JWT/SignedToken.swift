@@ -7,21 +7,15 @@ struct SignedToken: Sendable {
     /// The signed bytes: the header and the claims, as they were sent.
     let message: [UInt8]
     let signature: [UInt8]
-    private let payload: [UInt8]
+    /// The claims, which count only after the signature is verified.
+    let payload: [UInt8]
 
     static let bytesMax = 8192
+    private static let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.".utf8)
 
     /// Whether a credential could be a token of this kind, in O(n) up to ``bytesMax``.
     static func isLike(_ text: String) -> Bool {
-        func isAllowed(_ byte: UInt8) -> Bool {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                true
-            default: "-_.".utf8.contains(byte)
-            }
-        }
-        return text.utf8.count <= bytesMax && text.utf8.allSatisfy(isAllowed)
+        text.utf8.count <= bytesMax && text.utf8.allSatisfy(alphabet.contains)
             && text.utf8.count { $0 == UInt8(ascii: ".") } == 2
     }
 
@@ -74,9 +68,6 @@ struct SignedToken: Sendable {
             return ExactText(id) == ExactText(keyID)
         }
     }
-
-    /// Claims count only after the signature is verified.
-    func claims() throws(TokenRefusal) -> Claims { try Claims(payload) }
 }
 
 struct TokenRefusal: Error, Sendable, Equatable {
