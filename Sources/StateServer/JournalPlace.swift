@@ -69,18 +69,27 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
-    func document(_ key: String, name: String) throws(SettingsFault) -> any SharedDocument {
+    /// A document beside the journal; an opened journal in etcd follows it from now on.
+    func document(
+        _ key: String, name: String, followedBy cluster: ClusterJournal? = nil
+    ) throws -> any SharedDocument {
         switch self {
         case .directory(let path):
             return SharedFile(path: "\(path)/\(key).json", name: name, isSecret: key == HookFile.key)
         case .cluster(let address):
-            return try ClusterFile(name, at: address, key)
+            do {
+                let document = try cluster?.document(key) ?? ClusterDocument(address, key)
+                return ClusterFile(document, name: name, at: address, key)
+            } catch {
+                if cluster != nil, let fault = ServerFault(error) { throw fault }
+                throw SettingsFault("\(error)")
+            }
         }
     }
 
-    func copyDocuments(to other: JournalPlace) throws(SettingsFault) -> [String] {
+    func copyDocuments(to other: JournalPlace) throws -> [String] {
         var copied: [String] = []
-        for (key, name) in [("tokens", TokenFile.name), ("quarantine", QuarantineFile.name)] {
+        for (key, name) in [(TokenFile.key, TokenFile.name), (QuarantineFile.key, QuarantineFile.name)] {
             guard let bytes = try document(key, name: name).bytes() else { continue }
             try other.document(key, name: name).change { (there) throws(SettingsFault) in there == nil ? bytes : nil }
             copied.append(name)

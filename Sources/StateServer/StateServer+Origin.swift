@@ -37,7 +37,7 @@ extension StateServer {
     ) throws -> (UntypedStore.Origin, Version?) {
         guard var opened else { return (.init(state: compiled.initial), nil) }
         for warning in opened.recovery.warnings { logger.log(.warning, "snapshot skipped", ["reason": warning]) }
-        let record = try claim?.record(of: opened.domain, endingAt: opened.recovery.version, in: opened.place)
+        let record = try claim?.record(of: opened.domain, endingAt: opened.recovery.version, in: opened.name)
         if opened.domain?.isHeldToSchema == true, let claim, !claim.hasSchema, !claim.takesOthers {
             logger.log(
                 .warning, "no schema",
@@ -51,7 +51,7 @@ extension StateServer {
             let foreign = newest.types.first(where: { !compiled.handles($0) && !newest.isOfPatchAlone })
         {
             throw SettingsFault(
-                "the journal \(opened.place) is of another domain: its newest action is \(foreign), which this one does not have; name that domain or model, or another place for the data"
+                "the journal \(opened.name) is of another domain: its newest action is \(foreign), which this one does not have; name that domain or model, or another place for the data"
             )
         }
         var state: StateBox
@@ -68,7 +68,7 @@ extension StateServer {
                 throw SettingsFault(
                     error.kind == .schema
                         ? "the present document does not fit the schema: at \(error.place): \(error.detail); start without the schema, or with the one before, and change the document first"
-                        : "the journal \(opened.place) does not fit the domain: at \(error.place) \(error.detail); was it made by another domain?"
+                        : "the journal \(opened.name) does not fit the domain: at \(error.place) \(error.detail); was it made by another domain?"
                 )
             }
             // A build that declares more of the state changes what clients read, so the change is a commit.

@@ -36,18 +36,12 @@ public struct StateServer: Service, Sendable {
 
     package static let version = "0.3.0"
 
-    private let settings: Settings
-    private let logger: Logger
     private let handler: RequestHandler
-    private let authenticator: Authenticator
-    private let quarantine: Quarantine?
-    private let orphans: OrphanedActions
     private let server: HTTPServer
-    private let onReady: @Sendable (Address) throws -> Void
+    private let onReady: @Sendable (Address, _ socket: String?, _ isProtected: Bool) throws -> Void
     /// The longest time of a stop before it ends the process; nil in a process with other work.
     private var exitDelay: Duration?
     private var manager: ServiceManager?
-    private var greet: @Sendable (_ address: Address, _ socket: String?, _ isProtected: Bool) -> Void = { _, _, _ in }
 
     /// Builds a server: compiles the domain, opens the journal and recovers the state.
     ///
@@ -69,38 +63,51 @@ public struct StateServer: Service, Sendable {
     ) throws {
         try self.init(
             domain, of: nil, settings: settings, logger: logger, middleware: middleware.map(\.step), version: version,
-            onDamage: policy, onReady: onReady)
+            onDamage: policy, onReady: { address, _, _ in try onReady(address) })
     }
 
     init<D: Domain>(
         _ domain: D, of claim: DomainClaim?, settings: Settings, logger: Logger, middleware: [MiddlewareStep],
-        version: String?, onDamage policy: DamagePolicy, onReady: @escaping @Sendable (Address) throws -> Void
+        version: String?, onDamage policy: DamagePolicy,
+        onReady: @escaping @Sendable (Address, _ socket: String?, _ isProtected: Bool) throws -> Void
     ) throws {
-        self.settings = settings
-        self.logger = logger
         self.onReady = onReady
         let compiled = try CompiledDomain(domain)
         if let fault = Contract.fault(in: compiled.catalogue) { throw DeclarationFault(description: fault) }
         var limits = settings.storeLimits
         let now = Timestamp.now()
         try Self.checkInitial(compiled, settings)
-        let signed = try Authenticator.signedTokens(
-            settings, compiled.catalogue, date: Timestamp.now, logger: logger)
-        let opened = try OpenedJournal.open(settings, onDamage: policy, at: now, logger) {
-            try compiled.bytes(of: compiled.initial)
+        // A start that the key file refuses makes no journal.
+        let keyFile = settings.access == .open ? nil : settings.keyFile
+        let signed = try keyFile.map {
+            try SignedTokens($0, settings.claimRules, compiled.catalogue, date: Timestamp.now, logger: logger)
         }
-        let journal = opened?.journal
-        if let most = opened?.commitBytesMax { limits.commitBytesMax = most }
-        quarantine = try opened.map { try $0.quarantine(settings, logger) }
+        let opened = try ServerFault.translating {
+            try OpenedJournal(settings, onDamage: policy, at: now, logger) {
+                try compiled.bytes(of: compiled.initial)
+            }
+        }
+        let (journal, cluster) = (opened?.journal, opened?.cluster)
+        if cluster != nil { limits.commitBytesMax = ClusterJournal.commitBytesMax }
+        let quarantine = try opened.map { opened in
+            try Quarantine(
+                directory: cluster == nil ? settings.data : settings.clusterDirectory.unlessNone,
+                QuarantineFile(opened.document(QuarantineFile.key, name: QuarantineFile.name)),
+                server: cluster == nil ? nil : settings.clusterAddress.unlessNone, logger: logger)
+        }
         let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, claim, logger, now) }
         var chain: [MiddlewareStep] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(
             types: compiled.catalogue.types, settings: settings, version: version, sharedWith: MetricsSystem.factory)
         let (schedule, queues) = Schedule.live()
-        let hooks = try opened?.hooks(settings, schedule: schedule, metrics: metrics, logger)
-        let loops = settings.loops
-        let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.memoryBytesMax)
+        let hooks = try opened.map { opened in
+            try Hooks(
+                opened.document(HookFile.key, name: HookFile.name),
+                progress: opened.place.document(HookProgressFile.key, name: HookProgressFile.name), settings,
+                schedule: schedule, metrics: metrics, logger: logger)
+        }
+        let gauges = ServerGauges(loops: settings.loops, memoryBytesMax: settings.memoryBytesMax)
         var watchLimits = settings.watchLimits
         watchLimits.memory = ClientMemory(gauges.memory)
         let store = UntypedStore(
@@ -109,34 +116,27 @@ public struct StateServer: Service, Sendable {
             processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: queues,
             observer: metrics.observer { if let hooks, hooks.isAny { hooks.wake() } }, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
-        authenticator = try Authenticator(
-            settings, try opened?.tokenFile(settings) ?? settings.tokenFile, signed, places: places,
-            compiled.catalogue, now: schedule.now, date: Timestamp.now, logger: logger)
+        let authenticator = try Authenticator(
+            settings, try settings.tokenFile(followedBy: cluster), signed, places: places, compiled.catalogue,
+            now: schedule.now, date: Timestamp.now, logger: logger)
         handler = RequestHandler(
             authenticator: authenticator, origins: settings.pageOrigins,
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: try settings.hosts(listening: places), origins: settings.pageOrigins,
                 clientTypes: Page.bytes(of: "client.d.ts")), store: store,
-            journal: journal, cluster: try opened?.cluster.map { try Cluster($0) }, quarantine: quarantine,
+            journal: journal, cluster: try cluster.map { try Cluster($0) }, quarantine: quarantine,
             backups: try Backups(settings, schedule: schedule, memory: gauges.memory, logger: logger),
             forks: settings.forksMax == 0 ? nil : Forks(settings, memory: gauges.memory, schedule: schedule),
             hooks: hooks, schedule: schedule, gauges: gauges,
             requestNumbers: .scrambled(by: .random(in: 0 ... .max)), metrics: metrics, logger: logger)
-        orphans = OrphanedActions(store, authenticator, schedule)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
-        var configuration = ServerConfiguration(
-            bodyBytesMax: settings.bodyBytesMax,
-            connectionsMax: settings.connectionsLimit, idleTimeout: .seconds(settings.idleTimeoutSeconds),
-            loops: loops)
-        configuration.places = places
-        configuration.memoryBytesMax = settings.memoryBytesMax
-        configuration.headTime = .seconds(settings.requestHeadSeconds)
-        configuration.bodyTime = .seconds(settings.requestBodySeconds)
-        configuration.trustedProxies = try settings.proxies()
-        configuration.reservedTargets = ["/livez", "/readyz", "/readyz?verbose", "/metrics"]
-        server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
+        server = HTTPServer(
+            configuration: try settings.transport(on: places), handlers: handler.handlers, gauges: gauges)
     }
+
+    private var logger: Logger { handler.logger }
+    private var settings: Settings { handler.metrics.settings }
 
     /// Finds out whether a server could listen on its addresses; no Unix socket is tried, because its file would stay.
     static func checkAddress(in settings: Settings) throws {
@@ -182,7 +182,11 @@ public struct StateServer: Service, Sendable {
         }
         if let reason = handler.journal?.failure { metadata["takes_commits"] = .string("no: \(reason)") }
         logger.info("ready", metadata: metadata)
-        warnOfLibrary()
+        if !LibraryVersion.current.isTested {
+            let tested = "\(LibraryVersion.tested.first.text) to \(LibraryVersion.tested.last.text)"
+            logger.log(
+                .warning, "libmicrohttpd untested", ["version": LibraryVersion.current.text, "tested": tested])
+        }
         handler.cluster?.start { [store = handler.store] in
             store.lostHistory == nil
         } _: { [handler] in
@@ -192,7 +196,7 @@ public struct StateServer: Service, Sendable {
         handler.store.beginFiring { [handler] in
             (handler.cluster?.mayDispatchScheduled ?? true) && handler.authenticator.canJudge
                 && !handler.isDraining.load(ordering: .relaxed)
-        } judge: { [authenticator, hooks = handler.hooks] scheduled, action in
+        } judge: { [authenticator = handler.authenticator, hooks = handler.hooks] scheduled, action in
             if scheduled.name.isPlace || scheduled.isOfReducer { return nil }
             if hooks?.mayDispatch(scheduled.type, by: scheduled.name.by) ?? false { return nil }
             // The type may be internal only since the client has scheduled it.
@@ -203,8 +207,7 @@ public struct StateServer: Service, Sendable {
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
         if handler.metrics.isShared { repeatedly(every: .seconds(10)) { handler.sampleMetrics() } }
         let reached = Address(host: address?.host ?? "", port: address?.port ?? 0)
-        try onReady(reached)
-        greet(reached, bound.lazy.compactMap(\.path).first, authenticator.isProtected)
+        try onReady(reached, bound.lazy.compactMap(\.path).first, handler.authenticator.isProtected)
         notify(.ready)
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
@@ -229,28 +232,16 @@ public struct StateServer: Service, Sendable {
         handler.schedule.after(time) { repeatedly(every: time, work) }
     }
 
-    private func warnOfLibrary() {
-        guard !LibraryVersion.current.isTested else { return }
-        let tested = LibraryVersion.tested
-        logger.warning(
-            "libmicrohttpd untested",
-            metadata: [
-                "version": .string(LibraryVersion.current.text),
-                "tested": .string("\(tested.first.text) to \(tested.last.text)"),
-            ])
-    }
-
     private func notify(_ notification: ServiceManager.Notification) {
         guard let reason = manager?.send(notification) else { return }
-        logger.warning(
-            "service manager not notified",
-            metadata: ["notification": .string(notification.rawValue), "reason": .string(reason)])
+        logger.log(
+            .warning, "service manager not notified", ["notification": notification.rawValue, "reason": reason])
     }
 
     /// Reads the files of tokens, keys and quarantined actions after each change, and ends accesses that have expired.
     private func readFiles() {
         refreshTokens()
-        quarantine?.reload()
+        handler.quarantine?.reload()
         handler.hooks?.refresh()
     }
 
@@ -276,12 +267,10 @@ public struct StateServer: Service, Sendable {
     }
 
     private func refreshTokens() {
-        let haveEnded = authenticator.refresh()
+        let haveEnded = handler.authenticator.refresh()
         if haveEnded { endWatches() }
-        orphans.remove(tokensHaveChanged: haveEnded) { [cluster = handler.cluster] in
-            cluster?.mayDispatchScheduled ?? true
-        }
-        if !haveEnded, authenticator.isEndNear { handler.hub.endGeneration() }
+        handler.removeOrphans(tokensHaveChanged: haveEnded)
+        if !haveEnded, handler.authenticator.isEndNear { handler.hub.endGeneration() }
     }
 
     /// Ends also what clients were beginning to wait for as their access ended, by a second look.
@@ -310,12 +299,8 @@ public struct StateServer: Service, Sendable {
     public func runUntilSignal() async throws { try await runUntilSignal(reloading: "model") }
 
     /// Serves as ``runUntilSignal()``; the `file` is loaded again whenever it is saved, or by SIGHUP only if it is nil.
-    func runUntilSignal(
-        reloading kind: String, watching file: String? = nil,
-        greet: @escaping @Sendable (Address, String?, Bool) -> Void = { _, _, _ in }
-    ) async throws {
+    func runUntilSignal(reloading kind: String, watching file: String? = nil) async throws {
         var server = self
-        server.greet = greet
         server.manager = ServiceManager()
         server.exitDelay = .seconds(settings.graceSeconds) + .seconds(2)
         let group = ServiceGroup(configuration: .init(services: [server], logger: logger))

@@ -12,7 +12,7 @@ struct CommandTests {
     ) throws -> Program {
         Program(
             name: "depot", version: version, settings: try DeclaredSetting.all(with: own),
-            served: { _ in Program.Served(domain: Number()) })
+            served: { _ in (Number(), []) })
     }
 
     static func parse(_ arguments: String...) throws -> any ParsableCommand {

@@ -28,10 +28,12 @@ struct QuarantineTests {
     }
 
     func start() throws -> Quarantine {
-        try Quarantine(directory: scratch.path, QuarantineFile(directory: scratch.path), logger: logger)
+        try Quarantine(directory: scratch.path, file, logger: logger)
     }
 
-    var file: QuarantineFile { QuarantineFile(directory: scratch.path) }
+    var file: QuarantineFile {
+        QuarantineFile(SharedFile(path: scratch.path + "/quarantine.json", name: QuarantineFile.name))
+    }
 
     @Test(
         "the first crash makes an action suspected, the second one sets it aside, and a start without a crash changes nothing"
@@ -70,7 +72,7 @@ struct QuarantineTests {
         let running = try start()
         let id = try #require(running.names.first)
 
-        try file.retry(id)
+        try file.change(id) { $0[$1].state = .retry }
         running.reload()
         #expect(running.names.isEmpty)
         #expect(try file.read().map(\.state) == [.retry])
@@ -78,12 +80,12 @@ struct QuarantineTests {
         #expect(try start().names == [id])
         #expect(try file.read().map(\.crashes) == [3])
 
-        try file.drop(id)
+        try file.change(id) { $0.remove(at: $1) }
         try crash("a")
         #expect(try start().names.isEmpty)
         try crash("a")
         #expect(try start().names == [id])
-        #expect(throws: SettingsFault.self) { try file.drop("q0") }
+        #expect(throws: SettingsFault.self) { try file.change("q0") { $0.remove(at: $1) } }
     }
 
     @Test("a trial that the page of its server does not name is no fault of the action")
@@ -137,7 +139,7 @@ struct QuarantineTests {
         let id = try #require(quarantine.names.first)
 
         let answer = stage.receive(Request(target: "/readyz?verbose")).answer
-        try file.drop(id)
+        try file.change(id) { $0.remove(at: $1) }
         quarantine.reload()
         let after = stage.receive(Request(target: "/readyz?verbose")).answer
 

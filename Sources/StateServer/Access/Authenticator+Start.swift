@@ -39,25 +39,6 @@ extension Authenticator {
         warnWithoutAdministrator()
     }
 
-    /// Throws where a start would refuse the files of the credentials; returns the faults of the keys that it would leave out.
-    static func check(_ settings: Settings) throws -> [String] {
-        guard settings.access != .open else { return [] }
-        _ = try settings.tokenFile?.read()
-        return try settings.keyFile?.readAtStart()?.faults ?? []
-    }
-
-    /// The result is nil without JSON Web Tokens; a start that this refuses has made no journal yet.
-    static func signedTokens(
-        _ settings: Settings, _ catalogue: Catalogue, date: @escaping @Sendable () -> Timestamp, logger: Logger
-    ) throws(SettingsFault) -> SignedTokens? {
-        guard settings.access != .open, let keyFile = settings.keyFile else { return nil }
-        let signed = try SignedTokens(keyFile, settings.claimRules, catalogue, date: date, logger: logger)
-        for warning in settings.claimRules.grant?.warnings(in: catalogue) ?? [] {
-            logger.log(.warning, "jwt_grant allows less than it says", ["reason": warning])
-        }
-        return signed
-    }
-
     private static func reachable(_ settings: Settings) -> String {
         switch try? settings.reachablePlace() {
         case .address(let host, let port)?: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"

@@ -48,6 +48,7 @@ struct TokenFile: Sendable {
     }
 
     static let name = "token file"
+    static let key = "tokens"
 
     let file: any SharedDocument
 

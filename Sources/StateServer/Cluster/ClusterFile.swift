@@ -50,9 +50,3 @@ struct ClusterFile: SharedDocument {
         }
     }
 }
-
-extension Settings {
-    func clusterFile(_ key: String, name: String) throws(SettingsFault) -> ClusterFile? {
-        try etcdAddress().map { (address) throws(SettingsFault) in try ClusterFile(name, at: address, key) }
-    }
-}

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import StateCluster
 
 struct Check: SettingsCommand {
     static let configuration = CommandConfiguration(
@@ -8,10 +9,18 @@ struct Check: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         _ = try Program.current.served(Program.current.settings(of: reading))
-        Failure.warn(try Authenticator.check(reading.settings).map { "key left out: \($0)" })
-        print("# journal: \(try JournalPlace(reading.settings.data, reading.settings)?.finding ?? "none")")
+        let settings = reading.settings
+        if settings.access != .open {
+            // The tokens beside a journal in etcd are not read, because etcd may not answer.
+            if settings.tokens != "data" || !ClusterAddress.isMeant(by: settings.data) {
+                _ = try settings.tokenFile()?.read()
+            }
+            let faults = try settings.keyFile?.readAtStart()?.faults ?? []
+            Failure.warn(faults.map { "key left out: \($0)" })
+        }
+        print("# journal: \(try JournalPlace(settings.data, settings)?.finding ?? "none")")
         for setting in reading.declared {
-            let value = "\(setting.key) = \(setting.json(reading.settings[setting]))"
+            let value = "\(setting.key) = \(setting.json(settings[setting]))"
             let padding = String(repeating: " ", count: max(1, 44 - value.count))
             print("\(value)\(padding)# \(reading.origins[setting.key] ?? "default")")
         }

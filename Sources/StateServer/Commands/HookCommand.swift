@@ -67,8 +67,7 @@ struct HookCreate: SettingsCommand {
                 "\(url) is not https: everybody on the way could read and change the deliveries; --insecure allows it"
             )
         }
-        // A hook needs no domain. Where that cannot be made, the start of the server says why.
-        let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
+        let catalogue = Program.current.catalogue(of: reading)
         try settings.hookFile().add(entry)
         print(entry.id)
         print(entry.secrets[0])
@@ -94,7 +93,7 @@ struct HookList: SettingsCommand {
         // The list is shown also where the history is not there, or cannot be read.
         let history = try? JournalPlace(settings.data, settings)?.history()
         let latest = history.map { Cursor($0.epoch, $0.latest) }
-        let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
+        let catalogue = Program.current.catalogue(of: reading)
         for entry in entries {
             let known = progress.first { $0.id == entry.id }
             let words =
@@ -222,15 +221,15 @@ struct HookDelete: SettingsCommand {
 }
 
 extension Settings {
-    fileprivate func hookFile() throws(SettingsFault) -> HookFile {
+    fileprivate func hookFile() throws -> HookFile {
         HookFile(try hookDocument(HookFile.key, name: HookFile.name))
     }
 
-    fileprivate func hookProgressFile() throws(SettingsFault) -> HookProgressFile {
+    fileprivate func hookProgressFile() throws -> HookProgressFile {
         HookProgressFile(try hookDocument(HookProgressFile.key, name: HookProgressFile.name))
     }
 
-    private func hookDocument(_ key: String, name: String) throws(SettingsFault) -> any SharedDocument {
+    private func hookDocument(_ key: String, name: String) throws -> any SharedDocument {
         guard let place = try JournalPlace(self.data, self) else {
             throw SettingsFault(
                 "hooks go on where they have stopped, so they need a journal: name a directory with --data"

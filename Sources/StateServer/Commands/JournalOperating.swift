@@ -88,7 +88,7 @@ struct JournalRestore: SettingsCommand {
         if sameEpoch { try backup.refuseInUse() }
         let span = try backup.copy(to: reading.settings.journalPlace, keepsEpoch: sameEpoch)
         print("restored: \(span.sentence), epoch \(span.epoch.text)")
-        guard let tokens = try reading.settings.namedTokenFile(), try tokens.read() == nil else { return }
+        guard let tokens = try reading.settings.tokenFile(), try tokens.read() == nil else { return }
         print(
             "no tokens: there is no \(tokens.fullPath), and without it a server on loopback asks nobody for a token; copy the one of the old directory before the start"
         )

@@ -15,7 +15,7 @@ struct Program: Sendable {
     /// Makes the settings those of the domain that a journal names, where nothing else names one; nil for one domain.
     var adopt: (@Sendable (_ recorded: String, _ reading: inout SettingsReading) throws -> Void)?
     var domainFile: (@Sendable (Settings) -> (kind: String, path: String)?)?
-    let served: @Sendable (Settings) throws -> Served
+    let served: @Sendable (Settings) throws -> (domain: any Domain, middleware: [MiddlewareStep])
 
     func domainName(_ settings: Settings) -> String { nameDomain?(settings) ?? name }
 
@@ -30,14 +30,9 @@ struct Program: Sendable {
         return reading.settings
     }
 
-    struct Served: Sendable {
-        let domain: any Domain
-        var middleware: [MiddlewareStep] = []
-
-        func catalogue() throws -> Catalogue {
-            func catalogue(of domain: some Domain) throws -> Catalogue { try CompiledDomain(domain).catalogue }
-            return try catalogue(of: domain)
-        }
+    /// Nil where the domain cannot be made: the start of the server says why.
+    func catalogue(of reading: SettingsReading) -> Catalogue? {
+        try? CompiledDomain(served(settings(of: reading)).domain).catalogue
     }
 
     static var executableName: String {

@@ -39,7 +39,7 @@ struct QuarantineDrop: SettingsCommand {
     var id: String
 
     func run(_ reading: SettingsReading) async throws {
-        try QuarantineFile(of: reading.settings).drop(id)
+        try QuarantineFile(of: reading.settings).change(id) { $0.remove(at: $1) }
         print("dropped: \(id)")
     }
 }
@@ -54,19 +54,15 @@ struct QuarantineRetry: SettingsCommand {
     var id: String
 
     func run(_ reading: SettingsReading) async throws {
-        try QuarantineFile(of: reading.settings).retry(id)
+        try QuarantineFile(of: reading.settings).change(id) { $0[$1].state = .retry }
         print("may pass: \(id)")
     }
 }
 
 extension QuarantineFile {
     fileprivate init(of settings: Settings) throws {
-        if let file = try settings.clusterFile("quarantine", name: Self.name) {
-            self.init(file)
-            return
-        }
-        let directory = try settings.journalPlace.directory
-        try JournalReader.check(directory)
-        self.init(directory: directory)
+        let place = try settings.journalPlace
+        if case .directory(let path) = place { try JournalReader.check(path) }
+        self.init(try place.document(Self.key, name: Self.name))
     }
 }

@@ -38,7 +38,9 @@ struct Serve: SettingsCommand {
         if let portFile { try Self.checkPlace(of: portFile) }
         let settings = try Program.current.settings(of: reading, takesOthers: changeDomain)
         try StateServer.checkAddress(in: settings)
-        let logger = Self.logger(settings)
+        LoggingSystem.bootstrap(StateLogHandler.init)
+        var logger = Logger(label: Program.current.name)
+        logger.logLevel = settings.logLevel
         if !reading.ignoredVariables.isEmpty {
             logger.log(
                 .notice, "variables of Kubernetes ignored", ["names": reading.ignoredVariables.joined(separator: " ")])
@@ -53,17 +55,16 @@ struct Serve: SettingsCommand {
         let server = try StateServer(
             served.domain, of: claim, settings: settings, logger: logger, middleware: served.middleware,
             version: Program.current.version, onDamage: acceptLoss ? .acceptLoss : .refuse
-        ) { address in
-            guard let portFile else { return }
-            // The write is atomic, because a process that waits for the file may read it at any time.
-            try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
-        }
-        try await server.runUntilSignal(reloading: file?.kind ?? "model", watching: watch ? file?.path : nil) {
-            address, socket, isProtected in
+        ) { address, socket, isProtected in
+            if let portFile {
+                // The write is atomic, because a process that waits for the file may read it at any time.
+                try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
+            }
             Greeting.show(
                 Program.current.domainName(settings), data: settings.data, socket: address.port == 0 ? socket : nil,
                 listening: address, isProtected: isProtected)
         }
+        try await server.runUntilSignal(reloading: file?.kind ?? "model", watching: watch ? file?.path : nil)
         StateLogHandler.flush()
         // The process exits without freeing its objects: freeing a million of them takes seconds.
         withExtendedLifetime((server, served)) { Self.exit() }
@@ -82,12 +83,5 @@ struct Serve: SettingsCommand {
             throw Failure(
                 "the port file \(portFile) cannot be written: does its directory exist, and may this user write there?")
         }
-    }
-
-    private static func logger(_ settings: Settings) -> Logger {
-        LoggingSystem.bootstrap(StateLogHandler.init)
-        var logger = Logger(label: Program.current.name)
-        logger.logLevel = settings.logLevel
-        return logger
     }
 }

@@ -53,7 +53,7 @@ public enum ServerCommand {
                 name: name ?? Program.executableName, version: version,
                 settings: try DeclaredSetting.all(with: settings)
             ) { settings in
-                Program.Served(domain: try domain(settings), middleware: middleware.map(\.step))
+                (try domain(settings), middleware.map(\.step))
             }
         }
     }
@@ -71,7 +71,7 @@ public enum ServerCommand {
                 name: name, version: StateServer.version, settings: try DeclaredSetting.all(with: settings),
                 commands: commands, nameDomain: domainName, adopt: adopt, domainFile: domainFile
             ) { settings in
-                Program.Served(domain: try anyDomain(settings))
+                (try anyDomain(settings), [])
             }
         }
     }
@@ -81,24 +81,22 @@ public enum ServerCommand {
         do {
             let program = try make()
             try program.checkOptionNames()
-            try await Program.$current.withValue(program) { try await runCommand() }
-        } catch {
-            RootCommand.exit(withError: Failure.ending(with: error))
-        }
-    }
-
-    private static func runCommand() async throws {
-        var command: any ParsableCommand
-        do {
-            command = try RootCommand.parseAsRoot()
-            if command is Serve { try ProcessSignals.endStart() } else { ProcessSignals.restore() }
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                try command.run()
+            await Program.$current.withValue(program) {
+                do {
+                    let command = try RootCommand.parseAsRoot()
+                    if command is Serve { try ProcessSignals.endStart() } else { ProcessSignals.restore() }
+                    if var command = command as? any AsyncParsableCommand {
+                        try await command.run()
+                    } else {
+                        var command = command
+                        try command.run()
+                    }
+                } catch {
+                    RootCommand.exit(withError: error)
+                }
             }
         } catch {
-            RootCommand.exit(withError: error)
+            RootCommand.exit(withError: Failure.ending(with: error))
         }
     }
 }

@@ -48,8 +48,7 @@ struct Failure: Error, CustomStringConvertible {
         case is SettingsFault, is DeclarationFault: code = ExitCode(EX_CONFIG)
         default: return error is Failure ? error : Failure("\(error)")
         }
-        let line = Array("Error: \(error)\n".utf8)
-        _ = write(STDERR_FILENO, line, line.count)
+        say("Error: \(error)")
         return code
     }
 }

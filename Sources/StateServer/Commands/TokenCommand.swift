@@ -60,8 +60,7 @@ struct TokenCreate: SettingsCommand {
         let token = Token()
         let entry = TokenFile.Entry(
             token, subject: subject, grant, expires: end.map { RFC3339.text(milliseconds: $0.milliseconds) })
-        // A token needs no domain. Where that cannot be made, the start of the server says why.
-        let catalogue = try? Program.current.served(Program.current.settings(of: reading)).catalogue()
+        let catalogue = Program.current.catalogue(of: reading)
         let ofGrant = catalogue.map { grant.warnings(in: $0) } ?? []
         var warnings: [String] = []
         let file = try settings.changedTokenFile()
@@ -175,20 +174,15 @@ struct TokenRevoke: SettingsCommand {
 }
 
 extension Settings {
-    func namedTokenFile() throws(SettingsFault) -> TokenFile? {
-        if let tokenFile { return tokenFile }
-        return try clusterFile("tokens", name: TokenFile.name).map { TokenFile($0) }
-    }
-
-    fileprivate func changedTokenFile() throws(SettingsFault) -> TokenFile {
-        guard let file = try namedTokenFile() else {
+    fileprivate func changedTokenFile() throws -> TokenFile {
+        guard let file = try tokenFile() else {
             throw SettingsFault("there is no token file: name it with the setting tokens, or the data directory")
         }
         return file
     }
 
     fileprivate func readers(of file: TokenFile) -> (sentence: String, isNone: Bool) {
-        guard self.tokens == "data", let directory = OpenedJournal.directory(of: self) else {
+        guard self.tokens == "data", case .directory(let directory)? = try? JournalPlace(self.data, self) else {
             let setting = self.tokens == "data" ? "data is \(self.data)" : "tokens names this file"
             return ("\(file.fullPath): each server whose setting \(setting) reads it within a second.", false)
         }

@@ -41,7 +41,7 @@ final class Forks: Sendable {
         func take(_ count: Int) -> Bool {
             shares.state.withLock { state in
                 guard state.places[ObjectIdentifier(self)] != nil, count <= shares.memory.bytesMax / 2 - state.bytes,
-                    shares.memory.reserve(count)
+                    shares.memory.reserve(count) == nil
                 else { return false }
                 state.places[ObjectIdentifier(self)]?.bytes += count
                 state.bytes += count

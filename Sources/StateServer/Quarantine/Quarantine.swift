@@ -63,11 +63,9 @@ final class Quarantine: Sendable {
         }
         take(entries)
         guard !names.isEmpty else { return }
-        logger.warning(
-            "actions are quarantined",
-            metadata: [
-                "count": .stringConvertible(names.count), "ids": .string(names.suffix(10).joined(separator: ", ")),
-            ])
+        logger.log(
+            .warning, "actions are quarantined",
+            ["count": names.count, "ids": names.suffix(10).joined(separator: ", ")])
     }
 
     var names: [String] { state.withLock(\.names) }
@@ -114,15 +112,15 @@ final class Quarantine: Sendable {
     }
 
     private func log(_ entry: QuarantineFile.Entry) {
-        var metadata: Logger.Metadata = ["action.type": .string(entry.type), "by": .string(entry.by)]
-        if let name = entry.name { metadata["name"] = .string(name) }
         let isView = entry.version != nil
         guard entry.state == .quarantined else {
-            metadata["quarantine"] = "no, suspected"
             let what = isView ? "computed a view" : "reduced an action"
-            return logger.warning("the process ended while it \(what)", metadata: metadata)
+            return logger.log(
+                .warning, "the process ended while it \(what)",
+                ["action.type": entry.type, "by": entry.by, "name": entry.name, "quarantine": "no, suspected"])
         }
-        metadata["quarantine"] = .string(entry.id)
-        logger.error(isView ? "view quarantined" : "action quarantined", metadata: metadata)
+        logger.log(
+            .error, isView ? "view quarantined" : "action quarantined",
+            ["action.type": entry.type, "by": entry.by, "name": entry.name, "quarantine": entry.id])
     }
 }

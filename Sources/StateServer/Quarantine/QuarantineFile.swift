@@ -46,14 +46,11 @@ struct QuarantineFile: Sendable {
     }
 
     static let name = "list of quarantined actions"
+    static let key = "quarantine"
 
     let file: any SharedDocument
 
     init(_ file: any SharedDocument) { self.file = file }
-
-    init(directory: String) {
-        self.init(SharedFile(path: directory + "/quarantine.json", name: Self.name))
-    }
 
     var path: String { file.path }
 
@@ -80,15 +77,7 @@ struct QuarantineFile: Sendable {
 }
 
 extension QuarantineFile {
-    func drop(_ id: String) throws(SettingsFault) {
-        try change(id) { entries, index in entries.remove(at: index) }
-    }
-
-    func retry(_ id: String) throws(SettingsFault) {
-        try change(id) { entries, index in entries[index].state = .retry }
-    }
-
-    private func change(_ id: String, _ body: (inout [Entry], Int) -> Void) throws(SettingsFault) {
+    func change(_ id: String, _ body: (inout [Entry], Int) -> Void) throws(SettingsFault) {
         try change { (entries) throws(SettingsFault) in
             guard let index = entries.firstIndex(where: { $0.id == id }) else {
                 throw SettingsFault(

@@ -25,6 +25,8 @@ final class RequestHandler: Sendable {
     let gauges: ServerGauges
     let metrics: ServerMetrics
     let isDraining = Atomic(false)
+    /// Whether ``removeOrphans(tokensHaveChanged:)`` has to look at what is scheduled.
+    let areOrphansDue = Atomic(true)
     private let fieldsByOrigin: [String: AddedFields]
     private let fieldsWithoutOrigin: AddedFields?
     let slowReads: SlowReads

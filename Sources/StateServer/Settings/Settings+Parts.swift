@@ -57,6 +57,19 @@ extension Settings {
         return limits
     }
 
+    func transport(on places: [ListeningPlace]) throws(SettingsFault) -> ServerConfiguration {
+        var configuration = ServerConfiguration(
+            bodyBytesMax: self.bodyBytesMax, connectionsMax: connectionsLimit,
+            idleTimeout: .seconds(self.idleTimeoutSeconds), loops: self.loops)
+        configuration.places = places
+        configuration.memoryBytesMax = self.memoryBytesMax
+        configuration.headTime = .seconds(self.requestHeadSeconds)
+        configuration.bodyTime = .seconds(self.requestBodySeconds)
+        configuration.trustedProxies = try proxies()
+        configuration.reservedTargets = ["/livez", "/readyz", "/readyz?verbose", "/metrics"]
+        return configuration
+    }
+
     func hosts(listening places: [ListeningPlace]) throws(SettingsFault) -> AllowedHosts {
         // The other servers of a cluster send actions to that name.
         AllowedHosts(
@@ -80,15 +93,12 @@ extension Settings {
         return AllowedOrigins(texts.map { $0.filter { $0 != " " } })
     }
 
-    /// The file of the tokens, or nil if the settings name none, or a history in etcd, which has them beside its turns.
-    var tokenFile: TokenFile? {
-        self.tokens == "data"
-            ? OpenedJournal.directory(of: self).map { TokenFile(path: $0 + "/tokens.json") }
-            : TokenFile(path: self.tokens)
-    }
-
-    func etcdAddress() throws(SettingsFault) -> ClusterAddress? {
-        ClusterAddress.isMeant(by: self.data) ? try etcdAddress(self.data) : nil
+    /// The file of the tokens, which a journal in etcd has beside its turns; nil if the settings name none.
+    func tokenFile(followedBy cluster: ClusterJournal? = nil) throws -> TokenFile? {
+        guard self.tokens == "data" else { return TokenFile(path: self.tokens) }
+        return try JournalPlace(self.data, self).map {
+            TokenFile(try $0.document(TokenFile.key, name: TokenFile.name, followedBy: cluster))
+        }
     }
 
     func etcdAddress(_ text: String) throws(SettingsFault) -> ClusterAddress {
