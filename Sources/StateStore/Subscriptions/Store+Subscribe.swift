@@ -22,7 +22,7 @@ extension Store {
         changesOf transform: (Subscription<State, State>) -> Subscription<State, Value>,
         notify: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
-        subscribe(withoutRepeats(transform(wholeSubscription)), notify)
+        subscribe(withoutRepeats(transform(wholeSubscription))) { _, change in notify(change) }
     }
 
     /// Subscribes to what `transform` selects.
@@ -68,7 +68,7 @@ extension Store {
         }
         // The subscription keeps the value before, because the cache of the view only has the newest value.
         let last = Mutex<Value?>(nil)
-        return subscribe(Subscription(value: value, passes: isChanged)) { change in
+        return subscribe(Subscription(value: value, passes: isChanged)) { _, change in
             guard let new = change.new, last.withLock({ exchange(&$0, with: new) }) != new else { return }
             notify(new)
         }
@@ -97,7 +97,8 @@ extension Store {
         _ transform: (Subscription<State, State>) -> Subscription<State, Subscriber.Value>
     ) {
         let subscription = withoutRepeats(transform(wholeSubscription))
-        let registration = Subscribers.Registration(of: ObjectIdentifier(subscriber)) { [weak subscriber] _, old, new in
+        let registration = Subscribers.Registration(of: ObjectIdentifier(subscriber)) {
+            [weak subscriber] _, _, old, new in
             guard let subscriber else { return false }
             if old.map({ subscription.passes($0, new) }) ?? true { subscriber.newState(subscription.value(new)) }
             return true
@@ -153,11 +154,8 @@ extension Store {
         on queue: DispatchQueue, _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
         newState notify: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken {
-        let gate = Gate()
-        let token = subscribe(transform) { value in queue.async { gate.pass { notify(value) } } }
-        return SubscriptionToken {
-            gate.close()
-            token.cancel()
+        subscribe(withoutRepeats(transform(wholeSubscription))) { registration, change in
+            queue.async { if !registration.isOver { notify(change.new) } }
         }
     }
 
@@ -170,31 +168,36 @@ extension Store {
         buffering: AsyncStream<Commit>.Continuation.BufferingPolicy = .unbounded
     ) -> AsyncStream<Commit> {
         let (stream, continuation) = AsyncStream.makeStream(of: Commit.self, bufferingPolicy: buffering)
-        let token = subscribe(wholeSubscription) { change in
+        let token = subscribe(wholeSubscription) { _, change in
             if let commit = change.commit { continuation.yield(commit) }
         }
         continuation.onTermination = { _ in token.cancel() }
         return stream
     }
 
-    private func withoutRepeats<Value>(_ subscription: Subscription<State, Value>) -> Subscription<State, Value> {
+    func withoutRepeats<Value>(_ subscription: Subscription<State, Value>) -> Subscription<State, Value> {
         automaticallySkipsRepeats && Value.self is any Equatable.Type
             ? subscription.skip { areEqual($0, $1) } : subscription
     }
 
-    private func subscribe<Value: Sendable>(
-        _ subscription: Subscription<State, Value>, _ notify: @escaping @Sendable (Change<Value>) -> Void
+    func subscribe<Value: Sendable>(
+        _ subscription: Subscription<State, Value>,
+        _ notify: @escaping @Sendable (Subscribers.Registration, Change<Value>) -> Void
     ) -> SubscriptionToken {
-        let registration = Subscribers.Registration { commit, old, new in
+        let registration = Subscribers.Registration { registration, commit, old, new in
             if let old, !subscription.passes(old, new) { return true }
             notify(
+                registration,
                 Change(
                     old: old.map(subscription.value), new: subscription.value(new), version: new.version,
                     commit: commit))
             return true
         }
         untyped.begin(registration)
-        return SubscriptionToken { [weak untyped] in untyped?.subscribers.end(registration) }
+        // The registration ends without the store, too: its calls may wait on another queue.
+        return SubscriptionToken { [weak untyped] in
+            if registration.end() { untyped?.subscribers.remove(registration) }
+        }
     }
 }
 

@@ -25,7 +25,7 @@ extension Store {
             untyped.isInOwnTurn
             ? untyped.notification.withLock { $0.map { ($0.causation, $0.snapshot.state.state(as: State.self)) } } : nil
         let state = commit?.1 ?? state
-        untyped.run({ dispatch in try await creator(state, dispatch) }, of: WorkID.creator, id: id, commit?.0)
+        untyped.run({ dispatch in try await creator(state, dispatch) }, of: "creator", id: id, commit?.0)
         return SubscriptionToken { [weak untyped] in untyped?.effects.cancel(id) }
     }
 
@@ -47,17 +47,15 @@ extension Store {
         effect work: @escaping @Sendable (_ value: Value, _ dispatch: Dispatcher) async throws -> Void
     ) -> SubscriptionToken {
         let id = WorkID.next()
-        let gate = Gate()
-        let token = subscribe(transform) { [weak untyped] value in
-            guard let untyped, gate.isOpen else { return }
+        let token = subscribe(withoutRepeats(transform(wholeSubscription))) { [weak untyped] registration, change in
+            guard let untyped, !registration.isOver else { return }
             untyped.run(
-                { dispatch in try await work(value, dispatch) }, of: WorkID.subscription, id: id,
+                { dispatch in try await work(change.new, dispatch) }, of: "subscription", id: id,
                 untyped.currentCausation)
             // The subscription may have ended while the work began.
-            if !gate.isOpen { untyped.effects.cancel(id) }
+            if registration.isOver { untyped.effects.cancel(id) }
         }
         return SubscriptionToken { [weak untyped] in
-            gate.close()
             token.cancel()
             untyped?.effects.cancel(id)
         }
@@ -65,9 +63,6 @@ extension Store {
 }
 
 private enum WorkID {
-    static let creator = "creator"
-    static let subscription = "subscription"
-
     private static let count = Atomic<UInt64>(0)
 
     /// An ID that no other work has; a domain would have to choose it on purpose.

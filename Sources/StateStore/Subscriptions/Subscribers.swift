@@ -13,7 +13,8 @@ struct Notification: Sendable {
 final class Subscribers: Sendable {
     final class Registration: Sendable {
         /// Calls the subscriber; false when it has been released.
-        typealias Notify = @Sendable (_ commit: Commit?, _ old: Snapshot?, _ new: Snapshot) -> Bool
+        typealias Notify =
+            @Sendable (Registration, _ commit: Commit?, _ old: Snapshot?, _ new: Snapshot) -> Bool
 
         /// The closure in a struct: each access to a bare closure in a generic container wraps it once more.
         private struct Held {
@@ -36,10 +37,10 @@ final class Subscribers: Sendable {
         /// True when this call has ended the registration, because the subscriber has been released.
         fileprivate func notifyAndEnd(_ commit: Commit?, _ old: Snapshot?, _ new: Snapshot) -> Bool {
             guard let held = held.withLock({ $0 }) else { return false }
-            return !held.notify(commit, old, new) && end()
+            return !held.notify(self, commit, old, new) && end()
         }
 
-        fileprivate func end() -> Bool { held.withLock { $0.take() } != nil }
+        func end() -> Bool { held.withLock { $0.take() } != nil }
     }
 
     private struct List {
@@ -78,7 +79,7 @@ final class Subscribers: Sendable {
         if let registration = list.withLock({ $0.byObject[object] }) { end(registration) }
     }
 
-    private func remove(_ registration: Registration) {
+    func remove(_ registration: Registration) {
         change { list in
             list.registrations.remove(registration.number.load(ordering: .relaxed))
             if let object = registration.object, list.byObject[object] === registration { list.byObject[object] = nil }
@@ -94,14 +95,4 @@ final class Subscribers: Sendable {
             if registration.notifyAndEnd(commit, old, new) { remove(registration) }
         }
     }
-}
-
-final class Gate: Sendable {
-    private let isClosed = Atomic(false)
-
-    var isOpen: Bool { !isClosed.load(ordering: .acquiring) }
-
-    func pass(_ call: () -> Void) { if isOpen { call() } }
-
-    func close() { isClosed.store(true, ordering: .releasing) }
 }
