@@ -27,7 +27,7 @@ struct EndOfStateTests {
     @Test("an object of an old state may read the store when it ends")
     func reads() throws {
         let store = UntypedStore(
-            domain: try CompiledDomain(Farewells()), limits: StoreLimits(historyCommitsMax: 4),
+            domain: try CompiledDomain(Farewells()), limits: StoreLimits(mailboxMax: 100, historyCommitsMax: 4),
             now: { Timestamp.now() }
         ).typed(Farewells.State.self)
         let versions = Mutex<[Version]>([])

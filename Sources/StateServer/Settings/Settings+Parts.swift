@@ -8,10 +8,12 @@ internal import StateStore
 
 extension Settings {
     var storeLimits: StoreLimits {
-        var limits = StoreLimits(
-            mailboxMax: self.mailboxActionsMax, idempotencyKeysMax: self.idempotencyKeysMax,
-            idempotencyLifetime: .seconds(self.idempotencySeconds), historyCommitsMax: self.historyCommitsMax,
-            historyBytesMax: self.historyBytesMax)
+        var limits = StoreLimits()
+        limits.mailboxMax = self.mailboxActionsMax
+        limits.idempotencyKeysMax = self.idempotencyKeysMax
+        limits.idempotencyLifetime = .seconds(self.idempotencySeconds)
+        limits.historyCommitsMax = self.historyCommitsMax
+        limits.historyBytesMax = self.historyBytesMax
         limits.cascadeDepthMax = self.cascadeDepthMax
         limits.cascadeActionsMax = self.cascadeActionsMax
         limits.effectsMax = self.effectsMax
@@ -164,10 +166,14 @@ extension Settings {
     var watchLimits: WatchLimits {
         // A waiting request holds its connection, so a part of the connections stays free for actions and probes.
         let room = connectionsLimit - max(8, connectionsLimit / 32)
-        return WatchLimits(
-            watchesMax: min(self.waitersMax, room), watchesPerClientMax: self.waitersPerClientMax,
-            valuesBytesMax: self.memoryBytesMax / 4, viewsMax: self.viewsWatchedMax,
-            queriesMax: self.queriesWatchedMax, queriesBytesMax: self.memoryBytesMax / 4)
+        var limits = WatchLimits()
+        limits.watchesMax = min(self.waitersMax, room)
+        limits.watchesPerClientMax = self.waitersPerClientMax
+        limits.valuesBytesMax = self.memoryBytesMax / 4
+        limits.viewsMax = self.viewsWatchedMax
+        limits.queriesMax = self.queriesWatchedMax
+        limits.queriesBytesMax = self.memoryBytesMax / 4
+        return limits
     }
 
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {

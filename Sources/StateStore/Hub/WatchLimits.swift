@@ -2,29 +2,20 @@ internal import Synchronization
 
 package struct WatchLimits: Sendable {
     package var watchesMax: Int
-    package var watchesPerClientMax: Int
+    package var watchesPerClientMax = 20_000
 
     /// About how many bytes the values may have that the watches wait for; one client's, half of them.
-    package var valuesBytesMax: Int
-    package var viewsMax: Int
+    package var valuesBytesMax = 64 << 20
+    package var viewsMax = 10_000
 
-    package var queriesMax: Int
+    package var queriesMax = 2000
     /// About how many bytes may be kept of watched queries; one that would take more is evaluated anew.
-    package var queriesBytesMax: Int
-    package var memory: ClientMemory
+    package var queriesBytesMax = 64 << 20
+    package var memory = ClientMemory()
+}
 
-    package init(
-        watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000, valuesBytesMax: Int = 64 << 20,
-        viewsMax: Int = 10_000, queriesMax: Int = 2000, queriesBytesMax: Int = 64 << 20,
-        memory: ClientMemory = ClientMemory()
-    ) {
-        self.memory = memory
-        (self.queriesMax, self.queriesBytesMax) = (queriesMax, queriesBytesMax)
-        self.watchesMax = watchesMax
-        self.watchesPerClientMax = watchesPerClientMax
-        self.valuesBytesMax = valuesBytesMax
-        self.viewsMax = viewsMax
-    }
+extension WatchLimits {
+    package init() { self.init(watchesMax: 20_000) }
 }
 
 package enum WatchRefusal: Error, Sendable {

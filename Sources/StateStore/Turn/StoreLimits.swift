@@ -3,10 +3,10 @@ public struct StoreLimits: Sendable {
     /// How many transactions may wait for a turn or its landing; the store refuses more at once.
     public var mailboxMax: Int
     /// How many idempotency keys the store keeps; above it, the store refuses a transaction with a new key.
-    package var idempotencyKeysMax: Int
-    package var idempotencyLifetime: Duration
-    package var historyCommitsMax: Int
-    package var historyBytesMax: Int
+    package var idempotencyKeysMax = 1_000_000
+    package var idempotencyLifetime = Duration.seconds(86_400)
+    package var historyCommitsMax = 100_000
+    package var historyBytesMax = 64 << 20
     /// How many commits deep a cascade may be; the store refuses a deeper follow-up.
     public var cascadeDepthMax = 100_000
     /// How many actions a cascade may dispatch in all; the store refuses more.
@@ -24,18 +24,9 @@ public struct StoreLimits: Sendable {
     package var stateMemoryBytesMax = Int.max
     /// How many effects may run at once; the store does not start more, and reports each.
     public var effectsMax = 10_000
+}
 
+extension StoreLimits {
     /// Makes limits; they are those of the shipped configuration.
     public init() { self.init(mailboxMax: 65_536) }
-
-    package init(
-        mailboxMax: Int = 65_536, idempotencyKeysMax: Int = 1_000_000, idempotencyLifetime: Duration = .seconds(86_400),
-        historyCommitsMax: Int = 100_000, historyBytesMax: Int = 64 << 20
-    ) {
-        self.mailboxMax = mailboxMax
-        self.idempotencyKeysMax = idempotencyKeysMax
-        self.idempotencyLifetime = idempotencyLifetime
-        self.historyCommitsMax = historyCommitsMax
-        self.historyBytesMax = historyBytesMax
-    }
 }

@@ -85,7 +85,7 @@ struct FollowingTests {
         "without a journal, commits that are not in memory are expired",
         arguments: [(2, false), (3, true), (4, true), (5, true)] as [(Version, Bool)])
     func expired(since: Version, isKept: Bool) throws {
-        var published = try Published(limits: StoreLimits(historyCommitsMax: 2))
+        var published = try Published(limits: StoreLimits(mailboxMax: 100, historyCommitsMax: 2))
         for _ in 0..<5 { published.commit(Sample.Add(amount: 1)) }
 
         let following = published.hub.following(ChangesQuery(since: since))
@@ -101,7 +101,7 @@ struct FollowingTests {
 
     @Test("commits that are not in memory are in the journal, until the journal drops them")
     func journal() throws {
-        var published = try Published(limits: StoreLimits(historyCommitsMax: 2), journalOldest: 0)
+        var published = try Published(limits: StoreLimits(mailboxMax: 100, historyCommitsMax: 2), journalOldest: 0)
         for _ in 0..<5 { published.commit(Sample.Add(amount: 1)) }
 
         let (before, _) = published.watches.follow(ChangesQuery(since: 2), as: 1)
@@ -130,7 +130,7 @@ struct FollowingTests {
 
     @Test("a follower whose commits have left memory goes on from what the hub has compared it with")
     func compared() throws {
-        var published = try Published(limits: StoreLimits(historyCommitsMax: 2))
+        var published = try Published(limits: StoreLimits(mailboxMax: 100, historyCommitsMax: 2))
         let filter = ChangesFilter(types: ["items/put"])
         _ = published.watches.follow(ChangesQuery(since: 0, filter: filter), as: 1)
         for _ in 0..<5 { published.commit(Sample.Add(amount: 1)) }

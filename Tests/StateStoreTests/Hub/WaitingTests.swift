@@ -237,7 +237,7 @@ struct VersionWaitingTests {
 struct WaiterCapsTests {
     @Test("the values that watches wait for have a budget, in all and for each client, until the watches end")
     func values() throws {
-        let published = try Published(watchLimits: WatchLimits(valuesBytesMax: 4000))
+        let published = try Published(watchLimits: WatchLimits(watchesMax: 100, valuesBytesMax: 4000))
         func park(_ token: Int, _ client: String) throws -> String {
             try published.watches.park(
                 token, client: client, at: .pointer("/count"),

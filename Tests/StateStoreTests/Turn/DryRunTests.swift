@@ -108,7 +108,7 @@ struct DryRunTests {
 
     @Test("a dry run with a key is refused to a client whose share of the keys is used up")
     func shares() throws {
-        let store = try store(limits: StoreLimits(idempotencyKeysMax: 2))
+        let store = try store(limits: StoreLimits(mailboxMax: 100, idempotencyKeysMax: 2))
         let real = Transaction.of(Sample.Add(amount: 1), key: "k", body: "body")
         store.submit(PendingTransaction(real, client: "one") { _ in })
         store.drain()

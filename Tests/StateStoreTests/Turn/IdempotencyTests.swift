@@ -42,7 +42,7 @@ struct IdempotencyTests {
 
     @Test("a key is kept until it expires and not longer", arguments: [(999, true), (1000, false)])
     func expiry(later: Int64, isReplay: Bool) throws {
-        let core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(1)))
+        let core = try Core.sample(limits: StoreLimits(mailboxMax: 100, idempotencyLifetime: .seconds(1)))
 
         core.run([.of(Sample.Add(amount: 1), key: "k")], at: 0)
         let turn = core.run([.of(Sample.Add(amount: 1), key: "k")], at: later)
@@ -52,7 +52,7 @@ struct IdempotencyTests {
 
     @Test("at the limit of keys a new key is refused, and a known one is answered")
     func full() throws {
-        let core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1))
+        let core = try Core.sample(limits: StoreLimits(mailboxMax: 100, idempotencyKeysMax: 1))
         core.run([.of(Sample.Add(amount: 1), key: "a")])
 
         let turn = core.run([.of(Sample.Add(amount: 1), key: "b"), .of(Sample.Add(amount: 1), key: "a")])
@@ -63,7 +63,8 @@ struct IdempotencyTests {
 
     @Test("expired keys make room also where no commit comes in between")
     func expiredKeysLeaveRoom() throws {
-        let core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1, idempotencyLifetime: .seconds(1)))
+        let core = try Core.sample(
+            limits: StoreLimits(mailboxMax: 100, idempotencyKeysMax: 1, idempotencyLifetime: .seconds(1)))
         core.run([.of(Sample.Add(amount: 1), key: "a")], at: 0)
 
         let early = core.run([.of(Sample.Add(amount: 1), key: "b")], at: 999)
@@ -75,7 +76,8 @@ struct IdempotencyTests {
 
     @Test("a client has half of the keys, and leaves room for another; keys that expire or do not land make room")
     func shares() throws {
-        let core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 6, idempotencyLifetime: .seconds(1)))
+        let core = try Core.sample(
+            limits: StoreLimits(mailboxMax: 100, idempotencyKeysMax: 6, idempotencyLifetime: .seconds(1)))
         func transaction(_ key: String, _ client: String?) -> PendingTransaction {
             PendingTransaction(.of(Sample.Add(amount: 1), key: key), client: client) { _ in }
         }
@@ -101,7 +103,7 @@ struct IdempotencyTests {
 
     @Test("a wall clock that jumps forward and back makes no key expire early")
     func jumpingClock() throws {
-        let core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(60)))
+        let core = try Core.sample(limits: StoreLimits(mailboxMax: 100, idempotencyLifetime: .seconds(60)))
         func isReplay(_ key: String, wall: Int64, seconds: Int64) -> Bool? {
             core.turn(
                 [.of(Sample.Add(amount: 1), key: key)], at: Timestamp(milliseconds: wall * 1000),
@@ -120,7 +122,7 @@ struct IdempotencyTests {
 
     @Test("a monotonic clock that jumps makes no key expire early")
     func jumpingMonotonicClock() throws {
-        let core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(60)))
+        let core = try Core.sample(limits: StoreLimits(mailboxMax: 100, idempotencyLifetime: .seconds(60)))
         for (wall, seconds) in [(0, 0), (10, 1_000_000), (59, 2_000_000)] as [(Int64, Int64)] {
             let turn = core.turn(
                 [.of(Sample.Add(amount: 1), key: "a")], at: Timestamp(milliseconds: wall * 1000),
@@ -131,7 +133,7 @@ struct IdempotencyTests {
 
     @Test("a key that was made while the clock was ahead expires like the others, and is not in their way")
     func clockAhead() throws {
-        let limits = StoreLimits(idempotencyKeysMax: 2, idempotencyLifetime: .seconds(60))
+        let limits = StoreLimits(mailboxMax: 100, idempotencyKeysMax: 2, idempotencyLifetime: .seconds(60))
         let ahead = KeyRecord(
             key: "ahead", fingerprint: "", version: 1, id: "1", isChange: true,
             expiry: Timestamp(milliseconds: 31_536_000_000))
