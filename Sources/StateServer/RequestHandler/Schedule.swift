@@ -25,7 +25,6 @@ struct Schedule: Sendable {
         let works = Dictionary(
             uniqueKeysWithValues: Kind.allCases.map { ($0, SlowWork(width: $0 == .read ? width : 1)) })
         let timers = DispatchQueue(label: "storekeeper.timers")
-        let fanOut = DispatchQueue(label: "storekeeper.fan-out")
         let start = ContinuousClock.now
         let schedule = Schedule(
             now: { Instant(nanoseconds: 0) + start.duration(to: .now) },
@@ -37,7 +36,7 @@ struct Schedule: Sendable {
             random: { .random(in: $0) })
         return (
             schedule,
-            WatchHub.Queues(fanOut: { fanOut.async(execute: $0) }) { client, time, isFirst, work in
+            .dispatch { client, time, isFirst, work in
                 works[.read]?.run(for: client, taking: time, isFirst: isFirst, work)
             }
         )

@@ -8,7 +8,7 @@ struct HubStorage: Sendable {
     private(set) var oldest: Version
     var index: SelectionIndex
     /// The watches for commits, by their query after version 0.
-    private var followers: [ChangesQuery: Set<Watch.ID>] = [:]
+    private(set) var followers: [ChangesQuery: Set<Watch.ID>] = [:]
     private var versions = VersionIndex()
     private(set) var watches: [Watch.ID: Watch] = [:]
     private var countByClient: [String: Int] = [:]
@@ -131,14 +131,7 @@ struct HubStorage: Sendable {
         return following(query, &partsMax)
     }
 
-    /// Some of the commits after a version, in order, to be examined outside the lock.
-    func nextCommits(after version: Version) -> Result<[Commit], Following> {
-        commits(after: version, latest.cursor).map { Array($0.prefix(WatchHub.batchSize)) }
-    }
-
-    private func commits(
-        after version: Version, _ latest: Cursor
-    ) -> Result<Deque<Commit>.SubSequence, Following> {
+    func commits(after version: Version, _ latest: Cursor) -> Result<Deque<Commit>.SubSequence, Following> {
         guard version <= latest.version else { return .failure(.aboveLatest(latest)) }
         guard version >= oldest else { return .failure(.expired(oldest: oldest, latest: latest)) }
         guard let commits = history.commits(after: version) else { return .failure(.inJournal(latest: latest)) }
@@ -204,10 +197,9 @@ struct HubStorage: Sendable {
         if selection.isQuery { queriesCount -= 1 }
     }
 
-    mutating func registerAndPark(_ watch: Watch) -> Watching {
-        if let refusal = register(watch) { return .refused(refusal) }
-        _ = park(watch.id, examined: watch.examinedVersion)
-        return .parked
+    mutating func registerAndPark(_ watch: Watch, examined version: Version?) -> (Watching, mustFanOut: Bool) {
+        if let refusal = register(watch) { return (.refused(refusal), false) }
+        return (.parked, park(watch.id, examined: version))
     }
 
     private mutating func addToIndex(_ watch: Watch) {
@@ -323,7 +315,6 @@ struct HubStorage: Sendable {
         let commits: [Commit]
         let passed: [Passed]
         let selections: Set<IndexedSelection>
-        let queries: [ChangesQuery]
         let reached: [Watch.ID]
         let writers: Set<String>
     }
@@ -334,7 +325,6 @@ struct HubStorage: Sendable {
         let pass = Pass(
             snapshot: latest, commits: pending, passed: passed.filter { $0.snapshot.cursor != latest.cursor },
             selections: index.beginEncoding(),
-            queries: pending.isEmpty ? [] : Array(followers.keys),
             reached: versions.takeReached(latest.cursor.version), writers: writers)
         (pending, passed, writers) = ([], [], [])
         return pass
@@ -379,8 +369,6 @@ struct HubStorage: Sendable {
             return condition.wanted.map { (id, $0) }
         }
     }
-
-    func followers(_ query: ChangesQuery) -> [Watch.ID] { followers[query].map(Array.init) ?? [] }
 
     mutating func endEncoding(
         _ selection: IndexedSelection, _ encoded: Encoded?, at version: Version

@@ -142,29 +142,7 @@ extension Watch {
 }
 
 extension Watch {
-    enum NextRead {
-        case value(Selection)
-        case changes(ChangesQuery)
-        /// Nothing: the receiver prepares this chunk.
-        case prepared(Chunk)
-    }
-
-    var nextRead: NextRead? {
-        guard isStream, state == .sending else { return nil }
-        switch (subject, chunk) {
-        case (.value(let selection, _), _): return .value(selection)
-        case (.changes, .reset), (.changes, .snapshot): return .prepared(chunk)
-        case (.changes, _): return query.map { .changes($0) }
-        case (.version, _), (.cascade, _): return nil
-        }
-    }
-
     var query: ChangesQuery? {
         if case .changes(let query) = subject { query.after(examinedVersion ?? 0) } else { nil }
-    }
-
-    func isMet(by reading: Reading) -> Bool {
-        guard case .value(_, let condition) = subject else { return false }
-        return condition.isMet(by: reading.encoded)
     }
 }

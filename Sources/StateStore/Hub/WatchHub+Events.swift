@@ -5,7 +5,7 @@ extension WatchHub {
     // MARK: Events of one watch
 
     package func decided(_ id: Watch.ID, _ outcome: Outcome) {
-        DeliveryBatch(.outcome(outcome), storage.withLock { $0.update(id) { $0.decided(outcome) } }).deliver()
+        apply(to: [id], { _ in .outcome(outcome) }) { storage, id, _ in storage.update(id) { $0.decided(outcome) } }
     }
 
     /// Ends the watch of a POST whose cascade is complete; nil if the POST no longer waits.
@@ -52,41 +52,24 @@ extension WatchHub {
     // MARK: Events of many
 
     package func timers(_ ids: [Watch.ID]) {
-        let now = now()
-        var behind: [Watch.ID] = []
-        // Watches with one filter and one examined version get the same answer.
-        var batches: [ChangesQuery?: DeliveryBatch] = [:]
-        storage.withLock { storage in
-            for id in ids {
-                let query = storage.watches[id]?.query
-                guard let update = storage.update(id, { $0.timer(at: now) }) else { continue }
-                if update.action == .examine {
-                    behind.append(id)
-                } else {
-                    batches[
-                        query,
-                        default: DeliveryBatch(query.map { storage.newest($0) } ?? .latest(storage.latest.cursor))
-                    ].add(update)
-                }
+        // Waits with one filter and one examined version get the same answer.
+        let groups = storage.withLock { storage in
+            Dictionary(grouping: ids) { storage.watches[$0].flatMap { $0.isStream ? nil : $0.query } }
+        }
+        for (query, ids) in groups {
+            apply(to: ids, { storage in query.map { storage.newest($0) } ?? .latest(storage.latest.cursor) }) {
+                storage, id, now in storage.update(id) { $0.timer(at: now) }
             }
         }
-        for batch in batches.values { batch.deliver() }
-        for ids in behind.batches { examine(ids) }
     }
 
     package func writable(_ ids: [Watch.ID]) {
-        var behind: [Watch.ID] = []
-        apply(to: ids, .latest(latest.cursor)) { storage, id, now in
-            let update = storage.update(id) { $0.writable(at: now) }
-            if update?.action == .examine { behind.append(id) }
-            return update
-        }
-        for ids in behind.batches { examine(ids) }
+        apply(to: ids) { storage, id, now in storage.update(id) { $0.writable(at: now) } }
     }
 
     package func silent(_ ids: [Watch.ID]) {
         // Streams that were woken together fall silent together.
-        apply(to: ids, .latest(latest.cursor)) { storage, id, now in
+        apply(to: ids) { storage, id, now in
             storage.comparedVersion(of: id).flatMap { version in
                 storage.update(id) { $0.silent(examined: version, at: now) }
             }
@@ -96,11 +79,7 @@ extension WatchHub {
     /// Ends watches because the server stops; a stream that is sending ends behind its chunk.
     package func drain(_ ids: some Sequence<Watch.ID>) {
         for id in ids {
-            let batch = storage.withLock { storage in
-                let change = storage.newest(of: id)
-                return DeliveryBatch(change, storage.update(id) { $0.draining() })
-            }
-            batch.deliver()
+            apply(to: [id], { $0.newest(of: id) }) { storage, id, _ in storage.update(id) { $0.draining() } }
         }
     }
 
@@ -109,17 +88,25 @@ extension WatchHub {
 
     package var watchedRequests: [any AnyObject & Sendable] { storage.withLock { $0.watches.values.map(\.request) } }
 
-    /// Applies an event to watches, some under each hold of the lock; the result counts the requests that it has woken.
+    /// Applies an event to watches, some under each hold of the lock, and examines those that are behind; the result
+    /// counts the requests that it has woken.
     @discardableResult
     func apply(
-        to ids: [Watch.ID], _ change: @autoclosure () -> Delivery.Change,
+        to ids: [Watch.ID], _ change: (HubStorage) -> Delivery.Change = { .latest($0.latest.cursor) },
         _ event: (inout HubStorage, Watch.ID, Instant) -> HubStorage.Update?
     ) -> Int {
         ids.batches.reduce(0) { wokenCount, ids in
             let now = now()
-            var batch = DeliveryBatch(change())
-            storage.withLock { storage in
-                for id in ids { batch.add(event(&storage, id, now)) }
+            var behind: [Watch.ID] = []
+            let batch = storage.withLock { storage in
+                var batch = DeliveryBatch(change(storage))
+                for id in ids {
+                    let update = event(&storage, id, now)
+                    if update?.action == .examine { behind.append(id) }
+            if !behind.isEmpty { examine(behind) }
+                    batch.add(update)
+                }
+                return batch
             }
             batch.deliver()
             return wokenCount + batch.count
@@ -128,31 +115,31 @@ extension WatchHub {
 
     // MARK: Examining
 
-    private func examine(_ ids: ArraySlice<Watch.ID>) {
+    private func examine(_ ids: [Watch.ID]) {
         let now = now()
-        var batches: [DeliveryBatch] = []
         var values: [Selection: [Watch.ID]] = [:]
-        storage.withLock { storage in
+        let batches = storage.withLock { storage in
+            var prepared = DeliveryBatch(.latest(storage.latest.cursor))
             // Streams with one filter and one examined version are examined together.
             var followers: [ChangesQuery: [Watch.ID]] = [:]
             for id in ids {
-                switch storage.watches[id]?.nextRead {
-                case .value(let selection)?: values[selection, default: []].append(id)
-                case .changes(let query)?: followers[query, default: []].append(id)
-                case .prepared(let chunk)?:
-                    batches.append(
-                        DeliveryBatch(.latest(storage.latest.cursor), storage.update(id) { $0.prepares(chunk) }))
-                case nil: break
+                guard let watch = storage.watches[id], watch.isStream, watch.state == .sending else { continue }
+                switch (watch.subject, watch.chunk) {
+                case (.value(let selection, _), _): values[selection, default: []].append(id)
+                case (.changes, .reset(_)), (.changes, .snapshot(_)):
+                    prepared.add(storage.update(id) { $0.prepares(watch.chunk) })
+                case (.changes, _): if let query = watch.query { followers[query, default: []].append(id) }
+                case (.version, _), (.cascade, _): break
                 }
             }
             var partsMax = Self.quickCountMax
-            for (query, ids) in followers { batches.append(storage.examine(ids, query, at: now, &partsMax)) }
+            return [prepared] + followers.map { storage.examine($1, $0, at: now, &partsMax) }
         }
         for batch in batches { batch.deliver() }
-        for (selection, ids) in values { examine(ids, selection, at: now) }
+        for (selection, ids) in values { examine(ids, selection) }
     }
 
-    private func examine(_ ids: [Watch.ID], _ selection: Selection, at now: Instant) {
+    private func examine(_ ids: [Watch.ID], _ selection: Selection) {
         let seen: Reading?
         do {
             seen = try readQuickly(selection)
@@ -160,22 +147,19 @@ extension WatchHub {
             // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
             seen = Reading(cursor: latest.cursor, encoded: nil)
         }
-        var batch = DeliveryBatch(seen.map { .value($0) } ?? .latest(latest.cursor))
         var mustFanOut = false
-        storage.withLock { storage in
-            for id in ids {
-                guard let seen, storage.watches[id]?.isMet(by: seen) == true else {
-                    mustFanOut = storage.park(id, examined: seen?.cursor.version) || mustFanOut
-                    continue
-                }
-                batch.add(
-                    storage.update(id) { watch in
-                        watch.waitsForOther(than: seen.encoded)
-                        return watch.found(seen.cursor.version, hasMore: false, at: now)
-                    })
+        apply(to: ids, { storage in seen.map { .value($0) } ?? .latest(storage.latest.cursor) }) { storage, id, now in
+            guard let seen, case .value(_, let condition)? = storage.watches[id]?.subject,
+                condition.isMet(by: seen.encoded)
+            else {
+                mustFanOut = storage.park(id, examined: seen?.cursor.version) || mustFanOut
+                return nil
+            }
+            return storage.update(id) { watch in
+                watch.waitsForOther(than: seen.encoded)
+                return watch.found(seen.cursor.version, hasMore: false, at: now)
             }
         }
-        batch.deliver()
         if mustFanOut { scheduleFanOut() }
     }
 }

@@ -26,7 +26,7 @@ extension WatchHub {
             watch.published(pass.snapshot.cursor.version, at: now)
         }
         // Queries on one place share what the commits have changed there.
-        var changes: [IndexedSelection: (Version) -> MemberChanges?] = [:]
+        var changes: [IndexedSelection: (Version) -> [ChangedMember]?] = [:]
         var (turns, done) = (turns(of: pass), Set<Comparison>())
         while let comparison = turns.next() {
             guard done.insert(comparison).inserted else { continue }
@@ -86,8 +86,9 @@ extension WatchHub {
         guard let first = pass.commits.first?.version else { return 0 }
         var wokenCount = 0
         let version = pass.snapshot.cursor.version
-        for query in pass.queries where pass.commits.contains(where: query.filter.passes) {
-            let ids = storage.withLock { $0.followers(query) }
+        for query in storage.withLock({ Array($0.followers.keys) })
+        where pass.commits.contains(where: query.filter.passes) {
+            let ids = storage.withLock { Array($0.followers[query] ?? []) }
             // Nearly all followers have examined the same version; a watch that came between two turns has not.
             var groups: [Version: [Watch.ID]] = [:]
             for ids in ids.batches {
@@ -136,7 +137,7 @@ extension WatchHub {
     /// The number of requests that it has woken, or nil if nothing is compared.
     private func compare(
         _ comparison: Comparison, of snapshot: Snapshot, within left: Duration,
-        _ changes: ((Version) -> MemberChanges?)?
+        _ changes: ((Version) -> [ChangedMember]?)?
     ) -> Int? {
         let (selection, now) = (comparison.selection, now())
         // A stream that is sending examines the newest value when its chunk is written, so no value is encoded for it now.
@@ -270,7 +271,7 @@ extension WatchHub {
         _ ids: [Watch.ID], with change: Delivery.Change, _ event: (inout Watch, Instant) -> Watch.Action
     ) -> Int {
         // The lowest ID belongs to the oldest request, which is answered first.
-        apply(to: ids.sorted(), change) { storage, id, now in storage.update(id) { event(&$0, now) } }
+        apply(to: ids.sorted(), { _ in change }) { storage, id, now in storage.update(id) { event(&$0, now) } }
     }
 }
 
@@ -284,10 +285,7 @@ struct DeliveryBatch {
     private let change: Delivery.Change
     private var groups: [(receiver: any WatchReceiver, action: Watch.Action, requests: [any AnyObject & Sendable])] = []
 
-    init(_ change: Delivery.Change, _ update: HubStorage.Update? = nil) {
-        self.change = change
-        add(update)
-    }
+    init(_ change: Delivery.Change) { self.change = change }
 
     var count: Int {
         groups.reduce(0) { count, group in

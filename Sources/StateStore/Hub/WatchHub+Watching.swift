@@ -12,10 +12,7 @@ extension WatchHub {
     /// The hub encodes a value that was not read, on its encoding queue, and then compares it with the watch.
     package func watch(_ watch: Watch, seen: Reading?) -> Watching {
         if let seen, case .value(_, let condition) = watch.subject, condition.isMet(by: seen.encoded) { return .ready }
-        let (watching, mustFanOut) = storage.withLock { storage in
-            if let refusal = storage.register(watch) { return (Watching.refused(refusal), false) }
-            return (.parked, storage.park(watch.id, examined: seen?.cursor.version))
-        }
+        let (watching, mustFanOut) = storage.withLock { $0.registerAndPark(watch, examined: seen?.cursor.version) }
         if mustFanOut { scheduleFanOut() }
         return watching
     }
@@ -23,7 +20,7 @@ extension WatchHub {
     package func watch(_ watch: Watch, until version: Version) -> Watching {
         storage.withLock { storage in
             guard storage.latest.cursor.version < version else { return .ready }
-            return storage.registerAndPark(watch)
+            return storage.registerAndPark(watch, examined: watch.examinedVersion).0
         }
     }
 
@@ -31,10 +28,8 @@ extension WatchHub {
         storage.withLock { storage in
             let found = storage.following(query)
             guard case .nothing(let latest) = found else { return (found, .ready) }
-            var watch = watch
             // The query has examined everything up to the newest version.
-            watch.examinedVersion = latest.version
-            return (found, storage.registerAndPark(watch))
+            return (found, storage.registerAndPark(watch, examined: latest.version).0)
         }
     }
 
@@ -55,7 +50,10 @@ extension WatchHub {
         let latest = latest.cursor
         var paging = ChangesPaging(query, latest: latest)
         while true {
-            switch storage.withLock({ $0.nextCommits(after: paging.page.next) }) {
+            let next = storage.withLock { storage in
+                storage.commits(after: paging.page.next, storage.latest.cursor).map { Array($0.prefix(Self.batchSize)) }
+            }
+            switch next {
             // The rest has left memory meanwhile: the page ends before it.
             case .failure(let elsewhere): return paging.page.next > query.since ? .page(paging.page) : elsewhere
             case .success(let commits):

@@ -14,6 +14,7 @@ package final class WatchHub: Sendable {
     let processorTime: @Sendable () -> Instant
     let woken: @Sendable (Int) -> Void
 
+    /// The queues run work later: none may run it before it returns.
     package struct Queues: Sendable {
         /// Runs the passes that compare the watches with the published snapshot, one after the other.
         package var fanOut: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -25,13 +26,6 @@ package final class WatchHub: Sendable {
             @Sendable (
                 _ client: String, _ time: Duration?, _ isFirst: Bool, _ work: (@Sendable () -> Void)?
             ) -> Void
-
-        /// Makes queues of functions that run work later; none may run the work before it returns.
-        package init(
-            fanOut: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void, slow: @escaping Slow
-        ) {
-            (self.fanOut, self.slow) = (fanOut, slow)
-        }
 
         /// A serial dispatch queue for the passes, and threads for slow work; nil makes some.
         package static func dispatch(slow: Slow? = nil) -> Queues {
@@ -82,7 +76,12 @@ package final class WatchHub: Sendable {
     package func read(_ selection: Selection, keeps: Bool = false) throws -> Reading {
         let (latest, known) = storage.withLock { ($0.latest, $0.index.encoded(selection)) }
         if let known, !keeps || selection.base.isView { return Reading(cursor: latest.cursor, encoded: known) }
-        if let answer = try readQuery(selection, keeps: keeps) { return answer }
+        if let indexed = storage.withLock({ $0.index.query(selection) }), let kept = indexed.kept {
+            defer { storage.withLock { $0.index.idles(indexed) } }
+            return try measured(indexed) {
+                try kept.read(in: latest, keeps: keeps, changes(at: kept.place, in: latest))
+            }
+        }
         let load = latest.loadCount
         return keep(try latest.selected(selection, countMax: .max), selection, latest, load)
     }
@@ -181,15 +180,6 @@ package final class WatchHub: Sendable {
 
 /// Queries on the members of a place: a commit costs each of them the members that it touches.
 extension WatchHub {
-    func readQuery(_ selection: Selection, keeps: Bool) throws -> Reading? {
-        let (latest, indexed) = storage.withLock { ($0.latest, $0.index.query(selection)) }
-        guard let indexed, let kept = indexed.kept else { return nil }
-        defer { storage.withLock { $0.index.idles(indexed) } }
-        return try measured(indexed) {
-            try kept.read(in: latest, keeps: keeps, changes(at: kept.place, in: latest))
-        }
-    }
-
     package func isReadQuickly(_ selection: Selection) -> Bool {
         let (isKnown, kept) = storage.withLock { ($0.index.encoded(selection) != nil, $0.index[selection]?.kept) }
         guard let kept else { return isKnown }
@@ -205,12 +195,12 @@ extension WatchHub {
     /// The members are found once for all queries that ask for the version.
     func changes(
         at place: JSONPointer, in snapshot: Snapshot, isQuick: Bool = false
-    ) -> (Version) -> MemberChanges? {
-        var known: [Version: MemberChanges?] = [:]
+    ) -> (Version) -> [ChangedMember]? {
+        var known: [Version: [ChangedMember]?] = [:]
         return { [self] since in
             if let found = known[since] { return found }
             let commits = storage.withLock { $0.commits(after: since, through: snapshot.cursor.version) }
-            let found = commits.flatMap { MemberChanges(at: place, $0, in: snapshot, isQuick: isQuick) }
+            let found = commits.flatMap { snapshot.changedMembers(at: place, by: $0, isQuick: isQuick) }
             known[since] = .some(found)
             return found
         }

@@ -91,7 +91,7 @@ final class KeptQuery: Sendable {
 
     /// The answer for a state, or for a newer one; `changes` gives nil where the touched members are unknown or many.
     func read(
-        in snapshot: Snapshot, keeps: Bool, _ changes: (Version) -> MemberChanges?
+        in snapshot: Snapshot, keeps: Bool, _ changes: (Version) -> [ChangedMember]?
     ) throws -> Reading {
         try work.withLock { work throws in
             let (epoch, version) = (snapshot.cursor.epoch, snapshot.cursor.version)
@@ -123,13 +123,13 @@ final class KeptQuery: Sendable {
     private static let quickSteps = 10_000
 
     /// False where another thread evaluates the query now, or it takes long, or a large answer has to be made.
-    func advance(to snapshot: Snapshot, _ changes: (Version) -> MemberChanges?) -> Bool {
+    func advance(to snapshot: Snapshot, _ changes: (Version) -> [ChangedMember]?) -> Bool {
         work.withLockIfAvailable { work in
             let version = snapshot.cursor.version
             guard let members = work.members, let known = work.version else { return false }
             if known >= version { return !work.isAhead }
             guard members.answerCountMax <= WatchHub.quickCountMax, let changes = changes(known),
-                changes.members.count <= WatchHub.quickCountMax,
+                changes.count <= WatchHub.quickCountMax,
                 // A query that takes long, or cannot be answered, is evaluated anew elsewhere.
                 let result = try? advanced(&work, snapshot, { _ in changes }, stepsMax: Self.quickSteps)
             else { return false }
@@ -140,10 +140,10 @@ final class KeptQuery: Sendable {
 
     /// The answer by the members that have changed, or nil if the whole value has to be looked at.
     private func advanced(
-        _ work: inout Work, _ snapshot: Snapshot, _ changes: (Version) -> MemberChanges?, stepsMax: Int? = nil
+        _ work: inout Work, _ snapshot: Snapshot, _ changes: (Version) -> [ChangedMember]?, stepsMax: Int? = nil
     ) throws -> Result? {
         guard work.members != nil, let known = work.version, let changes = changes(known) else { return nil }
-        let isAhead = try work.members?.update(changes.members, stepsMax: stepsMax) == true || work.isAhead
+        let isAhead = try work.members?.update(changes, stepsMax: stepsMax) == true || work.isAhead
         (work.isAhead, work.version) = (isAhead, snapshot.cursor.version)
         let before = answer.withLock(\.encoded)
         if !isAhead, before != nil || stepsMax != nil { return before.map { .made($0) } ?? .same }
@@ -201,24 +201,22 @@ final class KeptQuery: Sendable {
     }
 }
 
-/// The members of a place that commits have touched, with their values; all queries on the place share them.
-struct MemberChanges: Sendable {
-    let members: [ChangedMember]
-
-    static let countMax = 10_000
+extension Snapshot {
+    private static let changedMembersMax = 10_000
     private static let quickBytesMax = 1 << 20
 
-    /// Nil if a commit has replaced the place or touched many members, or if their order is unknown.
+    /// The members of a place that commits have touched, with their values, which all queries on the place share; nil if
+    /// a commit has replaced the place or touched many members, or if their order is unknown.
     ///
     /// The cost is O(n) in the changed pointers and the bytes of the members; `isQuick` gives up beyond a megabyte.
-    init?(at place: JSONPointer, _ commits: [Commit], in snapshot: Snapshot, isQuick: Bool = false) {
-        guard let order = snapshot.tree(at: place)?.memberOrder else { return nil }
+    func changedMembers(at place: JSONPointer, by commits: [Commit], isQuick: Bool) -> [ChangedMember]? {
+        guard let order = tree(at: place)?.memberOrder else { return nil }
         var names: Set<JSONKey> = []
         for commit in commits {
             for pointer in commit.changedPointers where pointer.overlaps(place) {
                 guard pointer.tokens.count > place.tokens.count else { return nil }
                 names.insert(JSONKey(pointer.tokens[place.tokens.count]))
-                guard names.count <= Self.countMax else { return nil }
+                guard names.count <= Self.changedMembersMax else { return nil }
             }
         }
         var members: [ChangedMember] = []
@@ -226,7 +224,7 @@ struct MemberChanges: Sendable {
         for name in names {
             guard let key = order(name.text),
                 // A committed state can be encoded, and is JSON; without the value, the whole is looked at.
-                let selected = try? snapshot.selected(
+                let selected = try? selected(
                     .pointer(place.appending(name.text)), countMax: isQuick ? WatchHub.quickCountMax : .max)
             else { return nil }
             if case .overBudget = selected { return nil }
@@ -235,7 +233,7 @@ struct MemberChanges: Sendable {
             else { return nil }
             members.append(ChangedMember(name: name, order: key, value: value))
         }
-        self.members = members
+        return members
     }
 }
 
