@@ -198,7 +198,7 @@ struct ContractTests {
             Grant(read: read, dispatch: ["counter/*"], others: true), subject: "a", in: contract.catalogue)
         let options = DispatchOptions(store: VisibleStore(scope: contract.catalogue.whole, access: access))
         let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
-        var cascade = CascadeReport.complete
+        var cascade = CascadeReport(isComplete: true)
         cascade.caused = [
             CascadeReport.Caused(version: 7, id: "b", cause: "hidden", types: ["counter/add"], isChange: true)
         ]

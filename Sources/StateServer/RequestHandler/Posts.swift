@@ -198,9 +198,9 @@ extension RequestHandler {
                     outcome.makeTag()
                     hub.decided(id, outcome)
                 }
-            } completed: { [self] report in
+            } completed: { [self] outcome, report in
                 // A swallowed action is answered at once, whatever its middleware has dispatched.
-                guard let outcome = hub.completed(id), case .committed = outcome else { return }
+                guard hub.completed(id), case .committed = outcome else { return }
                 // The store forgets a complete cascade, so a replay does not know what its commit caused.
                 let isForgotten = report.causedCount == 0 && outcome.isReplay
                 answer(exchange, response(to: request, outcome, isForgotten ? nil : report, exchange))

@@ -61,13 +61,7 @@ public struct CascadeReport: Sendable {
     /// Whether no follow-up waits and no effect runs.
     public internal(set) var isComplete = false
 
-    static var complete: CascadeReport {
-        var report = CascadeReport()
-        report.isComplete = true
-        return report
-    }
-
-    package init() {}
+    package init(isComplete: Bool = false) { self.isComplete = isComplete }
 }
 
 /// The cascades that are not complete.

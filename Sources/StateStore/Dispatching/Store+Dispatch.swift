@@ -232,13 +232,8 @@ extension UntypedStore {
     private func awaitingCascade(
         _ transaction: Transaction, _ completed: @escaping @Sendable (Outcome, CascadeReport) -> Void
     ) -> PendingTransaction {
-        let ended = Mutex(Outcome.draining)
-        return PendingTransaction(transaction) { outcome in
-            guard outcome.mayBeginCascade else { return completed(outcome, CascadeReport()) }
-            ended.withLock { $0 = outcome }
-        } completed: { report in
-            completed(ended.withLock { $0 }, report)
-        }
+        PendingTransaction(
+            transaction, complete: { if !$0.mayBeginCascade { completed($0, CascadeReport()) } }, completed: completed)
     }
 
     /// Computes the effect of a dry run on the published state, on the caller's thread, one call at a time and perhaps

@@ -8,13 +8,8 @@ extension WatchHub {
         apply(to: [id], { _ in .outcome(outcome) }) { storage, id, _ in storage.update(id) { $0.decided(outcome) } }
     }
 
-    /// Ends the watch of a POST whose cascade is complete; nil if the POST no longer waits.
-    package func completed(_ id: Watch.ID) -> Outcome? {
-        storage.withLock { storage in
-            let outcome = storage.watches[id]?.outcome
-            return storage.update(id) { $0.completed() }.flatMap { _ in outcome }
-        }
-    }
+    /// Ends the watch of a POST whose cascade is complete; false if the POST no longer waits.
+    package func completed(_ id: Watch.ID) -> Bool { storage.withLock { $0.update(id) { $0.completed() } != nil } }
 
     package func outcome(of id: Watch.ID) -> Outcome? { storage.withLock { $0.watches[id]?.outcome } }
 
@@ -103,12 +98,12 @@ extension WatchHub {
                 for id in ids {
                     let update = event(&storage, id, now)
                     if update?.action == .examine { behind.append(id) }
-            if !behind.isEmpty { examine(behind) }
                     batch.add(update)
                 }
                 return batch
             }
             batch.deliver()
+            if !behind.isEmpty { examine(behind) }
             return wokenCount + batch.count
         }
     }

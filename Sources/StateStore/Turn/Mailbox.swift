@@ -9,7 +9,7 @@ package struct PendingTransaction: Sendable {
     package init(
         _ transaction: Transaction, client: String? = nil, watcherID: UInt64 = 0,
         complete: @escaping @Sendable (Outcome) -> Void,
-        completed: (@Sendable (CascadeReport) -> Void)? = nil
+        completed: (@Sendable (Outcome, CascadeReport) -> Void)? = nil
     ) {
         self.transaction = transaction
         taker = OutcomeFunction(client, complete, completed.map { AwaitedCascade(watcherID, $0) })
@@ -46,10 +46,10 @@ private final class OutcomeFunction: OutcomeTaker {
 package final class AwaitedCascade: Sendable {
     /// The store calls this once behind the outcome, when the cascade is complete; where neither a commit nor a swallowed
     /// action could begin one, never.
-    let completed: @Sendable (CascadeReport) -> Void
+    let completed: @Sendable (Outcome, CascadeReport) -> Void
     let watcherID: UInt64
 
-    init(_ watcherID: UInt64, _ completed: @escaping @Sendable (CascadeReport) -> Void) {
+    init(_ watcherID: UInt64, _ completed: @escaping @Sendable (Outcome, CascadeReport) -> Void) {
         (self.watcherID, self.completed) = (watcherID, completed)
     }
 }

@@ -173,8 +173,10 @@ extension UntypedStore {
     private func answer(_ cascade: AwaitedCascade, _ outcome: Outcome, _ swallowed: Version? = nil) {
         guard outcome.mayBeginCascade else { return }
         let root = if case .committed(let receipt) = outcome { receipt.version } else { swallowed }
-        if let root, cascades.withLock({ $0.watch(root, as: cascade.watcherID, cascade.completed) }) { return }
-        cascade.completed(.complete)
+        let isWatched = cascades.withLock { cascades in
+            root.map { cascades.watch($0, as: cascade.watcherID) { cascade.completed(outcome, $0) } } ?? false
+        }
+        if !isWatched { cascade.completed(outcome, CascadeReport(isComplete: true)) }
     }
 
     /// Answers the transactions of turns whose commits have not landed.

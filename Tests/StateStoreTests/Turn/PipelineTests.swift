@@ -146,7 +146,7 @@ struct PipelineTests {
             let pending = PendingTransaction(.of(Sample.Add(amount: 1))) {
                 outcomes.add($0)
             } completed: {
-                completed.add($0)
+                completed.add($1)
             }
             store.enqueue(pending)
             store.flushNow()
