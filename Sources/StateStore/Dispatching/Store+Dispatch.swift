@@ -209,10 +209,12 @@ extension UntypedStore {
             throw .inReducer
         }
         if isInOwnTurn, let collector = mark.collector {
-            collector.collect(FollowUp(transaction))
+            collector.collect(transaction)
+        } else if isInOwnTurn, let causation = currentCausation {
+            dispatchFollowUp(transaction, causation)
         } else {
             // Inside another store's turn, this store may be notifying of a commit that has nothing to do with the action.
-            dispatchLater(transaction, isInOwnTurn ? currentCausation : nil)
+            submit(PendingTransaction(transaction) { [weak self] in self?.reportIfRefused(transaction, $0, nil) })
         }
         return Dispatched(result: .queued, cascade: nil)
     }

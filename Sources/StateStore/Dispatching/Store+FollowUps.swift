@@ -5,9 +5,9 @@ extension UntypedStore {
     var currentCausation: Causation? { notification.withLock { $0?.causation } }
 
     func dispatchFollowUp(
-        _ followUp: FollowUp, _ causation: Causation, complete: @escaping @Sendable (Outcome) -> Void = { _ in }
+        _ followUp: Transaction, _ causation: Causation, complete: @escaping @Sendable (Outcome) -> Void = { _ in }
     ) {
-        let transaction = Transaction(followUp, causation)
+        let transaction = followUp.caused(by: causation)
         if let refusal = cascades.withLock({ $0.register(causation, actions: followUp.items.count) }) {
             reportIfRefused(transaction, .rejected(refusal, index: 0), causation)
             return complete(.rejected(refusal, index: 0))
@@ -23,16 +23,11 @@ extension UntypedStore {
 
     package var runningEffects: [String] { effects.names }
 
-    func dispatchLater(_ transaction: Transaction, _ causation: Causation?) {
-        if let causation { return dispatchFollowUp(FollowUp(transaction), causation) }
-        submit(PendingTransaction(transaction) { [weak self] in self?.reportIfRefused(transaction, $0, nil) })
-    }
-
-    func run(_ effect: Consequence.Effect, _ state: StateBox, _ causation: Causation) {
-        for handler in effect.entry.effects {
+    func runEffects(of entry: ActionEntry, _ action: any Action, _ state: StateBox, _ causation: Causation) {
+        for handler in entry.effects {
             if let start = handler.start {
-                guard let work = start(effect.action, state) else { continue }
-                run(work, of: effect.entry.type, id: handler.id, causation)
+                guard let work = start(action, state) else { continue }
+                run(work, of: entry.type, id: handler.id, causation)
             } else if let id = handler.id {
                 effects.cancel(id)
             }
@@ -45,7 +40,7 @@ extension UntypedStore {
             guard let self else { throw .draining }
             guard let causation else { return try await self.dispatch(Transaction([.init(action)]), .turn) }
             let outcome = await withCheckedContinuation { continuation in
-                self.dispatchFollowUp(FollowUp(action), causation) { continuation.resume(returning: $0) }
+                self.dispatchFollowUp(Transaction([.init(action)]), causation) { continuation.resume(returning: $0) }
             }
             return try Dispatched(outcome)
         }
@@ -83,7 +78,7 @@ extension UntypedStore {
     }
 
     /// Reports the refusal of a follow-up: no caller waits for its outcome.
-    private func reportIfRefused(_ transaction: Transaction, _ outcome: Outcome, _ causation: Causation?) {
+    func reportIfRefused(_ transaction: Transaction, _ outcome: Outcome, _ causation: Causation?) {
         do { _ = try Dispatched(outcome) } catch { refuse(transaction, error, causation) }
     }
 

@@ -145,8 +145,9 @@ package final class Transaction: Sendable {
         (sentBytesCount, hasClientIDs) = (bytesCount, hasIDs)
     }
 
-    convenience init(_ followUp: FollowUp, _ causation: Causation) {
-        self.init(followUp.items, form: followUp.form, subject: causation.subject, origin: Origin(causation))
+    /// The actions as a follow-up of a commit.
+    func caused(by causation: Causation) -> Transaction {
+        Transaction(items, form: form, subject: causation.subject, origin: Origin(causation))
     }
 
     package var withoutRepresentation: Transaction { copy(items, wantsRepresentation: false) }

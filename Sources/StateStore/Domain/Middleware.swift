@@ -75,7 +75,7 @@ public struct MiddlewareContext<State: StateType> {
     /// Dispatches another action after this one, in a later turn.
     ///
     /// The store drops the follow-up in a dry run, and when it refuses this action or its batch.
-    public func dispatch(_ action: any Action) { transaction.collect(FollowUp(action)) }
+    public func dispatch(_ action: any Action) { transaction.collect(Transaction([.init(action)])) }
 }
 
 final class TransactionContext {
@@ -92,7 +92,7 @@ final class TransactionContext {
     @exclusivity(unchecked) private(set) var made: Snapshot?
     @exclusivity(unchecked) private(set) var applied: [any Action] = []
     @exclusivity(unchecked) private(set) var entries: [ActionEntry] = []
-    @exclusivity(unchecked) private(set) var followUps: [FollowUp] = []
+    @exclusivity(unchecked) private(set) var followUps: [Transaction] = []
     /// How many commands, one from the other, have made the current action, and whether one made any action so far.
     @exclusivity(unchecked) var commands = (depth: 0, haveMade: false)
     private let work = WorkMeter()
@@ -153,17 +153,7 @@ final class TransactionContext {
         (made, restored) = (next, snapshot)
     }
 
-    func collect(_ followUp: FollowUp) { followUps.append(followUp) }
-}
-
-struct FollowUp: Sendable {
-    let items: [Transaction.Item]
-    let form: Transaction.Form
-}
-
-extension FollowUp {
-    init(_ action: any Action) { self.init(items: [.init(action)], form: .single) }
-    init(_ transaction: Transaction) { self.init(items: transaction.items, form: transaction.form) }
+    func collect(_ followUp: Transaction) { followUps.append(followUp) }
 }
 
 extension Middleware {

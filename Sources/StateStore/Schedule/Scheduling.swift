@@ -60,7 +60,7 @@ struct ScheduleStep {
     private(set) var schedule: ActionSchedule
     private(set) var changes: [ScheduleChange] = []
     var recorded: ScheduleChanges? { changes.isEmpty ? nil : ScheduleChanges(changes) }
-    private(set) var followUps: [FollowUp] = []
+    private(set) var followUps: [Transaction] = []
     private(set) var added: [ScheduledAction] = []
     var placesLeft = placesMax
 
@@ -123,7 +123,7 @@ struct ScheduleStep {
         let decoded = try domain.action(in: action, code: "bad-schedule").action
         var time = due.time(of: self.time)
         if case .after(milliseconds: 0) = due, name.text.isEmpty {
-            return followUps.append(FollowUp(decoded))
+            return followUps.append(Transaction([.init(decoded)]))
         }
         if let chain { time = max(time, chain.earliest) }
         guard time <= DueTime.latest else {

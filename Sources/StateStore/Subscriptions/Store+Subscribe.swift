@@ -216,7 +216,7 @@ extension UntypedStore {
         notification.withLock { $0 = Notification(causation: causation, snapshot: new) }
         subscribers.notify(commit, from: old, to: new)
         let batched = notification.withLock { $0.take() }?.batched ?? []
-        if !batched.isEmpty { dispatchFollowUp(FollowUp(items: batched.map { .init($0) }, form: .batch), causation) }
+        if !batched.isEmpty { dispatchFollowUp(Transaction(batched.map { .init($0) }, form: .batch), causation) }
     }
 
     /// Adds a registration and calls it with the current snapshot, in one step, so that it misses no commit.

@@ -151,12 +151,7 @@ extension Action {
 }
 
 struct Consequence: Sendable {
-    struct Effect: Sendable {
-        let entry: ActionEntry
-        let action: any Action
-    }
-
     let snapshot: Snapshot
-    let followUps: [FollowUp]
-    let effects: [Effect]
+    let followUps: [Transaction]
+    let effects: [(entry: ActionEntry, action: any Action)]
 }

@@ -8,7 +8,7 @@ struct Turn: Sendable {
     fileprivate(set) var commits: [Commit] = []
     fileprivate(set) var hasConsequences = false
     /// The dispatches of middleware and creators in transactions without a commit, by the transaction's index.
-    fileprivate(set) var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
+    fileprivate(set) var uncommittedFollowUps: [(transaction: Int, followUps: [Transaction])] = []
 
     var latest: Snapshot { consequences.last?.snapshot ?? before }
     var version: Version { latest.cursor.version }
@@ -316,9 +316,9 @@ final class Core {
                 ($0, try next.tree.selected($0.tokens[...]).bytes)
             } : nil
         latest = next
-        var effects: [Consequence.Effect] = []
+        var effects: [(entry: ActionEntry, action: any Action)] = []
         for index in context.entries.indices where context.entries[index].hasEffects {
-            effects.append(Consequence.Effect(entry: context.entries[index], action: context.applied[index]))
+            effects.append((context.entries[index], context.applied[index]))
         }
         turn.commits.append(commit)
         turn.consequences.append(

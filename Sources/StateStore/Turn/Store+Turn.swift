@@ -155,7 +155,7 @@ extension UntypedStore {
             for followUp in consequence.followUps { dispatchFollowUp(followUp, causation) }
             let snapshot = consequence.snapshot
             notify(commit, from: before, to: snapshot, causation)
-            for effect in consequence.effects { run(effect, snapshot.state, causation) }
+            for (entry, action) in consequence.effects { runEffects(of: entry, action, snapshot.state, causation) }
             before = snapshot
         }
         var roots: [Int: Version] = [:]

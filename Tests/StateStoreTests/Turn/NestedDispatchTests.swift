@@ -148,8 +148,8 @@ struct NestedDispatchTests {
     @Test("a full mailbox still takes a follow-up")
     func room() throws {
         var mailbox = Mailbox(capacity: 1)
-        let followUp = Transaction(
-            FollowUp(Plain.SetOther(other: 1)), Causation(cause: "a", root: "a", rootVersion: 1, depth: 1))
+        let followUp = Transaction([.init(Plain.SetOther(other: 1))])
+            .caused(by: Causation(cause: "a", root: "a", rootVersion: 1, depth: 1))
 
         let first = mailbox.enqueue(PendingTransaction(.of(Plain.SetOther(other: 1))) { _ in })
         let refused = mailbox.enqueue(PendingTransaction(.of(Plain.SetOther(other: 1))) { _ in })
