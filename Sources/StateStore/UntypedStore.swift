@@ -42,7 +42,7 @@ package final class UntypedStore: Sendable {
     let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
     let landings = DispatchGroup()
     let limits: StoreLimits
-    private let mailbox: Mutex<Mailbox>
+    let mailbox: Mutex<Mailbox>
     /// unsafe: only what runs on the queue uses it.
     nonisolated(unsafe) let core: Core
     /// unsafe: as ``core``.
@@ -132,7 +132,8 @@ package final class UntypedStore: Sendable {
         queue.sync { runAsTurn(body) }
     }
 
-    func onQueueLater(_ body: @escaping @Sendable () -> Void) {
+    /// Runs a function behind the turns that wait.
+    package func onQueueLater(_ body: @escaping @Sendable () -> Void) {
         queuedCount.add(1, ordering: .relaxed)
         queue.async { self.runAsTurn(body) }
     }
@@ -182,7 +183,7 @@ package final class UntypedStore: Sendable {
 
     /// Has a turn run for the enqueued transactions, if there are any.
     ///
-    /// It runs at once where nobody is on the queue, no subscriber would run in it, and ``TurnRule`` lets the caller's loop
+    /// It runs at once where nobody is on the queue, no subscriber would run in it, and the mailbox lets the caller's loop
     /// run it, otherwise later on the queue; it may land later in any case. A caller must not be on the queue.
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
@@ -197,8 +198,6 @@ package final class UntypedStore: Sendable {
         }
         if mayEnter { queuedCount.subtract(1, ordering: .relaxed) }
     }
-
-    package func afterWaitingTurns(_ body: @escaping @Sendable () -> Void) { onQueueLater(body) }
 
     /// Enqueues a transaction, runs a turn and returns the transaction's outcome when the turn has landed.
     ///
@@ -232,14 +231,6 @@ package final class UntypedStore: Sendable {
     }
 
     // MARK: For the turn
-
-    func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) {
-        let taken = mailbox.withLock { $0.takeTurn() }
-        var transactions = taken.transactions
-        let rest = taken.rule.takeRest(from: &transactions)
-        if !rest.isEmpty { mailbox.withLock { $0.putBack(rest) } }
-        return (transactions, taken.isMeasured)
-    }
 
     func endTurn(of transactions: [PendingTransaction], taking duration: Duration?) {
         mailbox.withLock { $0.note(duration, of: transactions) }

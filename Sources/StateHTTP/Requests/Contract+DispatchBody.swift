@@ -202,7 +202,7 @@ extension Contract {
             throw invalid(node.pointer, "an action that restores a state must be the only action of its request")
         }
         let (recorded, meta) = Self.recorded(sent.bytes, sent.span)
-        return .init(restoring: try restoration(payload, in: node), id: id, meta: meta, sent: recorded)
+        return .init(content: .restore(try restoration(payload, in: node)), id: id, meta: meta, sent: recorded)
     }
 
     private func restoration(_ payload: JSONNode?, in node: JSONNode) throws(Problem) -> Restoration {

@@ -50,7 +50,7 @@ final class BulkLoad: Sendable {
                 take(outcomes)
                 if progress.withLock({ $0.rest.isEmpty }) { return proceed(done) }
                 // A turn that already waits comes first, without the next batch.
-                store.afterWaitingTurns { [self] in
+                store.onQueueLater { [self] in
                     proceed(done)
                     store.flush()
                 }
@@ -70,8 +70,8 @@ final class BulkLoad: Sendable {
         let rest = batch.dropFirst(count)
         guard !rest.isEmpty else { return }
         store.flush()
-        store.afterWaitingTurns { [self] in
-            store.afterWaitingTurns { [self] in
+        store.onQueueLater { [self] in
+            store.onQueueLater { [self] in
                 enqueue(rest, collector)
                 store.flush()
             }

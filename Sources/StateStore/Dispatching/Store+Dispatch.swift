@@ -188,7 +188,7 @@ extension Store {
         case .batch(let actions): Transaction(actions.map { .init($0) }, form: .batch)
         case .creator(let creator):
             Transaction([
-                .init(creator: { [self] (state) throws(Rejection) in try creator(state.state(), self) })
+                .init(content: .creator { [self] (state) throws(Rejection) in try creator(state.state(), self) })
             ])
         }
     }

@@ -29,13 +29,10 @@ package final class Transaction: Sendable {
             self.sent = sent
         }
 
-        package init(restoring restoration: Restoration, id: String?, meta: [UInt8]?, sent: [UInt8]?) {
-            content = .restore(restoration)
-            (self.id, self.meta, self.sent) = (id, meta, sent)
-        }
-
-        init(creator: @escaping @Sendable (StateBox) throws(Rejection) -> (any Action)?) {
-            content = .creator(creator)
+        package init(
+            content: Content, id: String? = nil, meta: [UInt8]? = nil, sent: [UInt8]? = nil
+        ) {
+            (self.content, self.id, self.meta, self.sent) = (content, id, meta, sent)
         }
     }
 

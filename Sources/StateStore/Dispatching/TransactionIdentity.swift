@@ -18,11 +18,11 @@ package struct TransactionIdentity: Hashable, Sendable {
     /// Identifies a transaction; nil for one of which only the turn knows the actions.
     package init?(_ transaction: Transaction) {
         if let idempotency = transaction.idempotency {
-            self.init(.key, Self.hash(idempotency.key.recorded))
+            self.init(.key, ContentHash(idempotency.key.recorded))
         } else if let id = transaction.firstID {
-            var hash = Self.hash(id)
-            for item in transaction.items.dropFirst() { hash = Self.combine(hash, item.id.map(Self.hash)) }
-            if let subject = transaction.subject { hash = Self.combine(hash, Self.hash(subject)) }
+            var hash = ContentHash(id)
+            for item in transaction.items.dropFirst() { hash = Self.combine(hash, item.id.map { ContentHash($0) }) }
+            if let subject = transaction.subject { hash = Self.combine(hash, ContentHash(subject)) }
             self.init(.id, hash)
         } else if let hash = transaction.contentHash ?? Self.contentHash(of: transaction.items) {
             self.init(.content, hash)
@@ -32,10 +32,10 @@ package struct TransactionIdentity: Hashable, Sendable {
     }
 
     package init(view name: String, _ arguments: ViewArguments = .none) {
-        var hash = Self.hash(name)
+        var hash = ContentHash(name)
         if !arguments.isEmpty {
             hash = Self.combine(hash, ContentHash(arguments.parameters))
-            hash = Self.combine(hash, arguments.subject.map(Self.hash))
+            hash = Self.combine(hash, arguments.subject.map { ContentHash($0) })
         }
         self.init(.view, hash)
     }
@@ -48,11 +48,6 @@ package struct TransactionIdentity: Hashable, Sendable {
             hash = Self.combine(hash, identity.hash)
         }
         self.init(.content, hash)
-    }
-
-    private static func hash(_ text: String) -> ContentHash {
-        var text = text
-        return text.withUTF8 { ContentHash(UnsafeRawBufferPointer($0)) }
     }
 
     private static func combine(_ hash: ContentHash, _ other: ContentHash?) -> ContentHash {
@@ -69,5 +64,12 @@ package struct TransactionIdentity: Hashable, Sendable {
             try? JSON.write(action, to: &writer)
         }
         return ContentHash(writer.bytes)
+    }
+}
+
+extension ContentHash {
+    init(_ text: String) {
+        var text = text
+        self = text.withUTF8 { ContentHash(UnsafeRawBufferPointer($0)) }
     }
 }

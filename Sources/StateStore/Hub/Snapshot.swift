@@ -67,7 +67,7 @@ package final class Snapshot: Sendable {
     /// Empty for a past state, whose views have no values in a cache.
     ///
     /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
-    @exclusivity(unchecked) nonisolated(unsafe) private(set) var viewVersions: [Version]
+    @exclusivity(unchecked) nonisolated(unsafe) var viewVersions: [Version]
     /// The bytes of the state as compact JSON, if somebody has counted them.
     ///
     /// unsafe: as ``viewVersions``.
@@ -125,10 +125,6 @@ package final class Snapshot: Sendable {
                 viewVersions[reads.view] = version
             }
         }
-    }
-
-    func noteViewVersions(changedPointers: [JSONPointer]) {
-        domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
     }
 
     /// The value of a selection, unless it has more than `countMax` parts to encode; O(n) in its size.

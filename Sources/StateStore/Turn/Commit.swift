@@ -206,7 +206,6 @@ package struct CommitName: Hashable, Sendable {
     ///
     /// Two names may have one hash, so a reader compares the commit that it finds.
     package var hash: ContentHash {
-        var text = subject.map { "\($0.text)\0\(id.text)" } ?? id.text
-        return text.withUTF8 { ContentHash(UnsafeRawBufferPointer($0)) }
+        ContentHash(subject.map { "\($0.text)\0\(id.text)" } ?? id.text)
     }
 }

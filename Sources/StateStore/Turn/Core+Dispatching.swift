@@ -7,7 +7,7 @@ extension Core {
         // Where middleware only validates, the way through them would only cost time.
         if onlyValidates, let entry = entry ?? domain.entry(of: action) {
             try entry.validate?(action)
-            return try reduce(action, by: entry, context)
+            return try entry.isCommand ? create(from: action, entry, context) : context.reduce(action, entry)
         }
         try pass(action, context, from: 0)
     }
@@ -15,18 +15,11 @@ extension Core {
     func pass(_ action: any Action, _ context: TransactionContext, from index: Int) throws(Rejection) {
         guard index < steps.count else {
             guard let entry = domain.entry(of: action) else { throw .unknownAction(action.typeName) }
-            return try reduce(action, by: entry, context)
+            return try entry.isCommand ? create(from: action, entry, context) : context.reduce(action, entry)
         }
         try steps[index].process(action, context) { (next) throws(Rejection) in
             try pass(next, context, from: index + 1)
         }
-    }
-
-    private func reduce(
-        _ action: any Action, by entry: ActionEntry, _ context: TransactionContext
-    ) throws(Rejection) {
-        if entry.isCommand { return try create(from: action, entry, context) }
-        try context.reduce(action, entry)
     }
 
     private func create(

@@ -108,7 +108,7 @@ final class Core {
     func goBack(to snapshot: Snapshot, without commits: [Commit]) {
         latest = snapshot
         forgetFindings()
-        ledger.remove(commits.compactMap(\.idempotency))
+        for record in commits.compactMap(\.idempotency) { ledger.drop(record.key) }
     }
 
     func adopt(_ commit: Commit, _ state: StateBox, _ tree: JSONTree) -> Snapshot {
@@ -139,8 +139,12 @@ final class Core {
             return outcome
         }
         do {
-            if transaction.isConditional, let failure = try failure(of: transaction) {
-                return .preconditionFailed(failure)
+            if transaction.isConditional {
+                let preconditions = preconditions ?? Preconditions()
+                self.preconditions = preconditions
+                if let failure = try preconditions.failure(of: transaction, in: latest) {
+                    return .preconditionFailed(failure)
+                }
             }
             if let mark {
                 if let record = MarkPage.Record(transaction) {
@@ -188,12 +192,6 @@ final class Core {
         }
     }
 
-    private func failure(of transaction: Transaction) throws -> PreconditionFailure? {
-        let preconditions = preconditions ?? Preconditions()
-        self.preconditions = preconditions
-        return try preconditions.failure(of: transaction, in: latest)
-    }
-
     private func dispatchItems(
         of transaction: Transaction, _ context: TransactionContext, _ before: Snapshot,
         _ clock: () -> Instant
@@ -201,7 +199,11 @@ final class Core {
         let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
         for index in transaction.items.indices {
             if let end, index.isMultiple(of: 16), clock() > end {
-                return .rejected(tooLong(transaction, at: index), index: index)
+                let rejection = Rejection(
+                    "transaction-too-long",
+                    "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime) of processor time, while others wait; nothing was committed, send fewer at once",
+                    kind: .invalid)
+                return .rejected(rejection, index: index)
             }
             (context.item.id, context.item.index) = (transaction.items[index].id, index)
             do throws(Rejection) {
@@ -269,13 +271,6 @@ final class Core {
             kind: .tooLarge)
     }
 
-    private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
-        Rejection(
-            "transaction-too-long",
-            "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime) of processor time, while others wait; nothing was committed, send fewer at once",
-            kind: .invalid)
-    }
-
     private func commit(
         _ transaction: Transaction, of client: String?, _ context: TransactionContext, _ next: Snapshot,
         by patch: inout JSONPatch, in turn: inout Turn, at time: Timestamp
@@ -304,7 +299,7 @@ final class Core {
             schedule: step?.recorded)
         if commit.recordedBytesCount > limits.commitBytesMax { try checkSize(commit.recordedBytesCount) }
         if context.isRestored {
-            next.noteViewVersions(changedPointers: changedPointers)
+            domain.noteViewVersions(&next.viewVersions, changedPointers: changedPointers, at: version)
         } else {
             next.noteViewVersions(changedPointers: changedPointers, by: context.entries)
         }

@@ -38,7 +38,7 @@ struct IdempotencyLedger: Sendable {
         }
     }
 
-    private mutating func drop(_ key: IdempotencyKey) {
+    mutating func drop(_ key: IdempotencyKey) {
         if let record = records.removeValue(forKey: key) { discount(record) }
     }
 
@@ -46,10 +46,6 @@ struct IdempotencyLedger: Sendable {
         guard let client = record.client else { return }
         let left = count(of: client) - 1
         countByClient[ExactText(client)] = left > 0 ? left : nil
-    }
-
-    mutating func remove(_ newest: [KeyRecord]) {
-        for record in newest { drop(record.key) }
     }
 
     /// The ledger keeps a key that has expired and was then used again.

@@ -58,6 +58,13 @@ package final class AwaitedCascade: Sendable {
 ///
 /// A transaction keeps its room until its turn has landed: clients that are faster than the disk fill the mailbox.
 struct Mailbox: Sendable {
+    enum Place {
+        case here
+        case queue
+    }
+
+    private static let shortItemsMax = 1024
+
     private var waiting: [PendingTransaction] = []
     private var itemsCount = 0
     private var inFlightCount = 0
@@ -66,6 +73,7 @@ struct Mailbox: Sendable {
     private var isTurnDue = false
     /// Whether a transaction waits that no loop runs.
     private var isSlow = false
+    private var scheduledCount = 0
     private var rule = TurnRule()
 
     init(capacity: Int) {
@@ -87,13 +95,15 @@ struct Mailbox: Sendable {
     }
 
     /// Where the caller has to have the next turn run; for one caller until ``takeTurn()``, and nil for all others.
-    mutating func claimTurn(onLoop: Bool) -> TurnRule.Place? {
+    mutating func claimTurn(onLoop: Bool) -> Place? {
         guard !isTurnDue, !waiting.isEmpty else { return nil }
         isTurnDue = true
-        return rule.place(ofTurnOf: itemsCount, isSlow: isSlow, onLoop: onLoop)
+        if onLoop, itemsCount <= Self.shortItemsMax, scheduledCount == 0, !isSlow { return .here }
+        scheduledCount += 1
+        return .queue
     }
 
-    mutating func endScheduledTurn() { rule.endScheduledTurn() }
+    mutating func endScheduledTurn() { scheduledCount -= 1 }
 
     /// Removes the waiting transactions; the caller puts back what ``TurnRule/takeRest(from:)`` returns, and notes the
     /// processor time where `isMeasured` is set.
@@ -103,7 +113,7 @@ struct Mailbox: Sendable {
         inFlightCount += waiting.count
         itemsCount = 0
         var rule = rule
-        if isClosed { rule.endBound() }
+        if isClosed { rule.countMax = .max }
         let isMeasured = hasSlow || rule.isMeasured(waiting)
         return (exchange(&waiting, with: []), rule, isMeasured)
     }
@@ -127,7 +137,7 @@ struct Mailbox: Sendable {
     }
 }
 
-/// The rule of the turns: which thread runs the next one, and how many transactions it has.
+/// The rule of the turns: which transactions are slow, and how many of them a turn has.
 ///
 /// A loop runs only what will be short as far as anybody knows: that spares two switches of threads, but all its
 /// clients wait meanwhile. The cost is processor time, because a thread of a busy machine stands still now and then; to
@@ -135,11 +145,6 @@ struct Mailbox: Sendable {
 /// slow transactions of the turns behind it, so that those of one client cannot make others wait again and again. A
 /// turn has one slow transaction at least, because a transaction cannot be divided.
 struct TurnRule: Sendable {
-    enum Place {
-        case here
-        case queue
-    }
-
     private struct Habit: Sendable {
         /// Whether a turn took long by its processor time, and not only by the clock.
         var isSlow = false
@@ -150,30 +155,18 @@ struct TurnRule: Sendable {
     static let longTime = Duration.milliseconds(5)
     private static let habitTurns = 100
     private static let habitTurnsMax = 1_000_000
-    private static let shortItemsMax = 1024
     /// Behind so many short turns in a row there is no bound: bursts of long transactions are at least that far apart.
     private static let shortTurnsMax = 1000
     /// A bound that is higher says nothing.
     private static let boundMax = 1024
 
-    private(set) var countMax = Int.max
+    var countMax = Int.max
     private var shortTurnsCount = 0
     /// By type; an action of no known type has the empty one.
     private var habits: [String: Habit] = [:]
     /// How many short turns in a row end the slowness of a type: ten times as many after each relapse, because a client
     /// may make a type look short, and slow turns of it would stop a loop again and again.
     private var lengths: [String: Int] = [:]
-    private var scheduledCount = 0
-
-    mutating func place(ofTurnOf itemsCount: Int, isSlow: Bool, onLoop: Bool) -> Place {
-        if onLoop, itemsCount <= Self.shortItemsMax, scheduledCount == 0, !isSlow { return .here }
-        scheduledCount += 1
-        return .queue
-    }
-
-    mutating func endScheduledTurn() { scheduledCount -= 1 }
-
-    mutating func endBound() { countMax = .max }
 
     func isSlow(_ transaction: Transaction) -> Bool {
         transaction.isLong || !habits.isEmpty && Self.types(of: transaction).contains { habits[$0]?.isSlow ?? false }

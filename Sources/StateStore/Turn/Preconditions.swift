@@ -7,9 +7,7 @@ package import StateJSON
 final class Preconditions {
     private struct Found {
         let encoded: Encoded?
-        private var parsed: JSONValue?
-
-        init(_ encoded: Encoded?) { self.encoded = encoded }
+        var parsed: JSONValue?
 
         mutating func equals(_ expected: JSONValue, _ bytes: [UInt8]) throws -> Bool {
             guard let encoded else { return false }
@@ -91,7 +89,7 @@ final class Preconditions {
 
     private func find(_ pointer: JSONPointer, in snapshot: Snapshot) throws -> Found {
         if let known = found[pointer] { return known }
-        let new = Found(try snapshot.tree.selected(pointer.tokens[...]).bytes.map(Encoded.init))
+        let new = Found(encoded: try snapshot.tree.selected(pointer.tokens[...]).bytes.map(Encoded.init))
         if foundBytes > Self.foundBytesMax { (found, foundBytes) = ([:], 0) }
         foundBytes += new.encoded?.body.count ?? 0
         found[pointer] = new

@@ -7,10 +7,13 @@ internal import Synchronization
 /// a commit waits as well where it was judged by a state that has not landed.
 extension UntypedStore {
     func turn() {
-        let (pending, isMeasured) = takePending()
+        let taken = mailbox.withLock { $0.takeTurn() }
+        var pending = taken.transactions
+        let rest = taken.rule.takeRest(from: &pending)
+        if !rest.isEmpty { mailbox.withLock { $0.putBack(rest) } }
         guard !pending.isEmpty else { return }
         let begun = observer?.clock()
-        let measuredSince = isMeasured ? processorTime() : nil
+        let measuredSince = taken.isMeasured ? processorTime() : nil
         let turn = compute(pending)
         if let measuredSince { endTurn(of: pending, taking: processorTime() - measuredSince) }
         if let observer, let begun {
@@ -22,7 +25,7 @@ extension UntypedStore {
                         type: pending[0].transaction.type(at: 0) ?? "a creator", transactionsCount: pending.count,
                         time: ended - begun))
             }
-            if !isMeasured, ended - begun > TurnRule.longTime { endTurn(of: pending, taking: nil) }
+            if !taken.isMeasured, ended - begun > TurnRule.longTime { endTurn(of: pending, taking: nil) }
         }
         guard let journal,
             !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) || journal.isShared && turn.refusesSome

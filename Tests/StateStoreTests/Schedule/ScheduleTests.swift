@@ -445,7 +445,7 @@ struct RestoredScheduleTests {
 
     private func restore(_ past: Snapshot, in store: Store<Ticker.State>) throws -> Outcome {
         let item = Transaction.Item(
-            restoring: Restoration(.version(past.cursor.version)), id: nil, meta: nil,
+            content: .restore(Restoration(.version(past.cursor.version))),
             sent: Array(#"{"type":"storekeeper/restore"}"#.utf8))
         return store.submitNow(Transaction([item]).restoring(try store.untyped.stateToRestore(like: past), ifAt: nil))
     }

@@ -195,7 +195,7 @@ struct IdempotencyTests {
         }
         var ledger = IdempotencyLedger(records)
         for _ in 0..<1000 {
-            ledger.remove(records)
+            for record in records { ledger.drop(record.key) }
             for record in records { ledger.insert(record) }
         }
 

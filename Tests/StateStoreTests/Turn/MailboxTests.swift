@@ -45,6 +45,29 @@ struct MailboxTests {
         #expect(next == .here)
     }
 
+    @Test("a loop runs a turn of at most 1,024 actions, while none is scheduled on the queue")
+    func place() {
+        var mailbox = Mailbox(capacity: 9)
+        func place(ofTurnOf count: Int, bytes: Int = 0, onLoop: Bool = true) -> Mailbox.Place? {
+            let item = Transaction.Item(Sample.Add(amount: 1), sent: Array(repeating: 0, count: bytes))
+            _ = mailbox.enqueue(PendingTransaction(Transaction(Array(repeating: item, count: count))) { _ in })
+            let place = mailbox.claimTurn(onLoop: onLoop)
+            mailbox.release(mailbox.takeTurn().transactions.count)
+            return place
+        }
+
+        #expect(place(ofTurnOf: 1024) == .here)
+        #expect(place(ofTurnOf: 1, onLoop: false) == .queue)
+        #expect(place(ofTurnOf: 1) == .queue)
+        mailbox.endScheduledTurn()
+        #expect(place(ofTurnOf: 1) == .queue)
+        for _ in 0..<2 { mailbox.endScheduledTurn() }
+        #expect(place(ofTurnOf: 1) == .here)
+        #expect(place(ofTurnOf: 1025) == .queue)
+        mailbox.endScheduledTurn()
+        #expect(place(ofTurnOf: 1, bytes: 65_537) == .queue)
+    }
+
     @Test("a closed mailbox refuses new transactions and still returns the waiting ones")
     func closed() {
         var mailbox = Mailbox(capacity: 9)

@@ -46,22 +46,6 @@ struct TurnRuleTests {
         #expect(rule(after: alone + [(0, 1)]).countMax == .max)
     }
 
-    @Test("a loop runs a turn of at most 1,024 actions, while none is scheduled on the queue")
-    func place() {
-        var rule = TurnRule()
-
-        #expect(rule.place(ofTurnOf: 1024, isSlow: false, onLoop: true) == .here)
-        #expect(rule.place(ofTurnOf: 1, isSlow: false, onLoop: false) == .queue)
-        #expect(rule.place(ofTurnOf: 1, isSlow: false, onLoop: true) == .queue)
-        rule.endScheduledTurn()
-        #expect(rule.place(ofTurnOf: 1, isSlow: false, onLoop: true) == .queue)
-        rule.endScheduledTurn()
-        rule.endScheduledTurn()
-        #expect(rule.place(ofTurnOf: 1, isSlow: false, onLoop: true) == .here)
-        #expect(rule.place(ofTurnOf: 1025, isSlow: false, onLoop: true) == .queue)
-        #expect(rule.place(ofTurnOf: 1, isSlow: true, onLoop: true) == .queue)
-    }
-
     @Test("a type is slow behind a turn of much processor time, until 100 short ones")
     func slow() {
         let add = pending(1)
