@@ -109,9 +109,9 @@ extension Settings {
                 "data is \(text): for a journal in etcd it is etcd://host:port,host:port/name, with a name of letters, digits, -, _, . and /"
             )
         }
-        address.tls = .init(
-            authorities: self.etcdAuthorities.unlessNone, certificate: self.etcdCertificate.unlessNone,
-            key: self.etcdKey.unlessNone)
+        address.tls.authorities = self.etcdAuthorities.unlessNone
+        address.tls.certificate = self.etcdCertificate.unlessNone
+        address.tls.key = self.etcdKey.unlessNone
         guard let user = self.etcdUser.unlessNone else { return address }
         let passwordFile = SharedFile(path: self.etcdPassword, name: "password of etcd")
         guard let bytes = try passwordFile.bytes() else {
