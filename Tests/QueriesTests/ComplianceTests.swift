@@ -5,6 +5,8 @@ import Testing
 @testable import Queries
 
 /// The suite of the standard: github.com/jsonpath-standard/jsonpath-compliance-test-suite, under the BSD 2-clause license.
+///
+/// The file has a case on each line, with the members that this test reads.
 @Suite("JSONPath by the suite of the standard")
 struct ComplianceTests {
     static let cases: [JSONObject] = {
