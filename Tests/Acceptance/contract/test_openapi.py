@@ -603,6 +603,15 @@ OF_ANY_MESSAGE = {"Content-Type", "Content-Length", "Connection", "Date"}
 STATUS = re.compile(r"^(?:answer to \d+:\n)?(\d{3}) [A-Z]")
 
 
+def usual_fields(status, fields):
+    """What a transcript does not show of an answer; Transcript.swift says when an answer has which."""
+    if status >= 400:
+        return ["Content-Type", "Cache-Control", "X-Content-Type-Options", "Cross-Origin-Resource-Policy"]
+    is_text = not any(line.startswith("Content-Type: ") and not line.startswith("Content-Type: text/plain") for line in fields)
+    is_cached = any(line.startswith("Cache-Control: ") for line in fields)
+    return ["X-Content-Type-Options", "Cross-Origin-Resource-Policy"] if is_cached and not is_text else []
+
+
 def exchanges():
     """Each request of a transcript with the answers that came: method, path, query, header fields; status, fields, body."""
     for file in sorted(TRANSCRIPTS.glob("*.txt")):
@@ -624,7 +633,8 @@ def exchanges():
                 asked = requests[int(number[1]) - 1] if number and int(number[1]) <= len(requests) else requests[-1]
                 head, _, body = text.partition("\n\n")
                 status, *fields = head.split("\n")
-                yield file.name, asked, int(status[:3]), [line.partition(":")[0] for line in fields], body
+                names = [line.partition(":")[0] for line in fields]
+                yield file.name, asked, int(status[:3]), names + usual_fields(int(status[:3]), fields), body
 
 
 def template(document, path):

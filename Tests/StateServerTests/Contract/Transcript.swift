@@ -19,6 +19,11 @@ import Testing
 ///   before the first request.
 ///
 /// In a request, `$etag` and `$cursor` are replaced by the values of these fields in the answer before.
+///
+/// An answer is shown without its usual fields: `X-Content-Type-Options: nosniff` and
+/// `Cross-Origin-Resource-Policy: same-origin` where it has a type other than `text/plain` and says how it is cached; and for
+/// a problem also `Content-Type: application/problem+json` and `Cache-Control: no-store`. Where one of them is not there, all
+/// that are there are shown, and a line that says so.
 struct Transcript {
     struct Exchange {
         var request: String
@@ -102,10 +107,27 @@ struct Transcript {
             .replacingOccurrences(of: "$cursor", with: fields[.stateCursor] ?? "$cursor")
     }
 
-    /// The answer as `curl -i` shows it, without the fields that the transport adds.
+    /// The fields that an answer of its kind always has.
+    private static func usualFields(of response: Response) -> [String] {
+        let forBrowsers = ["X-Content-Type-Options: nosniff", "Cross-Origin-Resource-Policy: same-origin"]
+        if response.status.code >= 400 {
+            return ["Content-Type: application/problem+json", "Cache-Control: no-store"] + forBrowsers
+        }
+        let type = response.fields[.contentType] ?? "text/plain"
+        return response.fields[.cacheControl] == nil || type.hasPrefix("text/plain") ? [] : forBrowsers
+    }
+
+    /// The answer as `curl -i` shows it, without its usual fields and those that the transport adds.
     private static func text(_ response: Response, to method: HTTPRequest.Method) -> String {
         var text = "\(response.status.code) \(response.status.reasonPhrase)\n"
-        for field in response.fields { text += "\(field.name.rawName): \(field.value)\n" }
+        let lines = response.fields.map { "\($0.name.rawName): \($0.value)" }
+        let usual = usualFields(of: response)
+        let others = lines.filter { !usual.contains($0) }
+        if others.count + usual.count == lines.count {
+            for line in others { text += line + "\n" }
+        } else {
+            for line in lines + ["(without a usual field)"] { text += line + "\n" }
+        }
         let isBodiless = method == .head || [204, 304].contains(response.status.code)
         if !isBodiless, !response.body.isEmpty { text += "\n" + String(decoding: response.body, as: UTF8.self) }
         return text.trimmingCharacters(in: .newlines)
