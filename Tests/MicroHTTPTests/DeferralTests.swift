@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Deferred requests", .timeLimit(.minutes(5)))
 struct DeferralTests {
-    /// Defers each request once, and then does what the target says.
+    /// Defers each request once, and then lets it wait or answers it, as the target says.
     final class Deferral: Sendable {
         private let state = Mutex((deferred: [Exchange](), again: [Exchange](), expired: [Expiry]()))
 
@@ -28,12 +28,8 @@ struct DeferralTests {
                         if resumingAtOnce { exchange.resume() }
                         return .deferred
                     }
-                    switch request.target {
-                    case "/wait": return .waiting()
-                    case "/work": return .working()
-                    case "/stream": return .streaming(.text("begin"), heartbeat: .seconds(60))
-                    default: return .now(.text("\(request.method) \(String(decoding: request.body, as: UTF8.self))"))
-                    }
+                    guard request.target != "/wait" else { return .waiting() }
+                    return .now(.text("\(request.method) \(String(decoding: request.body, as: UTF8.self))"))
                 },
                 expire: { [self] _, reason in
                     state.withLock { $0.expired.append(reason) }
@@ -44,59 +40,6 @@ struct DeferralTests {
 
     /// The first is shorter and the second longer than the loop holds a connection before it suspends it.
     static let delays = [Duration.zero, .milliseconds(60)]
-
-    @Test("a deferred request comes again with its body, and the connection stays open", arguments: delays)
-    func again(delay: Duration) async throws {
-        let deferral = Deferral()
-        try await withServer(deferral.handlers()) { server, port in
-            let client = try RawClient(port: port)
-
-            for number in 1...3 {
-                client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody")
-                #expect(try await eventually { deferral.deferred.count == number })
-                try await Task.sleep(for: delay)
-                deferral.deferred[number - 1].resume()
-
-                #expect(client.response()?.body == "POST body")
-            }
-            #expect(deferral.again == deferral.deferred)
-            #expect(server.statistics.requests == 3)
-            #expect(try await eventually { server.statistics.working == 0 })
-        }
-    }
-
-    @Test("a deferred request waits, works and streams as any other", arguments: delays)
-    func kinds(delay: Duration) async throws {
-        let deferral = Deferral()
-        try await withServer(deferral.handlers()) { server, port in
-            let client = try RawClient(port: port)
-            for (index, target) in ["/wait", "/work", "/wait"].enumerated() {
-                client.request(target)
-                #expect(try await eventually { deferral.deferred.count == index + 1 })
-                try await Task.sleep(for: delay)
-                deferral.deferred[index].resume()
-                #expect(try await eventually { deferral.again.count == index + 1 })
-                #expect(
-                    try await eventually {
-                        server.statistics.waiting + server.statistics.working == 1
-                            && (server.statistics.waiting == 1) == (target == "/wait")
-                    })
-                try await Task.sleep(for: delay)
-                deferral.again[index].answer(.text("\(index)"))
-                #expect(client.response()?.body == "\(index)")
-            }
-
-            client.request("/stream")
-            #expect(try await eventually { deferral.deferred.count == 4 })
-            try await Task.sleep(for: delay)
-            deferral.deferred[3].resume()
-            #expect(client.response(hasBody: false)?.status == 200)
-            #expect(client.chunk() == Array("begin".utf8))
-            Exchange.send(Array("end".utf8), to: [deferral.again[3]], isLast: true)
-            #expect(client.chunks() == "end")
-            #expect(client.isAtEnd())
-        }
-    }
 
     @Test("a resumption that comes before the handler returns is not lost")
     func early() async throws {

@@ -6,24 +6,6 @@ import Testing
 
 @Suite("Exchanges answered later", .timeLimit(.minutes(5)))
 struct ExchangeTests {
-    @Test("an answer from another thread arrives, and the connection stays open", arguments: ["/wait", "/work"])
-    func later(target: String) async throws {
-        let record = Record()
-        try await withServer(.echo(record)) { server, port in
-            let client = try RawClient(port: port)
-
-            for number in 1...3 {
-                client.request(target)
-                #expect(try await eventually { record.parked.count == number })
-                try await Task.sleep(for: .milliseconds(number == 3 ? 0 : 20))
-                record.parked[number - 1].answer(.text("answer \(number)"))
-                #expect(client.response()?.body == "answer \(number)")
-            }
-
-            #expect(try await eventually { server.statistics.waiting + server.statistics.working == 0 })
-        }
-    }
-
     @Test("an answer that comes before the handler returns is not lost")
     func beforeReturn() async throws {
         let handlers = Handlers { request, exchange in
@@ -61,74 +43,6 @@ struct ExchangeTests {
             for client in clients { client.request("/") }
 
             for client in clients { #expect(client.response()?.body == "done") }
-        }
-    }
-
-    @Test("a deadline ends a wait and the work in hand", arguments: ["/wait", "/work"])
-    func deadline(target: String) async throws {
-        let record = Record()
-        try await withServer(.echo(record, deadline: .milliseconds(100))) { _, port in
-            let client = try RawClient(port: port)
-            let start = ContinuousClock.now
-
-            client.request(target)
-
-            #expect(client.response()?.body == "deadline")
-            #expect(ContinuousClock.now - start >= .milliseconds(100))
-            #expect(ContinuousClock.now - start < .milliseconds(600))
-            record.parked[0].answer(.text("too late"))
-            client.request("/next")
-            #expect(client.response()?.body == "GET /next ")
-        }
-    }
-
-    @Test("the exchange of a client that leaves while it waits expires with hangUp")
-    func hangUp() async throws {
-        let record = Record()
-        try await withServer(.echo(record)) { server, port in
-            var client: RawClient? = try RawClient(port: port)
-            client?.request("/wait")
-            #expect(try await eventually { server.statistics.waiting == 1 })
-
-            client = nil
-
-            #expect(try await eventually { record.expired == [.hangUp] })
-            #expect(try await eventually { server.statistics.connections == 0 })
-            record.parked[0].answer(.text("too late"))
-        }
-    }
-
-    @Test("a client that has only finished sending gets the end of its wait and the result of its work")
-    func halfClosed() async throws {
-        let record = Record()
-        try await withServer(.echo(record)) { _, port in
-            let waiter = try RawClient(port: port)
-            waiter.request("/wait")
-            waiter.finishSending()
-            #expect(waiter.response()?.body == "hangUp")
-
-            let worker = try RawClient(port: port)
-            worker.request("/work")
-            worker.finishSending()
-            #expect(try await eventually { record.parked.count == 2 })
-            try await Task.sleep(for: .milliseconds(50))
-            record.parked[1].answer(.text("done"))
-            #expect(worker.response()?.body == "done")
-        }
-    }
-
-    @Test("a thousand waiters share one response")
-    func thousand() async throws {
-        let record = Record()
-        try await withServer(.echo(record)) { server, port in
-            let clients = try (0..<1000).map { _ in try RawClient(port: port) }
-            for client in clients { client.request("/wait") }
-            #expect(try await eventually { server.statistics.waiting == 1000 })
-
-            Exchange.answer(record.parked, with: .text("all"))
-
-            for client in clients { #expect(client.response()?.body == "all") }
-            #expect(try await eventually { server.statistics.waiting == 0 })
         }
     }
 

@@ -19,24 +19,6 @@ struct LentFieldsTests {
         return .now(.text(known == nil || known == head ? head : "remembered of another head"))
     })
 
-    @Test("requests that repeat their fields and not their targets get their own answers")
-    func targets() async throws {
-        try await withServer(handlers) { _, port in
-            let clients = try (0..<2).map { _ in try RawClient(port: port) }
-            let fields = ["Host: a\r\nX: 1\r\n", "Host: a\r\nX: 2\r\n", "Host: b\r\nX: 1\r\n", "X: 1\r\nHost: a\r\n"]
-            let values = ["a|1", "a|2", "b|1", "1|a"]
-            for number in 0..<120 {
-                let (client, index) = (clients[number % 2], (number / 3) % fields.count)
-                let method = number.isMultiple(of: 7) ? "PUT" : "GET"
-                let target = "/\(number % 50)" + String(repeating: "x", count: number % 5)
-
-                client.send("\(method) \(target) HTTP/1.1\r\n\(fields[index])\r\n")
-
-                #expect(client.response()?.body == "\(method) \(target) \(values[index])")
-            }
-        }
-    }
-
     @Test("fields that are known do not let a target through that is refused, nor a head that is too long")
     func refused() async throws {
         var configuration = ServerConfiguration.small()

@@ -17,23 +17,6 @@ struct LifecycleTests {
         await server.stop()
     }
 
-    @Test("an address in use is an error that names the port")
-    func addressInUse() async throws {
-        try await withServer { _, port in
-            var configuration = ServerConfiguration.small()
-            configuration.places = [.address(host: "127.0.0.1", port: port)]
-            let second = HTTPServer(configuration: configuration, handlers: .echo())
-
-            let error = #expect(throws: ServerError.self) { try second.start() }
-
-            #expect(error?.isOfAddress == true)
-            let sentence =
-                "cannot listen on 127.0.0.1 port \(port): another process already does; stop it or choose another"
-            #expect(error?.description == "\(sentence) port")
-            await second.stop()
-        }
-    }
-
     @Test("an unknown host is an error")
     func unknownHost() {
         var configuration = ServerConfiguration.small()
@@ -54,27 +37,6 @@ struct LifecycleTests {
 
         #expect(error?.isOfAddress == false)
         #expect(error?.description.hasPrefix("the connections need 10") == true)
-    }
-
-    @Test("a stop answers all waiting requests and closes their connections")
-    func stop() async throws {
-        let record = Record()
-        try await withServer(.echo(record)) { server, port in
-            let clients = try (0..<300).map { _ in try RawClient(port: port) }
-            for client in clients { client.request("/wait") }
-            #expect(try await eventually { server.statistics.waiting == 300 })
-
-            await server.stop(grace: .seconds(5))
-
-            for client in clients {
-                let response = client.response()
-                #expect(response?.body == "stopping")
-                #expect(response?.field("connection") == "close")
-                #expect(client.isAtEnd())
-            }
-            // Another test's server may get the free port at once, and leave it as soon.
-            #expect(try await eventually { !RawClient.canConnect(port: port) })
-        }
     }
 
     @Test("a stop lets work finish within the grace time, and no longer")

@@ -25,37 +25,6 @@ struct RequestTests {
         ("G(T / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     ]
 
-    @Test("one connection serves many requests")
-    func keepAlive() async throws {
-        try await withServer { server, port in
-            let client = try RawClient(port: port)
-
-            for number in 0..<200 {
-                client.request("/\(number)")
-                #expect(client.response()?.body == "GET /\(number) ")
-            }
-
-            #expect(server.statistics.connections == 1)
-        }
-    }
-
-    @Test(
-        "a client that finishes sending together with its request is answered, and given up long before the idle timeout",
-        arguments: [
-            "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx",
-            "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n",
-        ])
-    func finished(requests: String) async throws {
-        try await withServer { server, port in
-            let clients = try (0..<50).map { _ in try RawClient(port: port) }
-
-            for client in clients { client.sendLast(requests) }
-
-            for client in clients { #expect(client.response()?.status == 200) }
-            #expect(try await eventually { server.statistics.connections == 0 })
-        }
-    }
-
     @Test(
         "a client that breaks off its request is given up long before the idle timeout",
         arguments: ["", "GET", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx"])
@@ -69,17 +38,6 @@ struct RequestTests {
         }
     }
 
-    @Test("pipelined requests are answered in order")
-    func pipelined() async throws {
-        try await withServer { _, port in
-            let client = try RawClient(port: port)
-
-            client.send((0..<50).map { "GET /\($0) HTTP/1.1\r\nHost: a\r\n\r\n" }.joined())
-
-            for number in 0..<50 { #expect(client.response()?.body == "GET /\(number) ") }
-        }
-    }
-
     @Test("a declared body of the longest allowed length arrives whole")
     func body() async throws {
         try await withServer { _, port in
@@ -90,22 +48,6 @@ struct RequestTests {
             for piece in [text.prefix(1), text.prefix(1000), text.prefix(23)] { client.send(String(piece)) }
 
             #expect(client.response()?.body == "POST / " + text)
-        }
-    }
-
-    @Test(
-        "a chunked body arrives whole, and the connection stays open", .enabled(if: LibraryVersion.current.isStrict))
-    func chunked() async throws {
-        try await withServer { _, port in
-            let client = try RawClient(port: port)
-
-            client.request("/", method: "POST", fields: "Transfer-Encoding: chunked\r\n")
-            client.send("3\r\nabc\r\n")
-            client.send("2\r\nde\r\n0\r\n\r\n")
-            #expect(client.response()?.body == "POST / abcde")
-
-            client.request("/next")
-            #expect(client.response()?.body == "GET /next ")
         }
     }
 
@@ -193,26 +135,6 @@ struct RequestTests {
             #expect(answer == nil || answer == status || answer == 400)
             #expect(client.isAtEnd())
             #expect(server.statistics.requests == 0)
-        }
-    }
-
-    @Test(
-        "an unusual but valid head is accepted",
-        arguments: [
-            "GET / HTTP/1.1\r\nHost:a\r\nX:   1  \r\nEmpty:\r\n\r\n",
-            "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-            "\r\nGET / HTTP/1.1\r\nHost: a\r\nCookie: a=b; c=d\r\n\r\n",
-            "GET / HTTP/1.1\r\nX: " + String(repeating: "y", count: 3000) + "\r\nHost: a\r\n\r\n",
-            "GET / HTTP/1.1\r\nX: " + String(repeating: "y", count: 5000) + "\r\nHost: a\r\n\r\n",
-        ])
-    func sound(text: String) async throws {
-        try await withServer { _, port in
-            let client = try RawClient(port: port)
-
-            for _ in 0..<2 {
-                client.send(text)
-                #expect(client.response()?.body == "GET / ")
-            }
         }
     }
 }

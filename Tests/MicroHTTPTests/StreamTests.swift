@@ -11,28 +11,23 @@ import Testing
 struct StreamTests {
     /// A record of streams that begin with `begin`, and of the calls of their handlers.
     final class StreamRecord: Sendable {
-        private let state = Mutex((streams: [Exchange](), writable: 0, silent: 0, expired: [Expiry]()))
+        private let state = Mutex((streams: [Exchange](), writable: 0, expired: [Expiry]()))
 
         var streams: [Exchange] { state.withLock { $0.streams } }
         var writable: Int { state.withLock { $0.writable } }
-        var silent: Int { state.withLock { $0.silent } }
         var expired: [Expiry] { state.withLock { $0.expired } }
 
-        func handlers(heartbeat: Duration = .seconds(60)) -> Handlers {
+        func handlers() -> Handlers {
             Handlers(
                 receive: { [self] _, exchange in
                     state.withLock { $0.streams.append(exchange) }
-                    return .streaming(.text("begin"), heartbeat: heartbeat)
+                    return .streaming(.text("begin"), heartbeat: .seconds(60))
                 },
                 expire: { [self] _, reason in
                     state.withLock { $0.expired.append(reason) }
                     return .text("end")
                 },
-                writable: { [self] streams in state.withLock { $0.writable += streams.count } },
-                silent: { [self] streams in
-                    state.withLock { $0.silent += streams.count }
-                    Exchange.send(Array(":".utf8), to: streams)
-                })
+                writable: { [self] streams in state.withLock { $0.writable += streams.count } })
         }
     }
 
@@ -59,52 +54,6 @@ struct StreamTests {
             #expect(client.isAtEnd())
             #expect(try await eventually { server.statistics.connections == 0 && server.statistics.waiting == 0 })
             #expect(record.expired == [])
-        }
-    }
-
-    @Test("a stream to a client of HTTP/1.0 has no framing")
-    func version10() async throws {
-        let record = StreamRecord()
-        try await withServer(record.handlers()) { _, port in
-            let client = try RawClient(port: port)
-            client.send("GET / HTTP/1.0\r\n\r\n")
-            #expect(try await eventually { record.writable == 1 })
-            Exchange.send(Array("last".utf8), to: record.streams, isLast: true)
-
-            let head = client.response(hasBody: false)
-
-            #expect(head?.field("transfer-encoding") == nil)
-            #expect(client.rest() == "beginlast")
-        }
-    }
-
-    @Test(
-        "a chunk that one client does not read delays no other client, and its stream is writable when the client has read it"
-    )
-    func stalled() async throws {
-        let record = StreamRecord()
-        try await withServer(record.handlers()) { _, port in
-            let (slow, quick) = (try RawClient(port: port), try RawClient(port: port))
-            slow.request("/")
-            #expect(try await eventually { record.writable == 1 })
-            quick.request("/")
-            #expect(try await eventually { record.writable == 2 })
-            let large = [UInt8](repeating: 0x61, count: 8 << 20)
-
-            Exchange.send(large, to: [record.streams[0]])
-            Exchange.send(Array("quick".utf8), to: [record.streams[1]])
-
-            #expect(try await eventually { record.writable == 3 })
-            try await Task.sleep(for: .milliseconds(100))
-            #expect(record.writable == 3)
-            Exchange.send([], to: [record.streams[1]], isLast: true)
-            _ = quick.response(hasBody: false)
-            #expect(quick.chunks() == "beginquick")
-
-            _ = slow.response(hasBody: false)
-            #expect(slow.chunk()?.count == 5)
-            #expect(slow.chunk()?.count == large.count)
-            #expect(try await eventually { record.writable == 4 })
         }
     }
 
@@ -150,28 +99,6 @@ struct StreamTests {
         var most = 0
         for _ in 0..<5 where most < 20 { most = max(most, try await requestsBesideLongChunk()) }
         #expect(most >= 20)
-    }
-
-    @Test("a heartbeat is due on a silent stream, a client that leaves expires, and a stop ends the other streams")
-    func ends() async throws {
-        let record = StreamRecord()
-        let server = HTTPServer(configuration: .small(), handlers: record.handlers(heartbeat: .milliseconds(50)))
-        let port = try server.start()[0].port
-        let stays = try RawClient(port: port)
-        stays.request("/")
-        do {
-            let leaves = try RawClient(port: port)
-            leaves.request("/")
-            #expect(try await eventually { record.streams.count == 2 })
-        }
-        #expect(try await eventually { record.expired == [.hangUp] })
-        #expect(try await eventually { record.silent >= 2 })
-
-        await server.stop(grace: .seconds(1))
-
-        #expect(record.expired == [.hangUp, .stopping])
-        _ = stays.response(hasBody: false)
-        #expect(stays.chunks()?.hasSuffix("end") == true)
     }
 
     @Test("a stream that is cut off ends without the end of its body, and is not asked for its last chunk")

@@ -5,11 +5,10 @@ import Synchronization
 
 /// A record of the calls of a server's handlers.
 final class Record: Sendable {
-    private let state = Mutex((parked: [Exchange](), expired: [Expiry](), iterationsCount: 0))
+    private let state = Mutex((parked: [Exchange](), expired: [Expiry]()))
 
     func park(_ exchange: Exchange) { state.withLock { $0.parked.append(exchange) } }
     func expire(_ reason: Expiry) { state.withLock { $0.expired.append(reason) } }
-    func endIteration() { state.withLock { $0.iterationsCount += 1 } }
 
     var parked: [Exchange] { state.withLock { $0.parked } }
     var expired: [Expiry] { state.withLock { $0.expired } }
@@ -17,16 +16,16 @@ final class Record: Sendable {
 
 extension Handlers {
     /// Answers with the target and the body, leaves `/wait` and `/work` without an answer, and records the calls.
-    static func echo(_ record: Record = Record(), deadline: Duration? = nil) -> Handlers {
+    static func echo(_ record: Record = Record()) -> Handlers {
         Handlers(
             receive: { request, exchange in
                 switch request.target {
                 case "/wait":
                     record.park(exchange)
-                    return .waiting(atMost: deadline)
+                    return .waiting()
                 case "/work":
                     record.park(exchange)
-                    return .working(atMost: deadline)
+                    return .working()
                 default:
                     return .now(
                         .text("\(request.method) \(request.target) \(String(decoding: request.body, as: UTF8.self))"))
@@ -36,7 +35,6 @@ extension Handlers {
                 record.expire(reason)
                 return .text("\(reason)")
             },
-            iterationEnded: { record.endIteration() },
             refuse: { fault, request in
                 var response = Response.text(request?.target ?? "no head")
                 response.status = fault.status
@@ -46,10 +44,8 @@ extension Handlers {
 }
 
 extension Response {
-    static func text(_ text: String, endsConnection: Bool = false) -> Response {
-        var response = Response(status: .ok, fields: [.contentType: "text/plain"], body: Array(text.utf8))
-        response.endsConnection = endsConnection
-        return response
+    static func text(_ text: String) -> Response {
+        Response(status: .ok, fields: [.contentType: "text/plain"], body: Array(text.utf8))
     }
 }
 

@@ -43,32 +43,6 @@ struct WireTests {
     }
 
     @Test(
-        "a request that waits keeps its connection where nothing has come with it, and closes it where something has",
-        arguments: ["", "G", "GET /b HTTP/1.1\r\nHost: a\r\n\r\n", "\r\n"])
-    func behindWaits(more: String) async throws {
-        let record = Record()
-        try await withServer(.echo(record)) { server, port in
-            let client = try RawClient(port: port)
-            client.request("/a")
-            #expect(client.response()?.body == "GET /a ")
-            client.send("POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc" + more)
-            #expect(try await eventually { record.parked.count == 1 })
-            record.parked[0].answer(.text("woken"))
-
-            let answer = client.response()
-            #expect(answer?.body == "woken")
-            if more.isEmpty {
-                client.request("/c")
-                #expect(client.response()?.body == "GET /c ")
-            } else {
-                #expect(answer?.field("connection") == "close")
-                #expect(client.isAtEnd())
-                #expect(server.statistics.requests == 2)
-            }
-        }
-    }
-
-    @Test(
         "below 1.0, a chunked body is refused with 411, and what follows it does not run",
         .enabled(if: !LibraryVersion.current.isStrict))
     func chunksBelow1() async throws {
@@ -105,50 +79,6 @@ struct WireTests {
         }
     }
 
-    @Test("a head of nearly 12 KiB passes, however it is cut, and so do 99 fields and a target of 8000 bytes")
-    func everydayHeads() async throws {
-        var configuration = ServerConfiguration.small()
-        // Many small pieces take long on a busy machine.
-        configuration.headTime = .seconds(60)
-        try await withServer(configuration: configuration) { _, port in
-            let client = try RawClient(port: port)
-            for fields in [
-                "X: \(String(repeating: "x", count: 12_000))\r\n", String(repeating: "X: 1\r\n", count: 98),
-            ] {
-                for _ in 0..<2 {
-                    client.request("/a", fields: fields)
-                    #expect(client.response()?.body == "GET /a ")
-                }
-            }
-            // In segments, and behind short requests on the same connection.
-            let long = "GET /long HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 11_000))\r\n\r\n"
-            for size in [1, 700, 1448, 4000] {
-                let slow = try RawClient(port: port)
-                for _ in 0..<2 {
-                    slow.request("/short")
-                    #expect(slow.response()?.body == "GET /short ")
-                }
-                var rest = long[...]
-                while !rest.isEmpty {
-                    // Single bytes are enough around the size at which libmicrohttpd's buffer grows.
-                    let piece = rest.prefix(size > 1 ? size : (8000...8400).contains(long.count - rest.count) ? 1 : 900)
-                    slow.send(String(piece))
-                    rest = rest.dropFirst(piece.count)
-                    if rest.count > long.count - 5000 { try await Task.sleep(for: .milliseconds(1)) }
-                }
-                #expect(slow.response()?.body == "GET /long ")
-                slow.send("POST /short HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx")
-                #expect(slow.response()?.body == "POST /short x")
-                slow.send(long + "GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
-                #expect(slow.response()?.body == "GET /long ")
-                #expect(slow.response()?.body == "GET /next ")
-            }
-            let target = "/" + String(repeating: "x", count: 7999)
-            client.request(target)
-            #expect(client.response()?.body == "GET \(target) ")
-        }
-    }
-
     @Test("a request with a long head waits, and its connection serves long and short heads afterwards")
     func waiting() async throws {
         let record = Record()
@@ -164,53 +94,6 @@ struct WireTests {
                 #expect(client.response()?.body == "GET /a ")
             }
             #expect(server.statistics.connections == 1)
-        }
-    }
-
-    @Test("a long head is answered behind short requests in its segment, whole or in parts")
-    func pipelinedLongHeads() async throws {
-        var configuration = ServerConfiguration.small()
-        // The parts can be seconds apart beside tests that block the threads of the pool.
-        configuration.headTime = .seconds(60)
-        try await withServer(configuration: configuration) { _, port in
-            let short = "GET /s HTTP/1.1\r\nHost: a\r\n\r\n"
-            for size in [2500, 3400, 3900, 6000, 11_000] {
-                let long = "GET /l HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: size))\r\n\r\n"
-                for count in 1...4 {
-                    for cut in [0, 20, 1000, 2400] {
-                        let client = try RawClient(port: port)
-                        let all = String(repeating: short, count: count) + long
-                        client.send(String(all.dropLast(cut)))
-                        if cut > 0 {
-                            // The thread sleeps: a task that sleeps waits for a thread of the pool, perhaps for longer than a head
-                            // may take.
-                            usleep(5000)
-                            client.send(String(all.suffix(cut)))
-                        }
-                        for _ in 0..<count { #expect(client.response()?.body == "GET /s ") }
-                        #expect(client.response()?.body == "GET /l ", "\(size) \(count) \(cut)")
-                    }
-                }
-            }
-        }
-    }
-
-    @Test("a long head is answered behind requests of one segment that have their answers")
-    func longHeadsBehindPipelinedOnes() async throws {
-        try await withServer { _, port in
-            let short = "GET /s HTTP/1.1\r\nHost: a\r\n\r\n"
-            let posted = "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
-            for size in [2500, 3900, 6000, 11_000] {
-                let long = "GET /l HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: size))\r\n\r\n"
-                for first in [short, short + short, short + short + short, posted + short, short + posted] {
-                    let client = try RawClient(port: port)
-                    client.send(first)
-                    for _ in first.ranges(of: "HTTP/1.1") { #expect(client.response()?.status == 200) }
-                    client.send(long + short)
-                    #expect(client.response()?.body == "GET /l ", "\(size) \(first)")
-                    #expect(client.response()?.body == "GET /s ")
-                }
-            }
         }
     }
 
@@ -254,23 +137,6 @@ struct WireTests {
                     #expect(server.statistics.requests == before)
                 }
             }
-        }
-    }
-
-    @Test(
-        "requests behind a chunked body are answered, in its segment and behind it",
-        .enabled(if: LibraryVersion.current.isStrict))
-    func pipelined() async throws {
-        try await withServer { _, port in
-            let client = try RawClient(port: port)
-            let chunked = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nA: b\r\n\r\n"
-            client.send(chunked + "GET /b HTTP/1.1\r\nHost: a\r\n\r\n" + chunked)
-
-            #expect(client.response()?.body == "POST /a x")
-            #expect(client.response()?.body == "GET /b ")
-            #expect(client.response()?.body == "POST /a x")
-            client.request("/c")
-            #expect(client.response()?.body == "GET /c ")
         }
     }
 
@@ -382,51 +248,6 @@ struct WireTests {
                 }
             }
             #expect(try await eventually { server.statistics.connections == 0 })
-        }
-    }
-
-    @Test("a long head is answered behind a request with a body, and behind one of HTTP/1.0 that keeps the connection")
-    func longHeadLater() async throws {
-        let long = "GET /long HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 11_000))\r\n\r\n"
-        try await withServer { _, port in
-            let client = try RawClient(port: port)
-            client.send("GET /s HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
-            #expect(client.response()?.body == "GET /s ")
-            #expect(client.response()?.body == "POST /b abc")
-            client.send(long)
-            #expect(client.response()?.body == "GET /long ")
-
-            let old = try RawClient(port: port)
-            old.send("GET /old HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n" + long)
-            #expect(old.response()?.body == "GET /old ")
-            #expect(old.response()?.body == "GET /long ")
-        }
-    }
-
-    @Test("a long head is answered in the segment of requests with bodies, whole or in parts")
-    func longHeadInSegmentOfBodies() async throws {
-        var configuration = ServerConfiguration.small()
-        configuration.headTime = .seconds(60)
-        try await withServer(configuration: configuration) { _, port in
-            let declared = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
-            let chunked = "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
-            let bodies = [declared, LibraryVersion.current.isStrict ? chunked : declared]
-            for size in [2500, 3900, 6000, 11_000] {
-                let long = "GET /l HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: size))\r\n\r\n"
-                for count in 1...3 {
-                    for cut in [0, 1000, 2400, long.utf8.count + 2] {
-                        let client = try RawClient(port: port)
-                        let all = (0..<count).map { bodies[($0 + size) % 2] }.joined() + long
-                        client.send(String(all.dropLast(cut)))
-                        if cut > 0 {
-                            usleep(5000)
-                            client.send(String(all.suffix(cut)))
-                        }
-                        for _ in 0..<count { #expect(client.response()?.body == "POST /b abc") }
-                        #expect(client.response()?.body == "GET /l ", "\(size) \(count) \(cut)")
-                    }
-                }
-            }
         }
     }
 
