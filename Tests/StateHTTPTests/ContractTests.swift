@@ -49,51 +49,6 @@ struct ContractTests {
 
     private func json(_ response: Response) throws -> JSONValue { try JSONValue(parsing: response.body) }
 
-    @Test("the description of the interface is OpenAPI 3.1, and each reference in it has a target")
-    func openAPI() throws {
-        let answer = try answer(Request(target: "/v1/openapi.json"))
-
-        guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
-        let document = try json(response)
-        #expect(document[pointer: "/openapi"] == .string("3.1.0"))
-        let references = String(decoding: response.body, as: UTF8.self).split(separator: "\"").filter {
-            $0.hasPrefix("#/")
-        }
-        #expect(!references.isEmpty)
-        for reference in references {
-            #expect(
-                document[pointer: try #require(JSONPointer(text: String(reference.dropFirst())))] != nil, "\(reference)"
-            )
-        }
-    }
-
-    @Test("the description of POST has each answer that the contract names, and refuses what the server refuses")
-    func postDescription() throws {
-        let answer = try answer(Request(target: "/v1/openapi.json"))
-
-        guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
-        let document = try json(response)
-        let post = JSONPointer(["paths", "/v1/actions", "post"])
-        guard case .object(let responses)? = document[pointer: post.appending("responses")] else {
-            Issue.record("no responses")
-            return
-        }
-        let statuses = responses.members.map(\.key)
-        #expect(statuses.prefix(3) == ["200", "202", "204"] && statuses.last == "default")
-        #expect(Set(["400", "409", "412", "413", "415", "422", "429", "503"]).isSubset(of: statuses))
-        let content = post.tokens + ["responses", "200", "content", "application/json", "schema", "oneOf"]
-        guard case .array(let answers)? = document[pointer: JSONPointer(content)] else {
-            Issue.record("no answers")
-            return
-        }
-        #expect(
-            answers.compactMap { $0[pointer: "/$ref"] }
-                == ["Receipt", "DryRun", "NothingCommitted"].map { .string("#/components/schemas/\($0)") })
-        #expect(document[pointer: "/components/schemas/Batch/minItems"] == .integer(1))
-        let limit = try parameters(of: "/v1/changes", in: document).first { $0[pointer: "/name"] == .string("limit") }
-        #expect(limit?[pointer: "/schema/minimum"] == .integer(1))
-    }
-
     /// The parameters of a GET, each of which the document names by a reference.
     private func parameters(of path: String, in document: JSONValue) throws -> [JSONValue] {
         let list = document[pointer: JSONPointer(["paths", path, "get", "parameters"])]
@@ -133,26 +88,6 @@ struct ContractTests {
                 String(decoding: refusal.body, as: UTF8.self).contains(
                     "known here are \(known.joined(separator: ", "))\""))
         }
-    }
-
-    @Test("a problem has the members of RFC 9457 and ours, in a stable order")
-    func problem() throws {
-        let problem = Problem(
-            .conflict, "taken", "the \"name\" is taken", parts: [("/payload/name", "is taken")],
-            members: [.init("index", Array("1".utf8))], fields: [.retryAfter: "1"])
-
-        let response = try contract().response(to: problem, latest: Self.latest, name: RequestName(nil, number: 1))
-
-        #expect(response.status == .conflict)
-        #expect(response.fields[.contentType] == "application/problem+json")
-        #expect(response.fields[.retryAfter] == "1")
-        #expect(response.fields[.stateCursor] == "storekeeperdemoa.7")
-        #expect(
-            String(decoding: response.body, as: UTF8.self) == """
-                {"type":"about:blank","title":"Conflict","status":409,"code":"taken","detail":"the \\"name\\" is taken",\
-                "requestId":"r1","cursor":"storekeeperdemoa.7",\
-                "errors":[{"pointer":"/payload/name","detail":"is taken"}],"index":1}\n
-                """)
     }
 
     @Test(

@@ -1,5 +1,3 @@
-import HTTPMessages
-import HTTPTypes
 import StateJSON
 import StateStore
 import Testing
@@ -9,35 +7,9 @@ import Testing
 
 @Suite("Descriptions")
 struct DocumentsTests {
-    private static let cursor = Cursor(Epoch("storekeeperdemoa") ?? .random(), 7)
     private let contract: Contract
 
     init() throws { contract = Contract(catalogue: try CompiledDomain(Demo()).catalogue) }
-
-    private func plan(_ target: String, _ coding: String? = nil) -> Plan {
-        let request = Request(target: target, fields: coding.map { [.acceptEncoding: $0] } ?? [:])
-        return contract.plan(
-            for: request,
-            in: Circumstances(
-                bounds: HistoryBounds(latest: Self.cursor, oldest: 0), name: RequestName(request.own, number: 1),
-                authentication: .success(Access()))
-        ).plan
-    }
-
-    @Test(
-        "a description and each of its forms are made once, and not by the thread that reads the request",
-        arguments: ["/v1/openapi.json", "/v1/actions"])
-    func forms(path: String) {
-        for (target, coding) in [(path, nil), ("\(path)?pretty", nil), (path, "gzip"), (path, "zstd")] {
-            guard case .document(let request) = plan(target, coding) else { Issue.record("it is there"); return }
-            let made = contract.response(to: request)
-            guard case .respond(let kept) = plan(target, coding) else { Issue.record("it is not kept"); return }
-
-            #expect(kept.body == made.body && kept.fields == made.fields)
-            #expect(made.fields[.contentEncoding] == coding)
-            #expect(made.fields[.stateCursor] == "storekeeperdemoa.7")
-        }
-    }
 
     @Test("the descriptions that are kept have a bounded number of bytes; what was used longest ago goes first")
     func bound() {

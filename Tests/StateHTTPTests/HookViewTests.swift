@@ -34,23 +34,6 @@ struct HookViewTests {
         try contract.delivery(of: commit, to: view, epoch: epoch).map { try JSONValue(parsing: $0) }
     }
 
-    @Test("a delivery has the bytes that /v1/changes shows a client of the grant")
-    func bytes() throws {
-        for read in [["*"], ["/counter"], ["actions:counter/*"]] {
-            let view = view(read)
-            let request = ChangesRequest(
-                since: .oldest, limit: 10, filter: view.filter, store: view.store, form: .patches, onLost: .problem,
-                style: .compact, coding: nil, name: RequestName(nil, number: 1))
-            let latest = Cursor(epoch, 7)
-
-            let answer = contract.response(
-                to: request, ChangesPage(commits: [commit()], next: 7, isMore: false, latest: latest))
-
-            let body = try #require(contract.delivery(of: commit(), to: view, epoch: epoch))
-            #expect(answer.body.starts(with: Array(#"{"changes":["#.utf8) + body + Array("]".utf8)))
-        }
-    }
-
     @Test("what the grant does not allow is not in a delivery, and a commit of which nothing is seen is none")
     func grants() throws {
         let state = try #require(try body(view(["/counter"]), commit()))
@@ -81,13 +64,6 @@ struct HookViewTests {
             to: commit(root: "r0"), delivery: "h1_e_7")
     }
 
-    @Test(
-        "an answer without actions dispatches nothing",
-        arguments: ["", "ok", "<html>", "null", "[]", "{}", #"{"actions":[]}"#, #"{"other":[{"type":"counter/add"}]}"#])
-    func nothing(answer: String) throws {
-        #expect(try transaction(answer) == nil)
-    }
-
     @Test("actions in an answer are one transaction of the hook, caused by the commit, under the key of the delivery")
     func actions() throws {
         let one = #"{"type":"counter/add","payload":{"amount":2}}"#
@@ -115,10 +91,5 @@ struct HookViewTests {
         ])
     func refused(answer: String) {
         #expect(throws: Problem.self) { try transaction(answer) }
-    }
-
-    @Test("the answers of a hook that may dispatch nothing are not read")
-    func silent() throws {
-        #expect(try transaction(#"{"actions":[{"type":"counter/reset"}]}"#, view(["*"])) == nil)
     }
 }

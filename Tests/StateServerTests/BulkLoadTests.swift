@@ -10,19 +10,19 @@ import Testing
 struct BulkLoadTests {
     private let memory = MemoryBudget(bytesMax: 256 << 20)
 
-    private func store(mailboxMax: Int = 65_536, observer: StoreObserver? = nil) throws -> UntypedStore {
+    private func store(mailboxMax: Int = 65_536) throws -> UntypedStore {
         UntypedStore(
             domain: try CompiledDomain(Number()), limits: StoreLimits(mailboxMax: mailboxMax),
-            now: { Timestamp(milliseconds: 0) }, observer: observer)
+            now: { Timestamp(milliseconds: 0) })
     }
 
     /// The outcomes of a load of additions of 1.
     private func outcomes(
         of count: Int, in store: UntypedStore, valuesBytesMax: Int = LoadOutcomes.valuesBytesMax,
-        isRepresented: Bool = false, sent: [UInt8]? = nil,
+        isRepresented: Bool = false,
         standing: @escaping @Sendable () -> BulkLoad.Standing = { .wanted }
     ) throws -> LoadOutcomes {
-        let transaction = Transaction([.init(Number.Add(amount: 1), sent: sent)], wantsRepresentation: isRepresented)
+        let transaction = Transaction([.init(Number.Add(amount: 1))], wantsRepresentation: isRepresented)
         let load = BulkLoad(
             Array(repeating: transaction, count: count), of: "a",
             into: try #require(LoadOutcomes(of: count, valuesBytesMax: valuesBytesMax, in: memory)), store: store,
@@ -60,25 +60,6 @@ struct BulkLoadTests {
 
         #expect(outcomes.count(where: \.isCommitted) == 500)
         #expect(store.version == 500)
-    }
-
-    @Test(
-        "a batch has 64 lines at most, ends behind 256 KiB, and leaves half of the mailbox; a turn has eight of them",
-        arguments: [
-            (0, 65_536, [8, 8, 8, 8, 8, 8, 8, 8, 6]), (0, 126, [8, 8, 8, 8, 8, 8, 8, 7, 7]),
-            (4096, 65_536, [8, 8, 8, 8, 8, 8, 8, 8, 6]), (4200, 65_536, [8, 8, 8, 8, 8, 8, 8, 7, 7]),
-            (65_537, 65_536, Array(repeating: 4, count: 17) + [2]), (262_144, 65_536, Array(repeating: 1, count: 70)),
-        ])
-    func batches(sentBytesCount: Int, mailboxMax: Int, sizes: [Int]) throws {
-        let turns = Mutex<[Int]>([])
-        let observer = StoreObserver(
-            clock: { Instant(nanoseconds: 0) }, computed: { count, _ in turns.withLock { $0.append(count) } },
-            decided: { _, _, _ in }, landed: { _ in }, appended: { _, _, _ in }, woken: { _ in })
-        let store = try store(mailboxMax: mailboxMax, observer: observer)
-
-        _ = try outcomes(of: 70, in: store, sent: Array(repeating: 32, count: sentBytesCount))
-
-        #expect(turns.withLock { $0 } == sizes)
     }
 
     @Test("a load whose client has gone ends behind a batch, and the other lines have no outcome")

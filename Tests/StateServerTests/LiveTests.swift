@@ -2,7 +2,6 @@ import Foundation
 import FoundationNetworking
 import Logging
 import StateStore
-import Synchronization
 import Testing
 
 @testable import StateServer
@@ -105,79 +104,9 @@ struct Client: Sendable {
     }
 }
 
-/// Several GETs at the same time.
-final class WaitingGets: Sendable {
-    private let tasks = Mutex<[Task<Int?, Never>]>([])
-
-    func start(_ client: Client, _ path: String, _ fields: [String: String]) {
-        // A session opens few connections to a host, so each GET has a session of its own.
-        var client = client
-        client.session = URLSession(configuration: .ephemeral)
-        let task = Task { [client] in try? await client.get(path, fields).status }
-        tasks.withLock { $0.append(task) }
-    }
-
-    func statuses() async -> [Int] {
-        var statuses: [Int] = []
-        for task in tasks.withLock({ $0 }) {
-            if let status = await task.value { statuses.append(status) }
-        }
-        return statuses
-    }
-}
-
 @Suite("A server", .serialized, .timeLimit(.minutes(5)))
 struct LiveTests {
     let directory = FileManager.default.temporaryDirectory.appending(path: "server-\(UUID().uuidString)").path
-
-    @Test("an action changes the value of a GET and of a view, in memory and with a journal", arguments: [false, true])
-    func path(isDurable: Bool) async throws {
-        try await withServer(Number(), data: isDurable ? directory : "none") { client in
-            let receipt = try await client.add(21)
-            let state = try await client.get("/v1/state/value")
-            let view = try await client.get("/v1/views/doubled")
-
-            #expect(receipt.status == 200)
-            #expect(state.body == "21")
-            #expect(state.fields["state-cursor"] == receipt.fields["state-cursor"])
-            #expect(view.body == "42")
-        }
-        try? FileManager.default.removeItem(atPath: directory)
-    }
-
-    @Test("a waiting GET returns when the action lands, a waiting follower too")
-    func waits() async throws {
-        try await withServer(Number()) { client in
-            let first = try await client.get("/v1/state/value")
-            let tag = try #require(first.fields["etag"])
-            let cursor = try #require(first.fields["state-cursor"])
-            async let value = client.get("/v1/state/value?wait=20", ["If-None-Match": tag])
-            async let changes = client.get("/v1/changes?since=\(cursor)&wait=20")
-            while try await !client.get("/metrics").body.contains("storekeeper_waiters 2") {
-                try await Task.sleep(for: .milliseconds(5))
-            }
-            try await client.add(7)
-
-            let (woken, page) = (try await value, try await changes)
-            #expect(woken.body == "7")
-            #expect(page.body.contains(#""patch":[{"op":"replace","path":"/value","value":7}]"#))
-        }
-    }
-
-    @Test("a waiting request gets its ordinary answer when the server stops")
-    func stops() async throws {
-        let waiting = WaitingGets()
-        try await withServer(Number()) { client in
-            let tag = try #require(try await client.get("/v1/state/value").fields["etag"])
-            for _ in 0..<20 { waiting.start(client, "/v1/state/value?wait=50", ["If-None-Match": tag]) }
-            while try await !client.get("/metrics").body.contains("storekeeper_waiters 20") {
-                try await Task.sleep(for: .milliseconds(5))
-            }
-        }
-
-        let statuses = await waiting.statuses()
-        #expect(statuses == Array(repeating: 304, count: 20))
-    }
 
     @Test("a build that declares more extends the state in a commit of its own")
     func upgrade() async throws {
@@ -194,18 +123,6 @@ struct LiveTests {
             try await client.expect("/v1/state") { $0 == #"{"value":6,"name":"none"}"# }
             try await client.expect("/v1") { $0.contains(#""version":3"#) }
         }
-        try? FileManager.default.removeItem(atPath: directory)
-    }
-
-    @Test("a journal of another domain is refused with a sentence")
-    func otherDomain() async throws {
-        try await withServer(NumberAndName(), data: directory) { client in try await client.add(1) }
-
-        let error = await #expect(throws: SettingsFault.self) {
-            try await withServer(Number(), data: directory) { _ in }
-        }
-
-        #expect(error?.description.contains("does not fit the domain: at /name there is no such field") == true)
         try? FileManager.default.removeItem(atPath: directory)
     }
 
@@ -232,23 +149,6 @@ struct LiveTests {
         }
 
         #expect(damaged?.cause == .damagedJournal)
-        try? FileManager.default.removeItem(atPath: directory)
-    }
-
-    @Test("a past version is read from memory and from the journal", arguments: [false, true])
-    func past(isDurable: Bool) async throws {
-        try await withServer(Number(), data: isDurable ? directory : "none") { client in
-            for amount in 1...5 { try await client.add(amount) }
-
-            try await client.expect("/v1/state/value?version=3") { $0 == "6" }
-            try await client.expect("/v1/state/value?version=0") { $0 == "0" }
-        }
-        if isDurable {
-            try await withServer(Number(), data: directory) { client in
-                try await client.expect("/v1/state/value?version=2") { $0 == "3" }
-                try await client.expect("/v1/changes?since=oldest&limit=2") { $0.contains(#""more":true"#) }
-            }
-        }
         try? FileManager.default.removeItem(atPath: directory)
     }
 }

@@ -52,18 +52,6 @@ final class Collection<Value: Sendable>: Sendable {
 struct StoreTests {
     private struct DiskFull: Error {}
 
-    @Test("submitting returns with the outcome, and the state is published by then")
-    func now() throws {
-        let store = try Store.sample()
-
-        let outcome = store.submitNow(.of(Sample.Add(amount: 2)))
-
-        #expect(outcome.receipt?.version == 1)
-        #expect(store.version == 1)
-        #expect(store.state.count.value == 2)
-        #expect(store.latest.cursor.description == "aaaaaaaaaaaaaaaa.1")
-    }
-
     @Test("enqueued transactions wait for a flush, and it runs them as one turn")
     func flush() throws {
         let turns = Collection<Int>()

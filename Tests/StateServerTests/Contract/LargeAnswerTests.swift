@@ -66,17 +66,6 @@ struct LongAnswerTests {
         }
     }
 
-    @Test("the clients of one long value share its indented form")
-    func shared() throws {
-        let stage = try stage(labelBytesCount: 70_000)
-        let request = Request(method: .get, target: "/v1/state/labels?pretty")
-
-        let answers = [stage.receive(request).answer, stage.receive(request).answer]
-
-        #expect(answers[0]?.body == answers[1]?.body)
-        #expect(stage.readsCount == 1)
-    }
-
     @Test("a GET with a long body waits and streams as one without", arguments: [0, 1 << 20])
     func longBody(bodyBytesCount: Int) throws {
         let stage = try stage(labelBytesCount: 10)
@@ -115,44 +104,6 @@ struct LongAnswerTests {
             #expect(text.hasSuffix("event: snapshot\nid: storekeeperdemoa.\(version)\ndata: \(data)\n"))
         }
     }
-
-    @Test("a page of long commits for a stream is made on a read queue")
-    func longPage() throws {
-        let events = Request(target: "/v1/changes?since=oldest", fields: [.accept: "text/event-stream"])
-        let (long, short) = (try stage(labelBytesCount: 70_000), try stage(labelBytesCount: 1000))
-
-        let answers = [long, short].map { $0.receive(events).answer }
-
-        #expect((long.readsCount, short.readsCount) == (1, 0))
-        for (answer, size) in zip(answers, [70_000, 1000]) { #expect(answer?.body.count ?? 0 > 2 * size) }
-    }
-
-    @Test("a client that has the long value gets its 304 without a read")
-    func known() throws {
-        let stage = try stage(labelBytesCount: 70_000)
-        let target = "/v1/state/labels?pretty"
-        let tag = try #require(stage.receive(Request(method: .get, target: target)).answer?.fields[.eTag])
-
-        let answer = stage.receive(Request(method: .get, target: target, fields: [.ifNoneMatch: tag])).answer
-
-        #expect(answer?.status == .notModified)
-        #expect(stage.readsCount == 1)
-    }
-
-    @Test("a long representation is indented on a read queue", arguments: [(1000, 0), (70_000, 1)])
-    func representation(bytesCount: Int, readsCount: Int) throws {
-        let stage = try Stage()
-        let label = String(repeating: "x", count: bytesCount)
-        let request = Request(
-            method: .post, target: "/v1/actions?pretty",
-            fields: [.contentType: "application/json", .prefer: "return=representation"],
-            body: Array(#"{"type":"labels/set","payload":{"key":"long","value":"\#(label)"}}"#.utf8))
-
-        let answer = try #require(stage.receive(request).answer)
-
-        #expect(try JSONValue(parsing: answer.body)[pointer: "/state/~1labels~1long"] == .string(label))
-        #expect(stage.readsCount == readsCount)
-    }
 }
 
 @Suite("Answers to bodies with many faults")
@@ -174,27 +125,5 @@ struct LargeAnswerTests {
         #expect(answers.map { $0.contains("did you mean") } == [true] + Array(repeating: false, count: 6))
         #expect(
             answers.map { $0.contains("GET /v1/actions lists them") } == [false, true, true, true, true, false, true])
-    }
-
-    @Test("a 412 leaves out an actual value above 4096 bytes and has its size and tag, also in each line")
-    func largeActual() throws {
-        let stage = try Stage()
-        let (title, size) = (String(repeating: "x", count: 5000), 5000 + #"{"done":false,"title":""}"#.utf8.count)
-        _ = try post(#"{"type":"tasks/add","payload":{"id":1,"title":"\#(title)"}}"#, on: stage)
-        let action = #"{"type":"counter/reset","expect":[{"path":"/tasks/entities/1","value":{}}]}"#
-
-        let one = try JSONValue(parsing: post(action, on: stage).body)
-        let many = try post(
-            Array(repeating: action, count: 30).joined(separator: "\n"), as: "application/x-ndjson", on: stage)
-
-        #expect(one[pointer: "/actual"] == nil)
-        #expect(one[pointer: "/actualBytes"] == .integer(Int64(size)))
-        #expect(one[pointer: "/etag"] != nil)
-        #expect(
-            one[pointer: "/detail"]
-                == .string(
-                    "/tasks/entities/1 is not as expected: another value is there, of \(size) bytes, more than this answer shows; nothing was committed"
-                ))
-        #expect(many.body.count < 30 * 500)
     }
 }

@@ -44,24 +44,6 @@ struct HookRunTests {
         run.fail("500", at: now, date: Timestamp(milliseconds: 1_767_323_045_678), random: 1)
     }
 
-    @Test("commits are delivered in order, one at a time, without those of which nothing is seen")
-    mutating func order() throws {
-        read([1, 2, 3, 4], through: 9)
-        var delivered: [Version] = []
-
-        while let delivery = run.delivery {
-            _ = run.begin()
-            #expect(!run.isDue(at: now) && run.needsCommits == nil)
-            delivered.append(delivery.cursor.version)
-            run.finish(delivery)
-            advance()
-        }
-
-        #expect(delivered == [1, 3])
-        #expect(run.cursor == Cursor(epoch, 9))
-        #expect(run.needsCommits == 9)
-    }
-
     @Test("the ID of a delivery stays the same, and has no dot")
     mutating func id() throws {
         read([1], through: 1)
@@ -214,22 +196,6 @@ struct HookRunTests {
         #expect(run.cursor == Cursor(epoch, 9) && run.delivery == nil)
     }
 
-    @Test("a pause ends the attempt under way, and what it was of is sent first afterwards")
-    mutating func pause() {
-        read([1, 3], through: 3)
-        _ = run.begin()
-        _ = fail()
-        entry.paused = "by hand"
-        run.replace(by: entry, view)
-        #expect(!run.isDue(at: now + .seconds(3600)))
-
-        entry.paused = nil
-        run.replace(by: entry, view)
-
-        #expect(run.isDue(at: now))
-        #expect(run.delivery?.cursor.version == 1)
-    }
-
     @Test("commits that were read for other types are read again")
     mutating func change() {
         read([1, 3], through: 9)
@@ -239,20 +205,6 @@ struct HookRunTests {
         advance()
 
         #expect(run.delivery == nil && run.needsCommits == 0)
-    }
-
-    @Test("behind a reset the hook goes on from the present")
-    mutating func reset() throws {
-        read([1, 3], through: 9)
-        let other = Cursor(.random(), 4)
-
-        run.reset(to: other, [])
-        let delivery = try #require(run.delivery)
-        #expect(delivery.id.hasSuffix("_reset"))
-        run.finish(delivery)
-        advance()
-
-        #expect(run.cursor == other && run.needsCommits == 4)
     }
 
     @Test("numbers of a file that no program has written end no process", arguments: [Int.min, -1, .max])

@@ -70,22 +70,6 @@ struct CreatorTests {
         #expect(store.version == 1)
     }
 
-    @Test("a dispatch of a creator through its store argument gets a later turn")
-    func later() throws {
-        let store = try Store(Doubling())
-
-        let result = try store.dispatch(
-            .creator { _, store in
-                _ = try? store.dispatch(Doubling.Set(value: 7))
-                return Doubling.Set(value: 6)
-            })
-        store.drain()
-
-        #expect(result.receipt?.version == 1)
-        #expect(store.state.value == 7)
-        #expect(store.version == 2)
-    }
-
     @Test("a command and the action that it makes both pass the middleware, and the action is recorded")
     func command() throws {
         let log = Log()

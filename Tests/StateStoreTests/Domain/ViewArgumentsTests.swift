@@ -53,22 +53,6 @@ struct ViewArgumentsTests {
         .view("list.by", ViewArguments(parameters: ["owner": .string(owner)]))
     }
 
-    @Test("a view is computed for the parameters and the subject of its selection")
-    func values() throws {
-        let store = try store()
-        func read(_ name: String, _ arguments: ViewArguments) throws -> String? {
-            text(try store.hub.read(.view(name, arguments)).encoded?.bytes)
-        }
-
-        #expect(try read("list.by", ViewArguments(parameters: ["owner": "ann"])) == #"["a","c"]"#)
-        #expect(try read("list.by", ViewArguments(parameters: ["owner": "ann", "first": 1])) == #"["a"]"#)
-        #expect(try read("list.mine", ViewArguments(subject: "ann")) == #"["a","c"]"#)
-        #expect(try read("list.mine", ViewArguments(subject: "ben")) == #"["b"]"#)
-        #expect(try read("list.mine", .none) == "[]")
-        #expect(
-            try read("list.ours", ViewArguments(parameters: ["owner": "ben"], subject: "ann")) == #"["a","b","c"]"#)
-    }
-
     @Test("in process a view is given its parameters and a subject; others than it takes give nil")
     func inProcess() throws {
         let store = try store()
@@ -124,20 +108,6 @@ struct ViewArgumentsTests {
         }
     }
 
-    @Test("no loop computes a view with arguments; what is computed is there for everybody")
-    func pool() throws {
-        let evaluated = Collection<String>()
-        let store = try store { evaluated.add($0) }
-
-        for _ in 0..<10 { #expect(try store.hub.readQuickly(Self.by("ann")) == nil) }
-        #expect(evaluated.values.isEmpty)
-        _ = try store.hub.read(Self.by("ann"))
-
-        #expect(text(try store.hub.readQuickly(Self.by("ann"))?.encoded?.bytes) == #"["a","c"]"#)
-        #expect(try store.hub.readQuickly(Self.by("ben")) == nil)
-        #expect(evaluated.values == ["ann"])
-    }
-
     @Test("at most one evaluation runs for the same arguments, and the others have its value")
     func oneAtATime() throws {
         let counts = Mutex((running: [String: Int](), most: [String: Int](), evaluations: 0, readers: 0))
@@ -165,16 +135,6 @@ struct ViewArgumentsTests {
             #expect(counts.most == ["ann": 1])
             #expect(counts.evaluations < 60)
         }
-    }
-
-    @Test("a value of an earlier version never stands for that of a later one")
-    func versions() throws {
-        let store = try store()
-        let before = store.latest
-        try store.dispatch(OwnedTexts.Write(owner: "ann", text: "d"))
-
-        #expect(text(try store.latest.encoded(Self.by("ann"))?.bytes) == #"["a","c","d"]"#)
-        #expect(text(try before.encoded(Self.by("ann"))?.bytes) == #"["a","c"]"#)
     }
 }
 

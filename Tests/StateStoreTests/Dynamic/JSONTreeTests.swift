@@ -107,42 +107,6 @@ struct JSONTreeTests {
         #expect(JSONTree(try JSONValue(parsing: Array(text.utf8))).depth == depth)
     }
 
-    @Test("an element of a long array takes no more memory than its text needs")
-    func memory() {
-        let tree = JSONTree(.array(Array(repeating: 7, count: 1000)))
-
-        guard case .array(let elements) = tree.shape, case .text(let text) = elements[999].shape else {
-            Issue.record("a long array has its elements as trees")
-            return
-        }
-        #expect(text == Array("7".utf8))
-        #expect(text.capacity <= 64)
-    }
-
-    @Test("the known memory of a state is that of its objects")
-    func knownMemory() {
-        // A node of the map, a tree and the buffer of its text; the array itself.
-        #expect(JSONTree(.array(Array(repeating: 0, count: 1_000_000))).memoryBytes == 1_000_000 * (80 + 48 + 48) + 224)
-        #expect(JSONTree(.string(String(repeating: "x", count: 1_000_000))).memoryBytes < 1_000_200)
-    }
-
-    @Test("an array or an object is kept as its text up to 512 bytes", arguments: 510...515)
-    func border(bytesCount: Int) {
-        func text(_ count: Int) -> JSONValue { .string(String(repeating: "x", count: count)) }
-        let values: [JSONValue] = [
-            [text(bytesCount - 4)], [[text(bytesCount - 6)]], ["a": text(bytesCount - 8)],
-            ["b": "\n", "a": [1, text(bytesCount - 21)]],
-        ]
-        for value in values {
-            let tree = JSONTree(value)
-            let isText = if case .text = tree.shape { true } else { false }
-
-            #expect(tree.bytesCount == bytesCount)
-            #expect(isText == (bytesCount <= 512))
-            #expect(tree.value == value)
-        }
-    }
-
     @Test("what is nested deeply is looked at once, and not once for each level", .timeLimit(.minutes(1)))
     func nesting() {
         var object = JSONObject()

@@ -8,29 +8,6 @@ import Testing
 struct PointerTreeTests {
     private static let places: [JSONPointer] = ["", "/a", "/a/b", "/a/b/c", "/a/c", "/b", "/ab", "/a~1b", "/"]
 
-    @Test("a pointer finds the elements at it, above it and below it, and no others", arguments: places)
-    func overlap(place: JSONPointer) {
-        var tree = PointerTree<String>()
-        for filed in Self.places { tree.insert(filed.description, at: filed) }
-
-        var found: Set<String> = []
-        tree.collect(overlapping: place, into: &found)
-
-        #expect(found == Set(Self.places.filter { $0.overlaps(place) }.map(\.description)))
-    }
-
-    @Test("a removed element is not found, and the others are", arguments: places)
-    func removal(place: JSONPointer) {
-        var tree = PointerTree<String>()
-        for filed in Self.places { tree.insert(filed.description, at: filed) }
-
-        tree.remove(place.description, at: place)
-        var found: Set<String> = []
-        tree.collect(overlapping: .root, into: &found)
-
-        #expect(found == Set(Self.places.map(\.description)).subtracting([place.description]))
-    }
-
     @Test("removing an element that was not inserted changes nothing")
     func removalOfNothing() {
         var tree = PointerTree<Int>()

@@ -5,11 +5,7 @@ import Testing
 
 /// The calls of a pass, by the selection.
 extension SelectionIndex {
-    fileprivate var dirtySelections: Set<Selection> { Set(dirty.map(\.selection)) }
-
     fileprivate func watches(at selection: Selection) -> Set<Watch.ID> { self[selection].map(watches(at:)) ?? [] }
-
-    fileprivate mutating func encodingSelections() -> Set<Selection> { Set(beginEncoding().map(\.selection)) }
 
     fileprivate mutating func endEncoding(
         _ selection: Selection, _ encoded: Encoded?, at version: Version
@@ -28,78 +24,9 @@ struct SelectionIndexTests {
     private static let old = Encoded(Array("1".utf8))
     private static let new = Encoded(Array("2".utf8))
 
-    private func index(viewReads: [String: [JSONPointer]] = [:]) -> SelectionIndex { .init(viewReads: viewReads) }
-
-    @Test(
-        "a changed pointer finds the watched selections that overlap it",
-        arguments: ["", "/counter", "/counter/value"] as [JSONPointer])
-    func changedPointers(pointer: JSONPointer) {
-        var index = index()
-        index.insert(1, at: Self.counter)
-        index.insert(2, at: .pointer("/tasks"))
-
-        index.invalidate(changing: [pointer], at: 1)
-
-        #expect(index.dirtySelections.contains(Self.counter))
-        #expect(index.dirtySelections.contains(.pointer("/tasks")) == pointer.tokens.isEmpty)
-    }
-
-    @Test("a view is found by the pointers that it reads, and a view without them by every pointer")
-    func views() {
-        var index = index(viewReads: ["open": ["/tasks/entities", "/tasks/ids"]])
-        index.insert(1, at: .view("open"))
-        index.insert(2, at: .view("all"))
-
-        index.invalidate(changing: ["/tasks/ids/0"], at: 1)
-        #expect(index.encodingSelections() == [.view("open"), .view("all")])
-        index.invalidate(changing: ["/counter"], at: 1)
-        #expect(index.encodingSelections() == [.view("all")])
-    }
-
-    @Test("a value is compared once, and an older value than the last is not compared")
-    func order() {
-        var index = index()
-        index.insert(1, at: Self.counter)
-        index.invalidate(changing: ["/counter"], at: 1)
-        _ = index.beginEncoding()
-
-        #expect(index.endEncoding(Self.counter, Self.new, at: 7) == [1])
-        #expect(index.endEncoding(Self.counter, Self.old, at: 6) == [])
-        #expect(index.encoded(Self.counter)?.tag == Self.new.tag)
-    }
-
-    @Test("a value that has changed while it was encoded is not current")
-    func changedMeanwhile() {
-        var index = index()
-        index.insert(1, at: Self.counter)
-        index.invalidate(changing: ["/counter"], at: 1)
-        _ = index.beginEncoding()
-        index.invalidate(changing: ["/counter"], at: 2)
-        // A pass takes the second change before the first encoding has ended.
-        _ = index.beginEncoding()
-
-        let compared = index.endEncoding(Self.counter, Self.old, at: 1)
-        index.endComparing(Self.counter)
-
-        #expect(compared == [1])
-        #expect(index.encoded(Self.counter) == nil)
-        #expect(index.isPending(Self.counter))
-    }
-
-    @Test("the cached value of an unwatched selection is kept until it may have changed")
-    func idle() {
-        var index = index()
-        index.note(Self.old, for: Self.counter)
-
-        #expect(index.encoded(Self.counter)?.tag == Self.old.tag)
-        index.invalidate(changing: ["/counter/value"], at: 1)
-        #expect(index.encoded(Self.counter) == nil)
-        #expect(index.dirty.isEmpty)
-    }
-
     @Test("the cached values of unwatched selections are bounded, and those of watched ones are kept")
     func bounded() {
-        var index = index()
+        var index = SelectionIndex(viewReads: [:])
         index.insert(1, at: Self.counter)
         index.note(Self.old, for: Self.counter)
 
@@ -109,30 +36,6 @@ struct SelectionIndexTests {
         #expect((1...4097).contains(kept))
         #expect(index.watches(at: Self.counter) == [1])
         #expect(index.encoded(Self.counter) != nil)
-    }
-
-    @Test("removing the last watch of a selection removes the selection")
-    func leave() {
-        var index = index()
-        index.insert(1, at: Self.counter)
-        index.insert(2, at: Self.counter)
-
-        index.remove(1, at: Self.counter)
-        index.invalidate(changing: ["/counter"], at: 1)
-        #expect(index.dirtySelections == [Self.counter])
-        index.remove(2, at: Self.counter)
-
-        #expect(index.dirty.isEmpty)
-        index.invalidate(changing: [.root], at: 1)
-        #expect(index.dirty.isEmpty)
-    }
-
-    @Test("two spellings of one accented key are two selections")
-    func spelling() {
-        var index = index()
-        index.note(Self.old, for: .pointer(JSONPointer(["\u{E9}"])))
-
-        #expect(index.encoded(.pointer(JSONPointer(["e\u{301}"]))) == nil)
     }
 
     @Test("the value that was cached longest ago is dropped at the limit, and one that is watched stays")
@@ -205,24 +108,5 @@ struct SelectionIndexTests {
             index.remove(1, at: selection)
         }
         #expect((1...1000).count { index[.pointer(JSONPointer(["\($0)"]))] != nil } == 10)
-    }
-}
-
-@Suite("Version index")
-struct VersionIndexTests {
-    @Test("the watches of a version and of older ones are reached together, in the order of their IDs")
-    func reached() {
-        var index = VersionIndex()
-        index.insert(3, at: 5)
-        index.insert(1, at: 7)
-        index.insert(2, at: 5)
-        index.insert(4, at: 8)
-        index.remove(3, at: 5)
-
-        #expect(!index.isReached(4))
-        #expect(index.isReached(5))
-        #expect(index.takeReached(7) == [1, 2])
-        #expect(!index.isReached(7))
-        #expect(index.takeReached(8) == [4])
     }
 }

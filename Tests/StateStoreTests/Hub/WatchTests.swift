@@ -196,16 +196,6 @@ struct WatchTests {
         #expect(watch.state == .parked)
     }
 
-    @Test("a debounced watch starts a timer and keeps its examined version, from which it is answered")
-    func debounced() {
-        var watch = Watch.sample(isStream: false, state: .parked, debounce: .milliseconds(50))
-
-        #expect(watch.published(6, at: Self.now) == .startTimer(.milliseconds(50)))
-        #expect(watch.state == .debouncing)
-        #expect(watch.examinedVersion == 5)
-        #expect(watch.timer(at: Self.now) == .answer)
-    }
-
     @Test("a debounced stream waits after each chunk, but not where more is available at once")
     func debouncedStream() {
         var watch = Watch.sample(isStream: true, state: .parked, debounce: .milliseconds(50))
@@ -246,47 +236,6 @@ struct WatchTests {
         _ = catchingUp.found(6, hasMore: true, at: Self.now)
         _ = catchingUp.writable(at: Self.now + Watch.patience + .seconds(1))
         #expect(!catchingUp.isSlow)
-    }
-
-    @Test("a stream ends at its end time, behind the chunk that is being sent")
-    func life() {
-        let late = Instant(nanoseconds: 0) + .seconds(900)
-        var parked = Watch.sample(isStream: true, state: .parked)
-        var sending = Watch.sample(isStream: true, state: .sending)
-        var debouncing = Watch.sample(isStream: true, state: .debouncing)
-
-        #expect(parked.silent(examined: 5, at: late) == .end)
-        #expect(sending.writable(at: late) == .end)
-        #expect(debouncing.timer(at: late) == .end)
-    }
-
-    @Test("a stream that is sending when the server stops ends when its chunk is written")
-    func drainingStream() {
-        var watch = Watch.sample(isStream: true, state: .sending)
-
-        #expect(watch.draining() == .nothing)
-        #expect(watch.writable(at: Self.now) == .end)
-        #expect(watch.state == .done)
-    }
-
-    @Test("a heartbeat carries the examined version only where the stream has not sent it")
-    func heartbeat() {
-        var watch = Watch.sample(isStream: true, state: .parked)
-
-        #expect(watch.silent(examined: 5, at: Self.now) == .heartbeat(movedTo: nil))
-        _ = watch.writable(at: Self.now)
-        #expect(watch.silent(examined: 9, at: Self.now) == .heartbeat(movedTo: 9))
-        #expect(watch.examinedVersion == 9)
-    }
-
-    @Test("a stream that has examined commits which its filter leaves out tells their version with its next heartbeat")
-    func examinedAndTold() {
-        var watch = Watch.sample(isStream: true, state: .sending)
-        watch.parks(examined: 9)
-
-        #expect(watch.silent(examined: 9, at: Self.now) == .heartbeat(movedTo: 9))
-        _ = watch.writable(at: Self.now)
-        #expect(watch.silent(examined: 9, at: Self.now) == .heartbeat(movedTo: nil))
     }
 
     @Test(

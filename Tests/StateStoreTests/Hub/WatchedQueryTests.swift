@@ -84,57 +84,6 @@ struct WatchedQueryTests {
         ).name
     }
 
-    @Test("a commit costs a watched query the members that it touches, and wakes for another answer only")
-    func touched() throws {
-        var published = try Published()
-        published.commit(Sample.Put(id: 1, name: "a"), Sample.Put(id: 5, name: "a"))
-        let query = Least(3)
-        #expect(try watch(published, 1, query) == "parked")
-
-        let silent = published.commit(Sample.Put(id: 1, name: "b"), Sample.Add(amount: 1))
-        let woken = published.commit(Sample.Put(id: 7, name: "c"), Sample.Put(id: 2, name: "c"))
-
-        #expect(silent.isEmpty)
-        #expect(woken.map { text($0.reading?.encoded?.bytes) } == ["[5, 7]"])
-        #expect(woken.first?.reading?.cursor.version == published.hub.latest.cursor.version)
-        #expect(query.evaluations.load(ordering: .relaxed) == 1)
-        #expect(query.updates.load(ordering: .relaxed) == 3)
-    }
-
-    @Test("a commit elsewhere costs a watched query nothing, and one that nobody watches neither")
-    func elsewhere() throws {
-        var published = try Published()
-        published.commit(Sample.Put(id: 5, name: "a"))
-        let (query, idle) = (Least(0), Least(1))
-        #expect(try watch(published, 1, query) == "parked")
-        _ = try published.hub.read(idle.selection(), keeps: true)
-
-        for _ in 0..<10 { published.commit(Sample.Add(amount: 1)) }
-        #expect(query.updates.load(ordering: .relaxed) == 0)
-        published.commit(Sample.Put(id: 6, name: "a"))
-
-        #expect(idle.updates.load(ordering: .relaxed) == 0)
-        // Somebody asks again: what has been kept is brought up to date.
-        #expect(text(try published.hub.readQuickly(idle.selection())?.encoded?.bytes) == "[5, 6]")
-        #expect(idle.evaluations.load(ordering: .relaxed) == 1)
-        #expect(idle.updates.load(ordering: .relaxed) == 1)
-    }
-
-    @Test("equal queries share one evaluation and its bytes")
-    func shared() throws {
-        var published = try Published()
-        published.commit(Sample.Put(id: 5, name: "a"))
-        let (first, second) = (Least(2), Least(2))
-        #expect(try watch(published, 1, first) == "parked")
-        #expect(try watch(published, 2, second) == "parked")
-
-        let woken = published.commit(Sample.Put(id: 6, name: "a"))
-
-        #expect(woken.map(\.numbers) == [[1, 2]])
-        #expect(second.evaluations.load(ordering: .relaxed) + second.updates.load(ordering: .relaxed) == 0)
-        #expect(first.updates.load(ordering: .relaxed) == 1)
-    }
-
     @Test("an answer that a reader has found first still wakes the watches")
     func readFirst() throws {
         let core = try Core.sample()

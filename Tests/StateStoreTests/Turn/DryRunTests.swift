@@ -11,13 +11,13 @@ struct DryRunTests {
     let memory = ReductionMarkTests.Memory()
 
     private func store(
-        _ middleware: [Middleware<Sample.State>] = [], mark: ReductionMark? = nil, observer: StoreObserver? = nil,
+        _ middleware: [Middleware<Sample.State>] = [], mark: ReductionMark? = nil,
         limits: StoreLimits = StoreLimits()
     ) throws -> Store<Sample.State> {
         UntypedStore(
             domain: try CompiledDomain(Sample()), middleware: middleware.map(\.step), limits: limits,
             now: { Timestamp(milliseconds: 0) },
-            mark: mark, observer: observer
+            mark: mark
         ).typed(Sample.State.self)
     }
 
@@ -87,25 +87,6 @@ struct DryRunTests {
         #expect(store.version == 1)
     }
 
-    @Test("a used key counts as for the real request, and a dry run uses none up")
-    func keys() throws {
-        let store = try store()
-        _ = store.untyped.dryRun(add(1, key: ("k", "body")))
-        let real = Transaction.of(Sample.Add(amount: 1), key: "k", body: "body")
-        _ = store.submitNow(real)
-
-        let outcomes = [
-            add(1, key: ("k", "body")), add(1, key: ("other", "body")), add(1, key: ("k", "another body")), add(2),
-        ].map { store.untyped.dryRun($0) }
-
-        #expect(store.version == 1)
-        #expect(
-            outcomes.map(text) == [
-                "false []", #"true [{"op":"replace","path":"/count/value","value":2}]"#, "reused k",
-                #"true [{"op":"replace","path":"/count/value","value":3}]"#,
-            ])
-    }
-
     @Test("a dry run with a key is refused to a client whose share of the keys is used up")
     func shares() throws {
         let store = try store(limits: StoreLimits(mailboxMax: 100, idempotencyKeysMax: 2))
@@ -118,20 +99,6 @@ struct DryRunTests {
 
         guard case .full(.idempotencyKeysOfClient) = refused else { Issue.record("\(refused)"); return }
         #expect(text(allowed) == #"true [{"op":"replace","path":"/count/value","value":2}]"#)
-    }
-
-    @Test("metrics count dry runs")
-    func observed() throws {
-        let lines = Collection<String>()
-        let observer = StoreObserver(
-            clock: { Instant(nanoseconds: 0) }, computed: { _, _ in lines.add("computed") },
-            decided: { lines.add("\($2) \($0) \($1.rawValue)") }, landed: { _ in }, appended: { _, _, _ in },
-            woken: { _ in })
-
-        let store = try store(observer: observer)
-        for amount in [1, -9] { _ = store.untyped.dryRun(add(amount)) }
-
-        #expect(lines.values == ["1 count/add dry_run", "1 count/add rejected"])
     }
 
     @Test("the page names a dry run and the action of a turn beside it, and a dry run that is set aside is refused")

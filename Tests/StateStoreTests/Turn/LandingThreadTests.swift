@@ -7,29 +7,6 @@ import Testing
 
 @Suite("The landing thread")
 struct LandingThreadTests {
-    @Test("functions run in order, on one thread that is not the caller's, also behind one that enqueues another")
-    func order() {
-        let thread = LandingThread()
-        let seen = Mutex<[(number: Int, thread: UInt)]>([])
-        let isDone = DispatchSemaphore(value: 0)
-        let note = { @Sendable (number: Int) in
-            seen.withLock { $0.append((number, UInt(pthread_self()))) }
-            if number == 100 { isDone.signal() }
-        }
-        for number in 0..<100 {
-            thread.run {
-                note(number)
-                if number == 99 { thread.run { note(100) } }
-            }
-        }
-        isDone.wait()
-
-        let found = seen.withLock { $0 }
-        #expect(found.map(\.number) == Array(0...100))
-        #expect(Set(found.map(\.thread)).count == 1)
-        #expect(found.first?.thread != UInt(pthread_self()))
-    }
-
     @Test("the thread ends with its owner, behind what was enqueued")
     func end() async throws {
         final class Held: Sendable {}

@@ -79,20 +79,6 @@ struct LoopWaitTests {
         #expect(threads.values.count == 1)
         #expect(threads.values.allSatisfy { pthread_equal($0, pthread_self()) == 0 })
     }
-
-    @Test("where nobody is on the queue, it runs a short turn itself")
-    func enters() throws {
-        let threads = Collection<pthread_t>()
-        let store = try Store.sample()
-
-        for _ in 0..<100 {
-            store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in threads.add(pthread_self()) })
-            store.flushNow()
-        }
-
-        #expect(threads.values.count == 100)
-        #expect(threads.values.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
-    }
 }
 
 /// A shared journal that takes long to say what others have appended.

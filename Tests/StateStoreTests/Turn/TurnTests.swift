@@ -25,16 +25,6 @@ struct TurnTests {
                 == #"{"count":{"value":2},"items":{"entities":{"7":{"name":"a","size":0}},"ids":[7],"marked":[]}}"#)
     }
 
-    @Test("a rejected action commits nothing and takes no version")
-    func rejection() throws {
-        let core = try Core.sample()
-
-        let turn = core.run(Sample.Add(amount: -1), Sample.Add(amount: 1))
-
-        #expect(turn.outcomes[0].rejection?.code == "negative")
-        #expect(turn.outcomes[1].receipt?.version == 1)
-    }
-
     @Test("a batch is all or nothing, and one version")
     func batch() throws {
         let core = try Core.sample()
@@ -67,48 +57,6 @@ struct TurnTests {
         guard case .failed = turn.outcomes[0] else { Issue.record("\(turn.outcomes[0])"); return }
         #expect(try core.json("/items/entities") == "{}")
         #expect(core.version == 1)
-    }
-
-    @Test("a dry run returns the patch and keeps nothing")
-    func dryRun() throws {
-        let core = try Core.sample()
-        let transaction = Transaction.of(Sample.Add(amount: 4), purpose: .dryRun, key: "k")
-
-        let turn = core.run([transaction])
-
-        guard case .wouldCommit(isChange: true, let patch) = turn.outcomes[0] else { Issue.record("no"); return }
-        #expect(text(patch) == #"[{"op":"replace","path":"/count/value","value":4}]"#)
-        #expect(core.version == 0)
-        #expect(core.ledger.count == 0)
-    }
-
-    @Test("the failure of an expectation has the pointer, the expected value and the actual value")
-    func expectation() throws {
-        let core = try Core.sample()
-        core.run(Sample.Add(amount: 4))
-        let transaction = Transaction.of(
-            Sample.Add(amount: 1),
-            expectations: [.init("/count/value", .value(.double(4.0))), .init("/count/none", .value(.null))])
-
-        let turn = core.run([transaction])
-
-        guard case .preconditionFailed(let failure) = turn.outcomes[0] else { Issue.record("no"); return }
-        #expect(failure.pointer == "/count/none")
-        #expect(failure.actual == nil)
-        #expect(core.version == 1)
-    }
-
-    @Test("a tag guard checks one pointer only")
-    func tagGuard() throws {
-        let core = try Core.sample()
-        let tag = Encoded(Array(#"{"value":0}"#.utf8)).tag
-        core.run(Sample.Put(id: 1, name: "elsewhere"))
-        let transaction = Transaction.of(Sample.Add(amount: 1), tagGuard: .init("/count", .tags(.tags([tag]))))
-
-        let turn = core.run([transaction, transaction])
-
-        #expect(turn.outcomes[0].receipt?.version == 2)
-        guard case .preconditionFailed = turn.outcomes[1] else { Issue.record("no"); return }
     }
 
     @Test("the client's own bytes are recorded only where no middleware can have changed the action")
