@@ -65,18 +65,6 @@ struct ClientTurnsTests {
 
 @Suite("Slow work", .timeLimit(.minutes(5)))
 struct SlowWorkTests {
-    /// Holds a thread until it is opened.
-    private final class Gate: Sendable {
-        private let (begun, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-
-        func hold() {
-            begun.signal()
-            go.wait()
-        }
-        func waitForBegin() { begun.wait() }
-        func open() { go.signal() }
-    }
-
     @Test("work of one client that takes for ever holds none of another's")
     func beside() {
         let (work, gate, done) = (SlowWork(width: 1), Gate(), DispatchSemaphore(value: 0))

@@ -7,6 +7,18 @@ import Testing
 
 func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
+/// Holds a thread until it is opened.
+final class Gate: Sendable {
+    private let (begun, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+
+    func hold() {
+        begun.signal()
+        go.wait()
+    }
+    func waitForBegin() { begun.wait() }
+    func open() { go.signal() }
+}
+
 /// A counter and a table, which suffice for most tests.
 struct Sample: Domain {
     struct State: StateType {

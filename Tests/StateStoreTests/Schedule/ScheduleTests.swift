@@ -461,49 +461,6 @@ struct RestoredScheduleTests {
             [.init(Ticker.Later(text: name, milliseconds: milliseconds, name: name))], subject: subject)
     }
 
-    @Test("what reducers have scheduled comes back with its full time, and what the state does not have ends")
-    func reducers() throws {
-        let store = try Store.ticker(wall)
-        store.untyped.beginFiring()
-        for (name, milliseconds) in [("done", 2000), ("still", 60_000)] as [(String, Int64)] {
-            _ = store.submitNow(later(name, milliseconds))
-        }
-        let past = store.latest
-        store.turn(wall, to: 5000)
-        #expect(store.state.notes == ["done"])
-        _ = store.submitNow(later("new", 60_000))
-        _ = store.submitNow(try scheduled(Ticker.Note(text: "mine"), after: 100, name: "mine", by: "ada"))
-        store.turn(wall, to: 10_000)
-
-        let receipt = try restore(past, in: store).receipt
-
-        #expect(store.state.notes == [])
-        #expect(entries(store) == ["done 12000 ada", "still 70000 ada", "mine 105000 ada"])
-        #expect(store.latest.schedule.first?.version == receipt?.version)
-        store.turn(wall, to: 200_000)
-        #expect(store.state.notes == ["done", "still", "mine"])
-        #expect(store.hub.commit(version: (receipt?.version ?? 0) + 1)?.cause == receipt?.cursor)
-    }
-
-    @Test("what a client has scheduled stays, also under the name of what comes back; a second restore leads back")
-    func clients() throws {
-        let store = try Store.ticker(wall)
-        _ = store.submitNow(try scheduled(Ticker.Note(text: "own"), after: 50, name: "own", by: "ada"))
-        _ = store.submitNow(later("n", 9000))
-        let past = store.latest
-        _ = store.submitNow(unscheduled("own", by: "ada"))
-        _ = store.submitNow(try scheduled(Ticker.Note(text: "client"), after: 80, name: "n", by: "ada"))
-        let present = store.latest
-
-        _ = try restore(past, in: store)
-        #expect(entries(store) == ["n 80000 ada"])
-        _ = store.submitNow(unscheduled("n", by: "ada"))
-        _ = try restore(past, in: store)
-        #expect(entries(store) == ["n 9000 ada"])
-        _ = try restore(present, in: store)
-        #expect(entries(store) == [])
-    }
-
     @Test("a delay in a chain begins anew as it was wanted, and a time that was named stays; both survive a start")
     func chains() throws {
         let store = try Store.ticker(wall)

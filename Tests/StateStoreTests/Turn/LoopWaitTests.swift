@@ -8,18 +8,6 @@ import Testing
 /// A loop serves many clients: what it asks the store for must not hold it.
 @Suite("The loop waits for nobody", .timeLimit(.minutes(5)))
 struct LoopWaitTests {
-    /// Holds a thread until it is opened.
-    private final class Gate: Sendable {
-        private let (begun, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-
-        func hold() {
-            begun.signal()
-            go.wait()
-        }
-        func waitForBegin() { begun.wait() }
-        func open() { go.signal() }
-    }
-
     /// Enqueues a transaction and flushes as a loop does; expects that this returns while the gate holds somebody.
     private func expectNoWait(of store: Store<Sample.State>, while gate: Gate) {
         let (returned, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
