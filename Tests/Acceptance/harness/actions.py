@@ -1,9 +1,8 @@
 """Actions of the showcase's domains as JSON."""
 
 import json
-import time
 
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, paced
 from harness.messages import version_of
 
 
@@ -41,8 +40,7 @@ def commit_large_renames(client, counts, seconds_between=0.0):
     """Commits so many renames of one task with 8 kB each, pauses, and repeats; returns the sum of their bytes."""
     first = version_of(client.get("/v1").json["cursor"])
     sent = 0
-    for count in counts:
+    for count in paced(counts, seconds_between):
         bulk(client, renames(first, count))
         first, sent = first + count, sent + count * (len(TITLE) + 6)
-        time.sleep(seconds_between)
     return sent

@@ -2,7 +2,7 @@
 
 import socket
 
-from harness.expectations import Failure, expect
+from harness.expectations import Failure, expect, wait_until
 from harness.messages import HOST, encode_request, parse_answer
 
 
@@ -70,6 +70,11 @@ class Client:
 
     def __exit__(self, *_):
         self.close()
+
+
+def connect(port, timeout=60):
+    """A client of a server that may be away; `port()` is where it is, and that may change meanwhile."""
+    return wait_until(lambda: Client(port(), timeout), "a server takes connections", 60, past=ConnectionLost)
 
 
 class LocalClient(Client):

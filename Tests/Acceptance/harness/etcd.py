@@ -6,26 +6,13 @@ import functools
 import http.client
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
-import time
 
-from harness.expectations import Failure
-
-
-def free_ports(count):
-    """Ports below those that Linux gives to clients, so that who restarts on one finds it free."""
-    ports = set()
-    while len(ports) < count:
-        port = random.randrange(20_000, 30_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            ports.add(port)
-    return list(ports)
+from harness.expectations import Failure, wait_until
+from harness.programs import free_ports
 
 
 class Etcds:
@@ -95,17 +82,17 @@ class Etcds:
 
     def change(self, index, change, message, is_made, seconds=30):
         """Changes the members, which an etcd refuses within five seconds of a start and while it elects; returns them."""
-        end, answer = time.monotonic() + seconds, None
-        while True:
-            # While it elects, it answers late or with an error.
-            with contextlib.suppress(TimeoutError, KeyError):
-                answer = self.call(index, f"/v3/cluster/member/{change}", message)
-                members = self.call(index, "/v3/cluster/member/list", {})["members"]
-                if is_made(members):
-                    return members
-            if time.monotonic() > end:
-                raise Failure(f"etcd does not {change} a member within {seconds} s: {answer}")
-            time.sleep(0.2)
+        answer = None
+
+        def made():
+            nonlocal answer
+            answer = self.call(index, f"/v3/cluster/member/{change}", message)
+            members = self.call(index, "/v3/cluster/member/list", {})["members"]
+            return is_made(members) and members
+
+        # While it elects, it answers late or with an error.
+        what = lambda: f"etcd does {change} a member: {answer}"
+        return wait_until(made, what, seconds, pause=0.2, past=(TimeoutError, KeyError))
 
     def call(self, index, path, message, timeout=5):
         if self.certificates:
@@ -125,17 +112,14 @@ class Etcds:
 
     def wait(self, seconds=30):
         """Waits until the cluster has a leader that takes reads."""
-        end = time.monotonic() + seconds
-        while True:
-            try:
-                for index, process in enumerate(self.processes):
-                    if process.poll() is None:
-                        self.call(index, "/v3/kv/range", {"key": base64.b64encode(b"x").decode()})["header"]
-                return
-            except (OSError, KeyError, ValueError, http.client.HTTPException):
-                if time.monotonic() > end:
-                    raise Failure(f"etcd is not there after {seconds} s") from None
-                time.sleep(0.1)
+        def reads():
+            for index, process in enumerate(self.processes):
+                if process.poll() is None:
+                    self.call(index, "/v3/kv/range", {"key": base64.b64encode(b"x").decode()})["header"]
+            return True
+
+        past = (OSError, KeyError, ValueError, http.client.HTTPException)
+        wait_until(reads, "etcd is there", seconds, pause=0.1, past=past)
 
     def leader(self):
         """The number of the leader among those that answer."""

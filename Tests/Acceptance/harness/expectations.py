@@ -1,5 +1,7 @@
 """What a test states, and how it fails."""
 
+import contextlib
+import itertools
 import time
 
 
@@ -18,23 +20,64 @@ def expect_equal(found, wanted, what):
     expect(found == wanted, f"{what}: expected {shorten(wanted)}, found {shorten(found)}")
 
 
-def passes(judge, *arguments):
+def passes(judge, *arguments, **others):
     """What the judge returns, or False where it fails."""
     try:
-        return judge(*arguments)
+        return judge(*arguments, **others)
     except Failure:
         return False
 
 
-def wait_until(condition, what, seconds=10):
-    """Evaluates the condition until its value is true, and returns that value."""
+def wait_until(condition, what, seconds=10, pause=0.01, past=()):
+    """Evaluates the condition until its value is true, past these exceptions, and returns that value.
+
+    `what` may be a function of the text: how things are when the time is up.
+    """
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise Failure(f"not within {seconds} s: {what}")
+        with contextlib.suppress(past):
+            if found := condition():
+                return found
+        time.sleep(pause)
+    raise Failure(f"not within {seconds} s: {what() if callable(what) else what}")
+
+
+def remains(condition, what, seconds, pause=0.05):
+    """The condition holds now, for so many seconds, and at their end."""
+    for _ in paced(lasting(seconds), pause):
+        expect(condition(), f"not for {seconds} s: {what}")
+    expect(condition(), f"not after {seconds} s: {what}")
+
+
+def steady(measure, what, still, seconds=30):
+    """The value of a measure that has been the same for so long."""
+    seen = [measure(), time.monotonic()]
+
+    def is_steady():
+        if (found := measure()) != seen[0]:
+            seen[:] = found, time.monotonic()
+        return time.monotonic() > seen[1] + still
+
+    wait_until(is_steady, lambda: f"{what} stays: {seen[0]}", seconds, pause=0.05)
+    return seen[0]
+
+
+def lasting(seconds):
+    """The numbers from 0, until the time is up."""
+    end = time.monotonic() + seconds
+    return itertools.takewhile(lambda _: time.monotonic() < end, itertools.count())
+
+
+def paced(items, pause):
+    """Each item, with a pause of so many seconds between two; a function of the second one may choose it."""
+    for number, item in enumerate(items):
+        if number:
+            time.sleep(pause(item) if callable(pause) else pause)
+        yield item
+
+
+def sleep_until(moment, clock=time.monotonic):
+    time.sleep(max(0, moment - clock()))
 
 
 def shorten(value, most=300):

@@ -4,7 +4,7 @@ import copy
 import json
 import time
 
-from harness.client import Client, ConnectionLost
+from harness.client import ConnectionLost, connect
 from harness.expectations import expect, expect_equal
 from harness.records import Record
 
@@ -20,13 +20,11 @@ def follow(port, state, cursor, target, limit, seconds):
     end = time.monotonic() + seconds
     while not 0 <= target.value <= record.version:
         expect(time.monotonic() < end, f"a follower is at version {record.version}, not at {target.value}")
+        client = client or connect(lambda: port.value)
         try:
-            client = client or Client(port.value)
             answer = client.get(f"/v1/changes?since={record.epoch}.{record.version}&wait=2&limit={limit}")
         except ConnectionLost:
-            losses += client is not None
-            client = None
-            time.sleep(0.01)
+            losses, client = losses + 1, None
             continue
         expect(answer.status == 200, "a follower was answered", answer)
         page = answer.json

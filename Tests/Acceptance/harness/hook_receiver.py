@@ -8,6 +8,7 @@ type of action, or the text of each answer. The receiver reads it again for each
 
 import json
 import random
+import select
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -44,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "redirect":
             return self.tell(302, b"", Location=f"http://127.0.0.1:{now['port']}/elsewhere")
         if fault == "hang":
-            time.sleep(now.get("hang", 3))
+            select.select([self.connection], [], [], now.get("hang", 3))  # or until the sender gives up
             self.close_connection = True
             return None
         if fault == "huge":

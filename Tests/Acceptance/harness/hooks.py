@@ -7,27 +7,19 @@ import subprocess
 import sys
 
 from harness.expectations import Failure, expect, expect_equal, wait_until
-from harness.programs import free_port
+from harness.programs import Restarting, free_port, storekeeper
 from harness.tools import need_module
 
 
 def hook(workspace, data, *arguments, code=0, settings={}):
     """Runs `storekeeper hook` on a data directory, and returns what it prints."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
-    environment |= {f"STOREKEEPER_{key.upper()}": str(value) for key, value in settings.items()}
     command, *others = arguments
-    result = subprocess.run(
-        [workspace.binary, "hook", command, "--data", data, *others],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        env=environment,
-    )
+    result = storekeeper(workspace, "hook", command, "--data", data, *others, **settings)
     expect_equal(result.returncode, code, f"the exit code of hook {command}, which says {result.stderr}")
     return result.stdout if code == 0 else result.stderr
 
 
-class Receiver:
+class Receiver(Restarting):
     """A receiver with a hook of its own, as a process on a port that stays the same."""
 
     def __init__(self, workspace, data, *options, **settings):
@@ -53,10 +45,6 @@ class Receiver:
         program = pathlib.Path(__file__).with_name("hook_receiver.py")
         self.process = subprocess.Popen([sys.executable, program, self.settings_path])
         self.workspace.started.append(self.process)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
     def hook(self, command, *arguments, **others):
         return hook(self.workspace, self.data, command, self.id, *arguments, **others)

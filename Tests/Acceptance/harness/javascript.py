@@ -41,6 +41,11 @@ def printed(script, name):
     return [line[1:] for line in script.printed() if line[0] == name]
 
 
+def named(lines):
+    """What stands first behind each name."""
+    return {name: rest[0] for name, *rest in lines if rest}
+
+
 def ended(script, seconds=20):
     """Awaits the end of a script that ends by itself, and returns the lines that it has printed."""
     wait_until(lambda: script.process.poll() is not None, "the script has ended", seconds)

@@ -1,10 +1,9 @@
 """A server that many writers change while it is killed, and what readers of its streams must have at the end."""
 
 import random
-import time
 
 from harness.actions import action
-from harness.client import Client, ConnectionLost
+from harness.client import ConnectionLost, connect
 from harness.expectations import expect_equal, wait_until
 from harness.mirror import Mirror, entities_of, version_of_offset
 from harness.worker import processes
@@ -18,8 +17,8 @@ def change_tasks(port, finished, seed):
     """Changes tasks at random until `finished`; an action whose answer is lost is given up."""
     chance, client, known, number = random.Random(seed), None, [], 0
     while not finished.is_set():
+        client = client or connect(lambda: port.value, timeout=20)
         try:
-            client = client or Client(port.value, timeout=20)
             number += 1
             kind = chance.random()
             if kind < 0.4 or len(known) < 5:
@@ -34,7 +33,6 @@ def change_tasks(port, finished, seed):
             client.post(sent)
         except ConnectionLost:
             client = None
-            time.sleep(0.005)
 
 
 def change_through_kills(workspace, server, port, kills):
@@ -52,9 +50,7 @@ def change_through_kills(workspace, server, port, kills):
     for kill in range(1, kills + 1):
         wait_until(
             lambda: max(value.value for value in acknowledged) > kill * COMMITS, "the writers go on", 40)
-        server.kill()
-        server.start()
-        port.value = server.port
+        port.value = server.restart().port
     finished.set()
     for writer in writers:
         writer.result(30)
@@ -108,6 +104,4 @@ def kill_at_shares(server, count, kills):
         with server.client() as client:
             wait_until(
                 lambda: client.get("/v1").json["version"] >= kill * count // (kills + 1), "the writers go on", 60)
-        server.kill()
-        time.sleep(0.1 * (kill % 3))
-        server.start()
+        server.restart(down=0.1 * (kill % 3))

@@ -67,16 +67,16 @@ class Contender(threading.Thread):
             status = self.ask("GET", f"/v1/state{PATH}?wait=5", fields={"If-None-Match": "*"})
             expect(status in (404, 304, None), f"a wait was answered with {status}")
             # Processes of the shell are slower than threads, and get the lock, too.
-            time.sleep(self.chance.uniform(0, 0.4))
+            self.finished.wait(self.chance.uniform(0, 0.4))
         else:
             expect(status in (503, None), f"taking the lock was answered with {status}")
-            time.sleep(0.05)
+            self.finished.wait(0.05)
 
     def hold(self, tenure, sent):
         begun, end, step = time.monotonic(), sent + LEASE, 0
         while True:
             # Some sleep for longer than their lease.
-            time.sleep(LEASE * self.chance.choice([0.02, 0.1, 0.3, 0.6, 1.15]))
+            self.finished.wait(LEASE * self.chance.choice([0.02, 0.1, 0.3, 0.6, 1.15]))
             mine = {"value": f"{tenure}/{step}"}
             kind = self.chance.random()
             sent = time.monotonic()
@@ -162,7 +162,7 @@ class Stalls(threading.Thread):
     def run(self):
         while not self.ended.is_set():
             begun = time.time()
-            time.sleep(0.02)
+            self.ended.wait(0.02)
             if time.time() - begun > 0.05:
                 self.intervals.append((begun, time.time()))
 

@@ -8,7 +8,7 @@ import time
 
 from harness.actions import action
 from harness.client import Client, ConnectionLost
-from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.expectations import Failure, expect, expect_equal, sleep_until, wait_until
 from harness.schedules import Pending, milliseconds
 from harness.worker import processes
 
@@ -130,7 +130,7 @@ class Changer:
         pieces = max(1, len(self.left) // 100)
         begun = max(time.time(), self.begin)
         for number in range(pieces):
-            time.sleep(max(0, begun + (until - begun) * number / pieces - time.time()))
+            sleep_until(begun + (until - begun) * number / pieces, time.time)
             now = time.time()
             self.left.sort(key=lambda name: (self.due[name] < now, self.due[name]))
             names, self.left = self.left[:100], self.left[100:]
@@ -211,7 +211,7 @@ def change_through_kills(workspace, ports, kill, count, kills, lead, window, ahe
     told.spare = begin - time.time()
     for number in range(kills - early):
         at = begin + window * 0.65 * (number + chance.random()) / (kills - early)
-        time.sleep(max(0.05, at - time.time()))
+        sleep_until(max(at, time.time() + 0.05), time.time)
         server = kill_and_look(chance.uniform(0, window / 60))
     told.clients = [client.result(200) for client in clients]
     told.quiet = time.time() + ahead

@@ -3,12 +3,34 @@
 import contextlib
 import functools
 
+from harness.actions import action
 from harness.bad_network import BadNetwork
 from harness.client import Client, ConnectionLost
-from harness.etcd import free_ports
-from harness.expectations import expect
+from harness.expectations import Failure, expect, wait_until
 from harness.metrics import figures_of
+from harness.programs import free_port, free_ports
 from harness.server import Server
+
+
+def led(workspace, address, each):
+    """Servers with these settings on one history, one of which writes for all."""
+    servers = []
+    for settings in each:
+        port, arguments = free_port(), settings.get("arguments")
+        server = Server(workspace, address, settings | {"cluster_address": f"http://127.0.0.1:{port}", "arguments": None})
+        server.fixed_port, server.arguments = port, arguments or []
+        servers.append(server.start())
+    return servers
+
+
+def writer_of(servers):
+    """The server that says that it writes, or none."""
+    for server in servers:
+        if server.process.poll() is None:
+            with server.client() as client:
+                if server.metric(client, "cluster_writer") == 1:
+                    return server
+    return None
 
 
 class Nodes:
@@ -46,6 +68,14 @@ class Nodes:
         with self.machines.inside(index) if self.machines else contextlib.nullcontext():
             return Client(self.servers[index].port, timeout)
 
+    def asked(self, chance, ask):
+        """What one of the servers answers, chosen at random; nothing, where the answer is lost."""
+        try:
+            with Client(chance.choice(self.ports), timeout=15) as client:
+                return ask(client)
+        except (ConnectionLost, Failure):
+            return None
+
     def restart(self, index):
         """Starts a server that has ended; the clients find its new port."""
         self.servers[index].start(seconds=60)
@@ -73,6 +103,22 @@ class Nodes:
     def figures(self, index):
         with self.client(index) as client:
             return figures_of(client)
+
+    def writer(self):
+        """The number of the server that writes, when the others know it, too."""
+        wait_until(lambda: len(self.writers()) == 1, "one server writes")
+        [writer] = self.writers()
+        for index in set(range(len(self.servers))) - {writer}:
+            wait_until(lambda: self.sends_on(index), f"server {index} sends actions to the writer")
+        return writer
+
+    def sends_on(self, index):
+        """Whether another server answers an action, which is refused."""
+        sent = lambda: self.figures(index).by("forwards_total", "outcome").get(("answered",), 0)
+        before = sent()
+        with self.client(index) as client:
+            client.post(action("counter/add", {"amount": 1}, expect=[{"path": "/counter/value", "value": -1}]))
+        return sent() > before
 
     def writers(self, indices=None):
         """The numbers of the servers that say that they write."""

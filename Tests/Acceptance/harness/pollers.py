@@ -2,7 +2,7 @@
 
 import time
 
-from harness.client import Client, ConnectionLost
+from harness.client import ConnectionLost, connect
 from harness.expectations import expect
 
 
@@ -49,13 +49,11 @@ def poll(port, path, finished, seconds):
     while True:
         expect(time.monotonic() < end, f"a poller was not done within {seconds} s")
         was_finished = finished.is_set()
+        client = client or connect(lambda: port.value)
         try:
-            client = client or Client(port.value)
             answer = poller.poll(client)
         except ConnectionLost:
-            losses += client is not None
-            client = None
-            time.sleep(0.01)
+            losses, client = losses + 1, None
             continue
         if answer.closes:
             client = None

@@ -6,9 +6,23 @@ import random
 import signal
 import socket
 import subprocess
+import time
 
 # Where the programs of the pages look for the server.
 HERE = "localhost:8080"
+
+
+def environment(**settings):
+    """The variables of a program: those of this process, with no settings but these."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("STOREKEEPER_")}
+    return plain | {f"STOREKEEPER_{name.upper()}": str(value) for name, value in settings.items()}
+
+
+def storekeeper(workspace, *words, **settings):
+    """Runs a command of the program to its end."""
+    return subprocess.run(
+        [workspace.binary, *words], capture_output=True, text=True, timeout=60, env=environment(**settings)
+    )
 
 
 def free_port():
@@ -21,6 +35,29 @@ def free_port():
                 return port
             except OSError:
                 continue
+
+
+def free_ports(count):
+    ports = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
+
+
+class Restarting:
+    """A process that can be killed and started."""
+
+    def kill(self, after=0.0):
+        """Kills it after so many seconds."""
+        time.sleep(after)
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self, after=0.0, down=0.0, by=None):
+        """Kills it after so many seconds, or ends it by another function, and starts it so many seconds later."""
+        by() if by else self.kill(after)
+        time.sleep(down)
+        return self.start()
 
 
 class Program:

@@ -7,11 +7,10 @@ import pwd
 import socket
 import ssl
 import subprocess
-import time
 
 from harness.chunks import ChunkReader
 from harness.client import Client, ConnectionLost
-from harness.expectations import Failure, expect, expect_equal, shorten
+from harness.expectations import Failure, expect, expect_equal, passes, shorten, wait_until
 from harness.messages import HOST, encode_request
 from harness.streams import EVENTS, EventReader, LineReader, StreamClient
 from harness.tools import CONFIG, find
@@ -131,14 +130,12 @@ class Proxy:
                 env=os.environ | environment,
             )
         self.workspace.workers.append(self)
-        end = time.monotonic() + 10
-        while self.process.poll() is None and time.monotonic() < end:
-            try:
-                socket.create_connection((HOST, self.port), 1).close()
-                return True
-            except OSError:
-                time.sleep(0.01)
-        return False
+        return passes(wait_until, self.listens, f"{self.name} listens", past=OSError)
+
+    def listens(self):
+        expect(self.process.poll() is None, f"{self.name} ended")
+        socket.create_connection((HOST, self.port), 1).close()
+        return True
 
     def end(self):
         """Ends the proxy and, as a killed nginx would not, the processes that it has started."""

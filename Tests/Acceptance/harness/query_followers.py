@@ -7,8 +7,8 @@ import time
 import urllib.parse
 
 from harness.actions import action
-from harness.client import ConnectionLost
-from harness.expectations import expect, expect_equal
+from harness.client import ConnectionLost, connect
+from harness.expectations import expect, expect_equal, paced
 from harness.messages import version_of
 from harness.streams import open_stream
 
@@ -139,7 +139,7 @@ class Follower(threading.Thread):
                         return
                     # It goes on from what it has, at the server that comes next.
                     self.losses += 1
-                    time.sleep(0.1)
+                    connect(lambda: self.server.port).close()
         except BaseException as error:  # the test raises it
             self.error = error
 
@@ -248,10 +248,8 @@ def follow_queries(workspace, servers, count, commits, pause=0.0, disturb=None):
         follower.start()
     for part in range(4):
         with servers[0].client() as client:
-            for _ in range(commits // 4):
+            for _ in paced(range(commits // 4), lambda _: chance.random() * pause):
                 model.commit(client)
-                if pause:
-                    time.sleep(chance.random() * pause)
         if disturb and part < 3:
             disturb(part)
     with servers[0].client() as client:

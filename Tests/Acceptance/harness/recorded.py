@@ -6,7 +6,7 @@ import time
 
 from harness.actions import add
 from harness.client import ConnectionLost
-from harness.expectations import Failure, expect, expect_equal
+from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.followers import read_history
 
 # An action without its number of the version has been refused; where that is not known, `outcome` is "unknown".
@@ -28,10 +28,8 @@ class Poster(threading.Thread):
             while not self.finished.is_set():
                 identifier = f"{self.name_}-{number}"
                 number += 1
-                end = time.monotonic() + 60
-                while not self.post(identifier) and self.is_keyed:
-                    expect(time.monotonic() < end, f"{identifier} is not acknowledged after a minute")
-                    time.sleep(0.02)
+                wait_until(
+                    lambda: self.post(identifier) or not self.is_keyed, f"{identifier} is acknowledged", 60, pause=0.02)
         except BaseException as error:  # The test reports it.
             self.failure = error
 
@@ -53,7 +51,7 @@ class Poster(threading.Thread):
             else:
                 self.codes[answer.json["code"]] += 1
                 outcome = "unknown" if answer.json["code"] == "outcome-unknown" else "refused"
-                time.sleep(0.02)
+                self.finished.wait(0.02)
         self.notes.append(
             Note(identifier, self.server, outcome, version, begun, time.monotonic(), is_replayed)
         )

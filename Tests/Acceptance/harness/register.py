@@ -7,8 +7,7 @@ import threading
 import time
 
 from harness.actions import action
-from harness.client import Client, ConnectionLost
-from harness.expectations import Failure, expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import read_history
 from harness.messages import version_of
 
@@ -49,42 +48,37 @@ class RegisterClient(threading.Thread):
 
     def read(self):
         """The value at a server that has what this client has seen."""
-        while True:
-            at_least = self.cursor
-            try:
-                with Client(self.chance.choice(self.nodes.ports), timeout=15) as client:
-                    answer = client.get(f"/v1/state{PLACE}?at-least={at_least}&wait=5")
-            except (ConnectionLost, Failure):
-                time.sleep(0.02)
-                continue
-            if answer.status == 200:
-                self.reads.append(Read(version_of(at_least), answer.version, answer.json))
-                self.cursor = answer.cursor
-                return answer.json
-            expect(answer.status in (409, 503), "a reader was answered", answer)  # The server is behind.
-            time.sleep(0.02)
+        at_least = self.cursor
+
+        def answered():
+            answer = self.nodes.asked(self.chance, lambda client: client.get(f"/v1/state{PLACE}?at-least={at_least}&wait=5"))
+            # Where the server is behind, another one is asked.
+            expect(answer is None or answer.status in (200, 409, 503), "a reader was answered", answer)
+            return answer if answer and answer.status == 200 else None
+
+        answer = wait_until(answered, f"{self.name_} reads what it has seen", 140, pause=0.02)
+        self.reads.append(Read(version_of(at_least), answer.version, answer.json))
+        self.cursor = answer.cursor
+        return answer.json
 
     def set(self, expected, number):
         value = f"register-{self.name_}-{number}"
         body = action("tasks/rename", {"id": TASK, "title": value}, id=value, expect=[{"path": PLACE, "value": expected}])
         fields = {"Idempotency_Key": f'"{value}"'} if number % 2 else {}
         begun, version, found = time.monotonic(), None, None
-        while version is None and found is None:
-            expect(time.monotonic() < begun + 60, f"{value} is not answered after a minute")
-            try:
-                with Client(self.chance.choice(self.nodes.ports), timeout=15) as client:
-                    answer = client.post(body, **fields)
-            except (ConnectionLost, Failure):
-                answer = None
+
+        def is_over():
+            nonlocal version, found
+            answer = self.nodes.asked(self.chance, lambda client: client.post(body, **fields))
             if answer and answer.status == 200:
                 version, self.cursor = answer.json["version"], answer.json["cursor"]
             elif answer and answer.status == 412:
                 found, self.cursor = answer.json["actual"], answer.cursor
             else:
                 expect(answer is None or answer.status == 503, "a client was answered", answer)
-                if not fields:
-                    break
-                time.sleep(0.05)
+            return version is not None or found is not None or not fields
+
+        wait_until(is_over, f"{value} is answered", 60, pause=0.05)
         self.sets.append(Set(expected, value, version, found, begun, time.monotonic()))
 
 

@@ -10,9 +10,10 @@ from harness.client import Client
 from harness.expectations import Failure, expect, shorten, wait_until
 from harness.messages import HOST
 from harness.metrics import series_of
+from harness.programs import Restarting, environment
 
 
-class Server:
+class Server(Restarting):
     """A storekeeper process on a free port: of the example domains, where the settings name no other."""
 
     def __init__(self, workspace, data, settings, prepare=None, address=HOST):
@@ -36,13 +37,11 @@ class Server:
         name = f"server{self.workspace.count()}"
         self.port_file = os.path.join(self.workspace.directory, name + ".port")
         self.log = os.path.join(self.workspace.directory, name + ".log")
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
-        environment |= {f"STOREKEEPER_{key.upper()}": str(value) for key, value in self.settings.items()}
-        environment |= self.environment
+        variables = environment(**self.settings) | self.environment
         journal = self.workspace.journal_of(self.data)
         tokens = os.path.join(self.data, "tokens.json")
         if journal != self.data and os.path.exists(tokens):
-            environment.setdefault("STOREKEEPER_TOKENS", tokens)
+            variables.setdefault("STOREKEEPER_TOKENS", tokens)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [self.workspace.binary, "serve", "--listen", f"{self.address}:{self.fixed_port}", "--data", journal]
@@ -50,7 +49,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment,
+                env=variables,
                 preexec_fn=self.prepare,
             )
         self.workspace.started.append(self.process)
@@ -58,12 +57,20 @@ class Server:
 
     def start(self, seconds=30):
         self.launch()
-        end = time.monotonic() + seconds
-        while not self.ready():
-            expect(self.process.poll() is None, f"the server ended with {self.process.poll()}:", self.log_text())
-            expect(time.monotonic() < end, f"the server was not ready within {seconds} s:", self.log_text())
-            time.sleep(0.005)
+
+        def is_ready():
+            is_ready = self.ready()
+            expect(is_ready or self.process.poll() is None, f"the server ended with {self.process.poll()}:", self.log_text())
+            return is_ready
+
+        wait_until(is_ready, lambda: f"the server is ready: {self.log_text()}", seconds, pause=0.005)
         return self
+
+    def stand_still(self, seconds):
+        """Stops the process for so many seconds."""
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.process.send_signal(signal.SIGCONT)
 
     def ready(self):
         """Whether the server has said where it listens."""
@@ -96,10 +103,6 @@ class Server:
         code = self.wait()
         expect(code == 0, f"SIGTERM ended the server with exit code {code}:", self.log_text())
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
     def log_text(self):
         with open(self.log, errors="replace") as file:
             return shorten(file.read()[-2000:], 2000)
@@ -108,6 +111,15 @@ class Server:
         """User and system time of the process so far, to the nanosecond: /proc counts in hundredths of a second."""
         # As clock_getcpuclockid(3) makes it of a process ID.
         return time.clock_gettime(~self.pid << 3 | 2)
+
+    def cpu_seconds_of(self, seconds):
+        """How much time of a processor the process takes in so many seconds from now."""
+        before = self.cpu_seconds()
+        time.sleep(seconds)
+        return self.cpu_seconds() - before
+
+    def await_idle(self):
+        wait_until(lambda: self.cpu_seconds_of(0.2) < 0.02, "the server is idle", 30)
 
     def memory_bytes(self):
         """The resident memory of the process."""

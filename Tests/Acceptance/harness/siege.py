@@ -5,7 +5,7 @@ import os
 import time
 
 from harness import quiet
-from harness.expectations import expect
+from harness.expectations import expect, wait_until
 from harness.quiet import percentile, usual_lines
 
 MEBIBYTE = 1 << 20
@@ -130,10 +130,10 @@ def siege(
     text = attacker.result(seconds + 45)
     ended = time.monotonic()
     # The attacker's process has gone by now, and its connections with it.
-    while time.monotonic() < ended + 0.3 or (
-        time.monotonic() < max(ended, last_slow.value) + 0.3 and time.monotonic() < ended + RECOVERY_SECONDS + 0.3
-    ):
-        time.sleep(0.02)
+    wait_until(
+        lambda: time.monotonic() > 0.3 + min(max(ended, last_slow.value), ended + RECOVERY_SECONDS),
+        "nothing is slow", RECOVERY_SECONDS + 5, pause=0.02,
+    )
     stop.set()
     samples = watcher.result(60)
     expect(server.process.poll() is None, f"the server ended with {server.process.poll()}:", server.log_text())

@@ -5,7 +5,7 @@ import re
 import socket
 import time
 
-from harness.expectations import Failure, expect, expect_equal, shorten
+from harness.expectations import Failure, expect, expect_equal, paced, shorten
 from harness.messages import HOST
 
 TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -141,9 +141,7 @@ def converse(port, *pieces, seconds=3, pause=0.0, half_close=False, method="GET"
     with socket.create_connection((HOST, port), seconds) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            for number, piece in enumerate(pieces):
-                if number and pause:
-                    time.sleep(pause)
+            for piece in paced(pieces, pause):
                 connection.sendall(piece)
             if half_close:
                 connection.shutdown(socket.SHUT_WR)

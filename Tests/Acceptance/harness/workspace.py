@@ -2,10 +2,10 @@
 
 import os
 import shutil
-import subprocess
 import tempfile
 
 from harness.messages import HOST
+from harness.programs import storekeeper
 from harness.server import Server
 from harness.worker import Worker
 
@@ -42,10 +42,7 @@ class Workspace:
 
     def known(self, **settings):
         """Those of the settings that the server has."""
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
-        text = subprocess.run(
-            [self.binary, "check"], capture_output=True, text=True, env=environment, timeout=20
-        ).stdout
+        text = storekeeper(self, "check").stdout
         names = {line.partition("=")[0].strip() for line in text.splitlines()}
         return {name: value for name, value in settings.items() if name in names}
 

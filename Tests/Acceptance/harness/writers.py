@@ -1,10 +1,9 @@
 """Clients that post actions at random and remember what the server acknowledged."""
 
 import random
-import time
 
 from harness.actions import action, add
-from harness.client import Client, ConnectionLost
+from harness.client import Client, ConnectionLost, connect
 from harness.expectations import expect
 
 
@@ -50,11 +49,7 @@ def write_through_kills(port, name, is_keyed, finished, acknowledged, seed):
         fields = {"Idempotency_Key": f'"{identifier}"'} if is_keyed else {}
         body = add(sent[identifier], id=identifier)
         while True:
-            try:
-                client = client or Client(port.value, timeout=20)
-            except ConnectionLost:
-                time.sleep(0.005)
-                continue
+            client = client or connect(lambda: port.value, timeout=20)
             try:
                 answer = client.post(body, **fields)
             except ConnectionLost:

@@ -2,9 +2,9 @@
 
 import itertools
 import threading
-import time
 
 from harness.actions import action, batch
+from harness.expectations import paced
 from harness.hostile.connections import Crowd, exchange, flood, hold
 from harness.messages import HOST, encode_request
 from harness.streams import EVENTS, LINES
@@ -83,7 +83,7 @@ def slow_bytes(count, data, pause):
     def attack(port, ends):
         crowd = Crowd(port)
         connections = {}
-        while not ends():
+        for _ in paced(iter(ends, True), pause):
             while len(connections) < count and not ends():
                 connection = crowd.join(timeout=0.2)
                 if not connection:
@@ -97,7 +97,6 @@ def slow_bytes(count, data, pause):
                 else:
                     del connections[connection]
             crowd.counts["held"] = max(crowd.counts["held"], len(connections))
-            time.sleep(pause)
         return crowd.text()
 
     return attack
@@ -187,12 +186,11 @@ def unread_streams_and_commits(count, target, commits, form=EVENTS):
         crowd = Crowd(port, receive_bytes=4096)
         crowd.open(count, encode_request("GET", target, fields={"Accept": form}))
         writer = Crowd(port)
-        for number in itertools.count():
+        for number in paced(itertools.count(), 0.01):
             if ends():
                 return f"{crowd.text()}, {number} commits"
             exchange(writer, commits(number))
             writer.leave()
-            time.sleep(0.01)
 
     return attack
 

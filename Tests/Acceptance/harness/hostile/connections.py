@@ -2,11 +2,13 @@
 
 import collections
 import contextlib
+import math
 import selectors
 import socket
 import struct
 import time
 
+from harness.expectations import wait_until
 from harness.messages import HOST, parse_answer
 from harness.quiet import HOSTILE_HOST
 
@@ -73,10 +75,9 @@ class Crowd:
         return ", ".join(f"{count} {name}" for name, count in self.counts.most_common(6)) or "nothing"
 
 
-def hold(ends, seconds=0.02):
+def hold(ends):
     """Keeps everything as it is until the time is up."""
-    while not ends():
-        time.sleep(seconds)
+    wait_until(ends, "the end", math.inf, pause=0.02)
 
 
 def flood(port, ends, request, connections=8, depth=1):
@@ -104,7 +105,6 @@ def flood(port, ends, request, connections=8, depth=1):
         enlist()
     while not ends():
         if not buffers:
-            time.sleep(0.01)
             enlist()
         for key, _ in selector.select(0.05):
             connection = key.fileobj

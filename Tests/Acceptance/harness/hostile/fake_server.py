@@ -51,11 +51,11 @@ class Handler(socketserver.BaseRequestHandler):
     def answer(self, is_hostile):
         server = self.server
         if not is_hostile:
-            if server.fault == "stalls" and server.hostile:
-                time.sleep(0.25)
-            if server.fault == "stalls commits" and server.hostile and self.is_post:
-                time.sleep(0.25)
-            if server.fault == "recovers late" and server.left and time.monotonic() < server.left + 1.3:
+            if (
+                server.fault == "stalls" and server.hostile
+                or server.fault == "stalls commits" and server.hostile and self.is_post
+                or server.fault == "recovers late" and server.left and time.monotonic() < server.left + 1.3
+            ):
                 time.sleep(0.25)
             if server.fault == "refuses" and server.hostile:
                 self.request.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
