@@ -2,13 +2,12 @@
 
 import statistics
 import sys
-import time
 
 import pytest
 
 from harness.actions import add
 from harness.etcd import Etcds
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, paced
 from harness.nodes import Nodes
 from harness.pages import ROOT
 from harness.streams import open_stream
@@ -28,19 +27,17 @@ def test_the_page_has_the_table_that_the_simulation_prints():
 @pytest.mark.alone
 def test_the_writer_does_not_pay_for_the_watchers_of_another_server(workspace, figures):
     nodes = Nodes(workspace, Etcds(workspace, 1), "fan", count=2, are_led=True)
-    wait_until(lambda: len(nodes.writers()) == 1, "one server writes")
-    writer = nodes.servers[nodes.writers()[0]]
-    follower = nodes.servers[1 - nodes.writers()[0]]
+    number = nodes.writer()
+    writer, follower = nodes.servers[number], nodes.servers[1 - number]
 
     def cost(watchers):
         """The writer's processor time for a commit, and the follower's, which so many clients watch."""
         streams = [open_stream(follower, "/v1/state/counter") for _ in range(watchers)]
         before = [server.cpu_seconds() for server in (writer, follower)]
         with writer.client() as client:
-            for _ in range(COMMITS):
+            # Until the watchers have it: a processor that serves them is a slower one for the next commit.
+            for _ in paced(range(COMMITS), 0.015):
                 cursor = client.commit(add(1))["cursor"]
-                # Until the watchers have it: a processor that serves them is a slower one for the next commit.
-                time.sleep(0.015)
         with follower.client() as client:
             client.get(f"/v1/state/counter?at-least={cursor}&wait=20")
         spent = [(server.cpu_seconds() - at) / COMMITS for server, at in zip((writer, follower), before)]

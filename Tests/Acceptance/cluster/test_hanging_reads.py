@@ -7,7 +7,7 @@ import pytest
 
 from harness.actions import add, bulk
 from harness.etcd import Etcds
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, paced, wait_until
 from harness.gateway import Gateway
 from harness.server import Server
 
@@ -21,8 +21,7 @@ class Holding:
     def __call__(self, path, _):
         if path == "/v3/kv/range" and self.holds.is_set():
             self.held += 1
-            while self.holds.is_set():
-                time.sleep(0.05)
+            wait_until(lambda: not self.holds.is_set(), "it is let go", 100)
 
 
 @pytest.fixture
@@ -57,16 +56,12 @@ def test_an_append_does_not_wait_for_a_read_of_old_history_that_hangs(workspace,
         readers = [threading.Thread(target=read, daemon=True) for _ in range(3)]
         for reader in readers:
             reader.start()
-        end = time.monotonic() + 10
-        while not gate.held and time.monotonic() < end:
-            time.sleep(0.01)
-        expect(gate.held, "no read is held")
+        wait_until(lambda: gate.held, "a read is held")
         took = []
-        for _ in range(40):
+        for _ in paced(range(40), 0.05):
             begun = time.monotonic()
             writer.commit(add(1))
             took.append(time.monotonic() - begun)
-            time.sleep(0.05)
         gate.holds.clear()
         for reader in readers:
             reader.join(20)

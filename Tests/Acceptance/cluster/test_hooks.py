@@ -1,7 +1,6 @@
 """Hooks of three servers on one history, of which the one that writes delivers, and is killed."""
 
 import random
-import time
 
 import pytest
 
@@ -9,33 +8,14 @@ from harness.actions import add
 from harness.etcd import Etcds
 from harness.expectations import expect_equal, wait_until
 from harness.hooks import Receiver
-from harness.programs import free_port
-from harness.server import Server
-
-
-def led(workspace, address):
-    servers = []
-    for _ in range(3):
-        port = free_port()
-        server = Server(workspace, address, {"cluster_address": f"http://127.0.0.1:{port}"})
-        server.fixed_port = port
-        servers.append(server.start())
-    return servers
-
-
-def writer_of(servers):
-    for server in servers:
-        with server.client() as client:
-            if server.metric(client, "cluster_writer") == 1:
-                return server
-    return None
+from harness.nodes import led, writer_of
 
 
 @pytest.mark.rounds(2, long=10)
 def test_each_commit_comes_in_order_through_kills_of_the_writer(workspace, figures, rounds):
     chance = random.Random(workspace.seed)
     address = Etcds(workspace, 1).address("hooks")
-    servers = led(workspace, address)
+    servers = led(workspace, address, [{}] * 3)
     receiver = Receiver(workspace, address, "--read", "*")
     sent = 0
     for _ in range(rounds):
@@ -48,9 +28,7 @@ def test_each_commit_comes_in_order_through_kills_of_the_writer(workspace, figur
                 # On a busy machine the writer can lose its part, and the outcome is then unknown.
                 key = f'"{sent}"'
                 wait_until(lambda: client.post(add(1), Idempotency_Key=key).status == 200, f"action {sent} is taken", 20)
-        time.sleep(chance.uniform(0, 1))
-        writer.kill()
-        writer.start()
+        writer.restart(after=chance.uniform(0, 1))
     receiver.wait_for(sent, 40)
     versions = [commit["version"] for commit in receiver.commits]
     expect_equal(versions, list(range(1, sent + 1)), "the versions")
@@ -60,7 +38,7 @@ def test_each_commit_comes_in_order_through_kills_of_the_writer(workspace, figur
 
 
 def test_running_servers_notice_a_hook_and_its_end(workspace):
-    servers = led(workspace, Etcds(workspace, 1).address("hooks"))
+    servers = led(workspace, Etcds(workspace, 1).address("hooks"), [{}] * 3)
     receiver = Receiver(workspace, servers[0].data, "--read", "*")
     for server in servers:
         wait_until(lambda: '"hooks":"1"' in server.log_text(), "the server has read the hook", 5)

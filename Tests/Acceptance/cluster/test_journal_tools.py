@@ -1,5 +1,6 @@
 """`storekeeper journal` on histories in etcd, and the move of a history from a directory into etcd and back."""
 
+import contextlib
 import json
 import os
 import random
@@ -12,7 +13,7 @@ import pytest
 from durability.test_backups_over_http import fetch, unpack
 from harness.actions import action, add
 from harness.etcd import Etcds
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, paced, wait_until
 from harness.journal import journal_output, journal_refusal, run_journal
 from harness.messages import version_of
 from harness.server import Server, start_refusal
@@ -275,10 +276,10 @@ def test_a_copy_into_etcd_that_is_killed_leaves_no_history_and_the_next_one_succ
             stderr=subprocess.DEVNULL,
         )
         workspace.started.append(process)
-        end = time.monotonic() + 20
-        while not etcds.keys(f"{name}/turns/") and process.poll() is None and time.monotonic() < end:
-            time.sleep(0.005)
-        time.sleep(chance.uniform(0, duration / 2))
+        begun = lambda: etcds.keys(f"{name}/turns/") or process.poll() is not None
+        wait_until(begun, "the copy begins", 20, pause=0.005)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0, duration / 2))
         process.send_signal(signal.SIGKILL)
         process.wait()
         if f"{name}/meta" in etcds.keys(f"{name}/m"):
@@ -330,7 +331,7 @@ def test_of_two_copies_to_one_name_one_makes_the_history(workspace):
         places.append(server.data)
     address = etcds.address("one")
     copies = []
-    for place in places:
+    for place in paced(places, 0.3):
         copies.append(
             subprocess.Popen(
                 [workspace.binary, "journal", "copy", "--data", place, "--to", address],
@@ -339,7 +340,6 @@ def test_of_two_copies_to_one_name_one_makes_the_history(workspace):
             )
         )
         workspace.started.append(copies[-1])
-        time.sleep(0.3)
     errors = [copy.communicate(timeout=100)[1].decode() for copy in copies]
     expect_equal(sorted(copy.returncode for copy in copies), [0, 1], "the exit codes")
     winner = next(place for place, copy in zip(places, copies) if copy.returncode == 0)
@@ -400,10 +400,9 @@ def test_a_history_that_has_lost_its_beginning_to_the_retention_moves_with_what_
     lines = b"\n".join([add(1)] * 5_000)
     with server.client() as client:
         client.post(add(1, id="first"), Idempotency_Key='"first"')
-        for _ in range(8):
+        for _ in paced(range(8), 0.3):
             answer = client.request("POST", "/v1/actions", lines, {"Content-Type": "application/x-ndjson"})
             expect_equal(answer.status, 200, "the status of 5,000 lines")
-            time.sleep(0.3)
         cursor = client.get("/v1").json["cursor"]
     server.stop()
     facts = json.loads(journal_output(workspace, "info", address, "--json"))

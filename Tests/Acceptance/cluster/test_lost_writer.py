@@ -7,33 +7,25 @@ import itertools
 import json
 import pathlib
 import threading
-import time
 
 import pytest
 
 from harness.actions import action
 from harness.client import Client, ConnectionLost
 from harness.etcd import Etcds
-from harness.expectations import Failure, expect, expect_equal, wait_until
-from harness.programs import free_port
-from harness.server import Server, codes
+from harness.expectations import Failure, expect, expect_equal, paced, wait_until
+from harness.nodes import led, writer_of
+from harness.server import codes
 
 MODEL = pathlib.Path(__file__).parent.parent / "models/ending.js"
 BAD = {"type": "text/match", "payload": {"value": "bad"}}
 GOOD = action("good/add", {})
 
 
-def led(workspace, etcds, has_directory, **settings):
+def begin(workspace, etcds, has_directory, **settings):
     """Three servers of the model on one history, one of which writes for all; the first in the list is that one."""
-    servers = []
-    for number in range(3):
-        port = free_port()
-        own = {"model": MODEL, "cluster_address": f"http://127.0.0.1:{port}", **settings}
-        if has_directory:
-            own["cluster_directory"] = workspace.path(f"of-one{workspace.count()}")
-        server = Server(workspace, etcds.address("lost"), own)
-        server.fixed_port = port
-        servers.append(server.start())
+    own = lambda: {"cluster_directory": workspace.path(f"of-one{workspace.count()}")} if has_directory else {}
+    servers = led(workspace, etcds.address("lost"), [{"model": MODEL, **settings, **own()} for _ in range(3)])
     wait_until(lambda: writer_of(servers) is not None, "one writes")
     first = writer_of(servers)
     # The others know it, too: what they take is sent on.
@@ -42,15 +34,6 @@ def led(workspace, etcds, has_directory, **settings):
             with server.client() as client:
                 wait_until(lambda: is_forwarding(server, client), "it sends actions on")
     return [first] + [server for server in servers if server is not first]
-
-
-def writer_of(servers):
-    for server in servers:
-        if server.process.poll() is None:
-            with server.client() as client:
-                if server.metric(client, "cluster_writer") == 1:
-                    return server
-    return None
 
 
 def is_forwarding(server, client):
@@ -77,14 +60,14 @@ def ended(servers):
     ids=["a key", "nothing", "an ID", "an array with a key", "lines"],
 )
 def test_an_action_that_ends_a_server_ends_two_of_three_at_most(workspace, body, fields, at, has_directory):
-    servers = led(workspace, Etcds(workspace, 1), has_directory, model_milliseconds_max=20)
+    servers = begin(workspace, Etcds(workspace, 1), has_directory, model_milliseconds_max=20)
     if body == "lines":
         body, fields = GOOD + b"\n" + json.dumps(BAD).encode(), {"Content_Type": "application/x-ndjson"}
     else:
         body = json.dumps(body).encode()
     answers = []
     # The client asks another server each time; nobody starts again what has ended.
-    for server in itertools.islice(itertools.cycle(servers[at:] + servers[:at]), 9):
+    for server in paced(itertools.islice(itertools.cycle(servers[at:] + servers[:at]), 9), 0.1):
         if server.process.poll() is not None:
             continue
         with server.client() as client:
@@ -92,7 +75,6 @@ def test_an_action_that_ends_a_server_ends_two_of_three_at_most(workspace, body,
                 answers.append(codes(client.post(body, **fields)))
             except ConnectionLost:
                 answers.append(None)
-        time.sleep(0.1)
     expect_equal(ended(servers), 2, f"how many have ended; the answers were {answers}")
     [last] = [server for server in servers if server.process.poll() is None]
     with last.client() as client:
@@ -132,7 +114,7 @@ class Retrying(threading.Thread):
                 except (ConnectionLost, Failure):
                     continue
                 finally:
-                    time.sleep(0.01)
+                    self.until.wait(0.01)
                 if answer.status == 200:
                     self.taken += 1
                     break
@@ -154,7 +136,7 @@ def is_nothing_tried(etcds):
 @pytest.mark.parametrize("has_directory", [False, True], ids=["without a directory", "with directories"])
 def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, has_directory, rounds, figures):
     etcds = Etcds(workspace, 1)
-    servers = led(workspace, etcds, has_directory)
+    servers = begin(workspace, etcds, has_directory)
     with servers[0].client() as client:
         before = client.get("/v1/state/good/n").json
     until = threading.Event()
@@ -162,13 +144,11 @@ def test_what_is_under_way_at_kills_of_the_writer_is_committed_once(workspace, h
     for client in clients:
         client.start()
     for _ in range(rounds):
-        time.sleep(0.5)
+        taken = sum(client.taken for client in clients)
+        wait_until(lambda: sum(client.taken for client in clients) > taken + 50, "the clients go on", seconds=20)
         wait_until(lambda: writer_of(servers) is not None, "one writes", seconds=20)
         wait_until(lambda: is_nothing_tried(etcds), "no action is tried", seconds=20)
-        writer = writer_of(servers)
-        writer.kill()
-        time.sleep(0.3)
-        writer.start()
+        writer_of(servers).restart(down=0.3)
     until.set()
     for client in clients:
         client.join(30)

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import http.server
 import threading
-import time
 
 import pytest
 
@@ -25,9 +24,8 @@ def test_each_etcd_is_replaced_by_an_empty_one_and_no_action_is_refused(workspac
 
     def post(index):
         with nodes.client(index, timeout=20) as client:
-            while not finished.is_set():
+            while not finished.wait(0.005):
                 statuses.append(client.post(add(1)).status)
-                time.sleep(0.005)
 
     clients = [threading.Thread(target=post, args=(index,)) for index in range(3)]
     for client in clients:
@@ -39,7 +37,8 @@ def test_each_etcd_is_replaced_by_an_empty_one_and_no_action_is_refused(workspac
                 etcds.call(other, "/v3/maintenance/defragment", {})
             revision = etcds.put("beside", b"")["header"]["revision"]
             etcds.call(0, "/v3/kv/compaction", {"revision": revision, "physical": True})
-            time.sleep(1)
+            before = len(statuses)
+            wait_until(lambda: len(statuses) > before + 100, "the clients go on")
     finally:
         finished.set()
         for client in clients:

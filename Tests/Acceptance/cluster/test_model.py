@@ -3,33 +3,20 @@
 import pathlib
 import signal
 import threading
-import time
 
 from harness.actions import action
 from harness.client import ConnectionLost
 from harness.etcd import Etcds
 from harness.expectations import expect, expect_equal, wait_until
 from harness.models import ROOT
-from harness.programs import free_port
+from harness.nodes import led
 from harness.server import Server, codes
 
 TODO = ROOT / "config/models/todo.js"
 
 
-def led(workspace, name, settings):
-    """Servers of these settings, and options, on one history, one of which writes for all."""
-    etcds, servers = Etcds(workspace, 1), []
-    for each in settings:
-        port = free_port()
-        options, each = each.get("options", []), {key: value for key, value in each.items() if key != "options"}
-        server = Server(workspace, etcds.address(name), each | {"cluster_address": f"http://127.0.0.1:{port}"})
-        server.fixed_port, server.arguments = port, options
-        servers.append(server.start())
-    return servers
-
-
 def test_servers_that_share_a_history_reduce_one_model_to_one_state(workspace):
-    servers = led(workspace, "model", [{"model": TODO}] * 2)
+    servers = led(workspace, Etcds(workspace, 1).address("model"), [{"model": TODO}] * 2)
     titles = []
     for number in range(60):
         with servers[number % 2].client() as client:
@@ -52,7 +39,8 @@ def test_servers_that_share_a_history_reduce_one_model_to_one_state(workspace):
 
 
 def test_a_server_whose_domain_a_commit_does_not_fit_turns_red_and_serves_nothing_newer(workspace):
-    servers = led(workspace, "domains", [{"domain": "counter"}, {"domain": "document", "options": ["--change-domain"]}])
+    settings = [{"domain": "counter"}, {"domain": "document", "arguments": ["--change-domain"]}]
+    servers = led(workspace, Etcds(workspace, 1).address("domains"), settings)
     with servers[0].client() as old, servers[1].client() as new:
         wait_until(lambda: servers[0].metric(old, "cluster_writer") == 1, "the older one writes")
         cursor = old.commit(action("counter/add", {"amount": 5}))["cursor"]
@@ -109,7 +97,7 @@ def test_servers_are_upgraded_one_after_the_other_under_load(workspace, figures)
     path = pathlib.Path(workspace.path("model.js"))
     slice_of = "export const a = createSlice({{ name: 'a', initialState: {{ n: 0 }}, reducers: {{ add(s) {{ s.n += 1 }}{} }} }});\n"
     path.write_text(slice_of.format(""))
-    servers = led(workspace, "rolling", [{"model": path}] * 3)
+    servers = led(workspace, Etcds(workspace, 1).address("rolling"), [{"model": path}] * 3)
     acknowledged, failures, finished = {}, [], threading.Event()
 
     def post(name):
@@ -125,7 +113,7 @@ def test_servers_are_upgraded_one_after_the_other_under_load(workspace, figures)
             if answer.status == 200:
                 acknowledged[key] = answer.json["version"]
                 number += 1
-                time.sleep(0.005)
+                finished.wait(0.005)
                 continue
             # Another server may have what this one has not.
             if answer.status != 503:
@@ -140,16 +128,21 @@ def test_servers_are_upgraded_one_after_the_other_under_load(workspace, figures)
     added = ", double(s) { s.n *= 2 }, other(s) { s.n += 0 }"
     files = [slice_of.format(added)]
     files.append(files[0] + "export const version = 2;\nexport const migrate = (state) => { state.a.m = 7; };\n")
+
+    def go_on(count):
+        before = len(acknowledged)
+        wait_until(lambda: len(acknowledged) > before + count, "the clients go on")
+
     try:
         for text in files:
-            time.sleep(0.5)
+            go_on(100)
             path.write_text(text)
             for server in servers:
                 server.stop()
                 server.start()
                 with server.client() as client:
                     wait_until(lambda: client.get("/readyz").status == 200, "it is ready")
-                time.sleep(0.3)
+                go_on(50)
             with servers[0].client() as client:
                 wait_until(lambda: client.post(action("a/other", {})).status == 200, "an action of the new file", seconds=5)
     finally:

@@ -6,14 +6,13 @@ It needs a program whose domain traps, which is that of Tests/Adopter:
 """
 
 import os
-import time
 
 import pytest
 
 from harness.actions import action
 from harness.client import ConnectionLost
 from harness.etcd import Etcds
-from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.expectations import Failure, expect, expect_equal, paced, wait_until
 from harness.nodes import Nodes
 
 BOLT = action("inventory/receive", {"item": "bolt", "quantity": 5})
@@ -40,13 +39,12 @@ def test_an_action_that_traps_ends_two_servers_at_most_and_the_others_go_on(trap
     fields = {"Idempotency_Key": key} if key else {}
     ends, answers = 0, []
     # A client that sends it again and again, each time to another server, and a supervisor that starts what has ended.
-    for number in range(12):
+    for number in paced(range(12), 0.3):
         try:
             with nodes.client(number % 3, timeout=20) as client:
                 answers.append(client.post(action("inventory/receive", BOMB), **fields).status)
         except (ConnectionLost, Failure):
             answers.append(None)
-        time.sleep(0.3)
         for index, server in enumerate(nodes.servers):
             if server.process.poll() is not None:
                 expect(server.process.returncode < 0, f"it ended with {server.process.returncode}")

@@ -9,19 +9,11 @@ from harness.actions import add
 from harness.client import Client
 from harness.etcd import Etcds
 from harness.expectations import expect, expect_equal, wait_until
+from harness.metrics import Figures
 from harness.nodes import Nodes
+from harness.programs import storekeeper
 from harness.server import Server, start_refusal
 from harness.tokens import bearer, make_token
-
-
-def storekeeper(workspace, *arguments):
-    return subprocess.run(
-        [workspace.binary, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        env={key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")},
-    )
 
 
 def test_a_token_is_of_all_servers_and_its_revocation_ends_its_waits_at_each_of_them(workspace):
@@ -51,7 +43,10 @@ def test_a_token_is_of_all_servers_and_its_revocation_ends_its_waits_at_each_of_
     threads = [threading.Thread(target=follow, args=(port,)) for port in nodes.ports]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
+    for port in nodes.ports:
+        with Client(port) as client:
+            waiters = lambda: Figures(client.request("GET", "/metrics", None, bearer(administrator)).body)["waiters"]
+            wait_until(lambda: waiters() == 1, "a client waits")
     [line] = [line for line in storekeeper(workspace, "token", "list", "--data", address).stdout.splitlines() if " ci " in line]
     begun = time.monotonic()
     revoked = storekeeper(workspace, "token", "revoke", line.split()[0], "--data", address)

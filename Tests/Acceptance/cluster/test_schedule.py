@@ -1,7 +1,6 @@
 """Scheduled actions of three servers on one history, of which the one that writes is killed."""
 
 import random
-import time
 
 import pytest
 
@@ -9,33 +8,14 @@ from harness.etcd import Etcds
 from harness.expectations import expect_equal, wait_until
 from harness.forms import of_a_night
 from harness.many_schedules import change_through_kills, judge_many, lateness
-from harness.programs import free_port
+from harness.nodes import led, writer_of
 from harness.schedules import DOCUMENT, changes, judge, later
-from harness.server import Server
-
-
-def led(workspace, etcds):
-    servers = []
-    for _ in range(3):
-        port = free_port()
-        server = Server(workspace, etcds.address("time"), {**DOCUMENT, "cluster_address": f"http://127.0.0.1:{port}"})
-        server.fixed_port = port
-        servers.append(server.start())
-    return servers
-
-
-def writer_of(servers):
-    for server in servers:
-        with server.client() as client:
-            if server.metric(client, "cluster_writer") == 1:
-                return server
-    return None
 
 
 @pytest.mark.rounds(2, long=10)
 def test_each_scheduled_action_is_committed_once_through_kills_of_the_writer(workspace, figures, rounds):
     chance = random.Random(workspace.seed)
-    servers = led(workspace, Etcds(workspace, 1))
+    servers = led(workspace, Etcds(workspace, 1).address("time"), [DOCUMENT] * 3)
     sent = 0
     for _ in range(rounds):
         wait_until(lambda: writer_of(servers) is not None, "one writes", 20)
@@ -45,9 +25,7 @@ def test_each_scheduled_action_is_committed_once_through_kills_of_the_writer(wor
             for _ in range(60):
                 client.commit(later(f"u{sent}", round(chance.uniform(0, 3), 3)))
                 sent += 1
-        time.sleep(chance.uniform(0, 1))
-        writer.kill()
-        writer.start()
+        writer.restart(after=chance.uniform(0, 1))
 
     def is_done():
         with servers[0].client() as client:
@@ -67,15 +45,12 @@ def test_each_of_many_is_committed_once_and_in_order_through_kills_of_the_writer
     """Half of them are replaced or taken back."""
     is_long = pytestconfig.getoption("--long")
     count, kills, lead, window, ahead = (of_a_night(100_000), 10, max(15, of_a_night(75)), 60, 10) if is_long else (600, 3, 3, 4, 2)
-    servers = led(workspace, Etcds(workspace, 1))
+    servers = led(workspace, Etcds(workspace, 1).address("time"), [DOCUMENT] * 3)
 
     def kill(down):
         wait_until(lambda: writer_of(servers) is not None, "one writes", 30)
-        writer = writer_of(servers)
-        time.sleep(0.5)  # What is sent again has an answer before the next kill.
-        writer.kill()
-        time.sleep(down)
-        return writer.start()
+        # What is sent again has an answer before the next kill.
+        return writer_of(servers).restart(after=0.5, down=down)
 
     ports = [server.port for server in servers]
     told = change_through_kills(workspace, ports, kill, count, kills, lead, window, ahead)

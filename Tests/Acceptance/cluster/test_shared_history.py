@@ -13,9 +13,8 @@ import pytest
 
 from harness.actions import action, add
 from harness.bad_network import BadNetwork
-from harness.client import Client, ConnectionLost
 from harness.etcd import Etcds
-from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, lasting, paced, wait_until
 from harness.nodes import Nodes
 from harness.register import TASK, RegisterClient, Times, begin_register, judge_register, recorded_sets
 from harness.server import Server, log_when_ready, start_refusal
@@ -53,21 +52,15 @@ class Writer(threading.Thread):
             self.tasks.append(self.name_ * 1_000_000 + number)
             body = action("tasks/add", {"id": self.tasks[-1], "title": identifier}, id=identifier)
         begun = time.monotonic()
-        while True:
-            expect(time.monotonic() < begun + 60, f"{identifier} is not acknowledged after a minute")
-            try:
-                with Client(self.chance.choice(self.nodes.ports), timeout=15) as client:
-                    answer = client.post(body, Idempotency_Key=f'"{identifier}"')
-            except (ConnectionLost, Failure):
-                self.repeated += 1
-                time.sleep(0.02)
-                continue
-            if answer.status == 503:
-                self.repeated += 1
-                time.sleep(0.05)
-                continue
-            expect(answer.status == 200, "a writer was answered", answer)
-            break
+
+        def acknowledged():
+            answer = self.nodes.asked(self.chance, lambda client: client.post(body, Idempotency_Key=f'"{identifier}"'))
+            if answer and answer.status != 503:
+                return answer
+            self.repeated += 1
+
+        answer = wait_until(acknowledged, f"{identifier} is acknowledged", 60, pause=0.03)
+        expect(answer.status == 200, "a writer was answered", answer)
         self.slowest = max(self.slowest, time.monotonic() - begun)
         self.replayed += "idempotency-replayed" in answer.fields
         version = answer.json["version"]
@@ -89,22 +82,19 @@ class Follower(threading.Thread):
 
     def run(self):
         try:
-            while self.target is None or len(self.versions) < self.target:
+            for _ in paced(iter(lambda: self.target is not None and len(self.versions) >= self.target, True), 0.02):
                 self.read()
         except BaseException as error:  # The test reports it.
             self.failure = error
 
     def read(self):
-        try:
-            with Client(self.chance.choice(self.nodes.ports), timeout=15) as client:
-                answer = client.get(f"/v1/changes?since={self.cursor}&wait=1&limit=500")
-        except (ConnectionLost, Failure):
-            time.sleep(0.02)
+        answer = self.nodes.asked(
+            self.chance, lambda client: client.get(f"/v1/changes?since={self.cursor}&wait=1&limit=500"))
+        if answer is None:
             return
         if answer.status == 503:
             # It does not have the cursor yet, or is stopping and could not read the page in time.
             expect(answer.json["code"] in ("behind", "draining"), answer.json)
-            time.sleep(0.02)
             return
         expect_equal(answer.status, 200, "a follower was answered")
         for change in answer.json["changes"]:
@@ -114,29 +104,32 @@ class Follower(threading.Thread):
 
 def disturb(nodes, etcds, chance, seconds):
     """Ends, stops and restarts one thing after another."""
-    end = time.monotonic() + seconds
     told = []
-    while time.monotonic() < end:
-        time.sleep(chance.uniform(0.3, 1.0))
+
+    def rest(least, most):
+        time.sleep(chance.uniform(least, most))
+
+    for _ in lasting(seconds):
+        rest(0.3, 1.0)
         index = chance.randrange(3)
         kind = chance.choice(
             ["kill a server", "end a server", "kill an etcd", "stop a server", "stop an etcd", "kill all etcds"])
         told.append(f"{kind} {index}")
         if kind == "kill a server":
             nodes.servers[index].kill()
-            time.sleep(chance.uniform(0, 0.5))
+            rest(0, 0.5)
             nodes.restart(index)
         elif kind == "end a server":
             nodes.servers[index].stop()
             nodes.restart(index)
         elif kind == "kill an etcd":
             etcds.kill(index)
-            time.sleep(chance.uniform(0.2, 1.5))
+            rest(0.2, 1.5)
             etcds.start(index)
             etcds.wait()
         elif kind == "stop an etcd":
             etcds.signal(index, signal.SIGSTOP)
-            time.sleep(chance.uniform(0.5, 3))
+            rest(0.5, 3)
             etcds.signal(index, signal.SIGCONT)
         elif kind == "kill all etcds":
             etcds.stop_all()
@@ -144,9 +137,7 @@ def disturb(nodes, etcds, chance, seconds):
                 etcds.start(each)
             etcds.wait()
         else:
-            nodes.servers[index].process.send_signal(signal.SIGSTOP)
-            time.sleep(chance.uniform(0.5, 3))
-            nodes.servers[index].process.send_signal(signal.SIGCONT)
+            nodes.servers[index].stand_still(chance.uniform(0.5, 3))
     return told
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness.actions import action, add, bulk
 from harness.client import Client, ConnectionLost
 from harness.etcd import Etcds
-from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.expectations import Failure, expect, expect_equal, lasting, paced, passes, sleep_until, wait_until
 from harness.nodes import Nodes
 from harness.server import Server
 from harness.streams import NothingCame, StreamClient
@@ -28,12 +28,9 @@ class Repeated(threading.Thread):
         self.start()
 
     def run(self):
-        while time.monotonic() < self.begun + self.seconds:
-            with contextlib.suppress(OSError, KeyError, ValueError, ConnectionLost, Failure, http.client.HTTPException):
-                if self.function():
-                    self.took = time.monotonic() - self.begun
-                    return
-            time.sleep(0.01)
+        past = (OSError, KeyError, ValueError, ConnectionLost, Failure, http.client.HTTPException)
+        if passes(wait_until, self.function, "it succeeds", self.seconds, past=past):
+            self.took = time.monotonic() - self.begun
 
     def result(self):
         self.join(self.seconds + 10)
@@ -56,7 +53,7 @@ def rename(port, tasks, each_second, finished):
         while not finished.is_set():
             bulk(client, loads[commits // count % len(loads)])
             commits += count
-            time.sleep(max(0, begun + commits / each_second - time.monotonic()))
+            sleep_until(begun + commits / each_second)
     return commits, commits / (time.monotonic() - begun)
 
 
@@ -85,21 +82,14 @@ def fill(client, tasks, bytes_each):
         ])
 
 
-def written_by(nodes):
-    """The number of the server that writes, when the others know it."""
-    wait_until(lambda: len(nodes.writers()) == 1, "one server writes")
-    time.sleep(0.7)
-    return nodes.writers()[0]
-
-
 @pytest.mark.alone
 @pytest.mark.rounds(5, long=10)
 def test_after_the_kill_of_etcds_leader_an_action_takes_half_a_second_more_than_a_bare_put(workspace, rounds, figures):
     etcds = Etcds(workspace)
     nodes = Nodes(workspace, etcds, "leader", are_led=True)
-    written_by(nodes)
+    nodes.writer()
     puts, actions = [], []
-    for number in range(rounds):
+    for number in paced(range(rounds), 1):
         leader = etcds.leader()
         other = (leader + 1) % 3
         etcds.kill(leader)
@@ -114,7 +104,6 @@ def test_after_the_kill_of_etcds_leader_an_action_takes_half_a_second_more_than_
         actions.append(max(each.result() for each in acknowledged))
         etcds.start(leader)
         etcds.wait()
-        time.sleep(1)
     beyond = [action - put for put, action in zip(puts, actions)]
     text = (
         f"a bare put after {statistics.median(puts):.2f} s, the last of three actions after "
@@ -134,14 +123,15 @@ def test_a_server_that_is_added_under_load_is_ready_soon_and_has_all_that_was_ac
     tasks = 100_000 if is_long else 5_000
     etcds = Etcds(workspace)
     nodes = Nodes(workspace, etcds, "added", are_led=True)
-    writer = written_by(nodes)
+    writer = nodes.writer()
     finished = processes.Event()
     with nodes.client(writer) as client:
         fill(client, tasks, 200)
         load = workspace.worker(rename, nodes.ports[writer], tasks, 2_000, finished)
         took = []
         for _ in range(3):
-            time.sleep(1)
+            before = client.get("/v1").version
+            wait_until(lambda: client.get("/v1").version > before + 2_000, "the load goes on")
             added = Server(workspace, etcds.address("added"), {})
             begun = time.monotonic()
             added.launch()
@@ -180,7 +170,7 @@ def test_what_is_acknowledged_at_the_writer_is_visible_at_a_follower_within_a_te
     is_long = pytestconfig.getoption("--long")
     tasks, each_second, seconds = (100_000, 20_000, 20) if is_long else (5_000, 2_000, 4)
     nodes = Nodes(workspace, Etcds(workspace), "lag", are_led=True)
-    writer = written_by(nodes)
+    writer = nodes.writer()
     follower = (writer + 1) % 3
     finished = processes.Event()
     with nodes.client(writer) as client:
@@ -190,12 +180,11 @@ def test_what_is_acknowledged_at_the_writer_is_visible_at_a_follower_within_a_te
             other.get(f"/v1/state/counter?at-least={begun}&wait=20")
         stream = StreamClient(nodes.ports[follower], f"/v1/changes?since={begun}&types=counter/add").begin()
         load = workspace.worker(rename, nodes.ports[writer], tasks, each_second, finished)
-        acknowledged, started = {}, time.monotonic()
+        acknowledged = {}
         watched = Watched(stream)
-        while time.monotonic() < started + seconds:
+        for _ in paced(lasting(seconds), 0.005):
             version = client.commit(add(1))["version"]
             acknowledged[version] = time.monotonic()
-            time.sleep(0.005)
         wait_until(lambda: acknowledged.keys() <= watched.seen.keys(), "the follower has seen all", seconds=20)
         finished.set()
         _, rate = load.result(20)
