@@ -166,6 +166,8 @@ extension JSONValue {
     fileprivate func sum(with other: JSONValue) -> JSONValue? {
         if case .decimal = self { return nil }
         guard let left = JSONNumber(self), let right = JSONNumber(other) else { return nil }
+        // A double below those of 64 bits is whole, but not exact.
+        for case .whole(let whole) in [left, right] where whole < Int64.min { return nil }
         if case .whole(let left) = left, case .whole(let right) = right {
             let sum = left + right
             return Int64(exactly: sum).map { .integer($0) } ?? UInt64(exactly: sum).map { .unsigned($0) }

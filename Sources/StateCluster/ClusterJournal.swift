@@ -121,7 +121,7 @@ package final class ClusterJournal: Journal {
         self.retention = retention
         self.stored = stored
         let reader = try EtcdClient(address, label: "reader")
-        reading = StoredHistory(client: reader, keys: keys, directory: stored.directory)
+        reading = StoredHistory(client: reader, keys: keys)
         documentClient = try EtcdClient(address, label: "documents")
         self.report = report
         found = opened.found
@@ -281,7 +281,10 @@ package final class ClusterJournal: Journal {
             do {
                 let now = Timestamp.now()
                 let live = Array(records.lazy.filter { $0.expiry > now })
-                try reading.save(snapshot.saved(), link, key, live, of: found)
+                // An old state that is read is not kept in the directory, which has the newest.
+                var saving = reading
+                saving.directory = stored.directory
+                try saving.save(snapshot.saved(), link, key, live, of: found)
                 known.withLock { $0.noteSnapshot() }
                 saved(try reading.prune(retention, latest: link.version))
             } catch {

@@ -1,6 +1,5 @@
 internal import Dispatch
 internal import FoundationEssentials
-internal import Glibc
 internal import HTTPClient
 internal import StateJSON
 internal import Synchronization
@@ -103,8 +102,13 @@ final class EtcdClient: Sendable {
     }
 }
 
-/// The kernel counts it by the monotonic clock, so the wall clock can be set back meanwhile.
-func pause(milliseconds: UInt32) { usleep(1000 * milliseconds) }
+/// A semaphore would wait on Linux for a moment of the wall clock, which can be set back; a group waits for a time.
+func pause(milliseconds: Int) {
+    let group = DispatchGroup()
+    group.enter()
+    _ = group.wait(timeout: .now() + .milliseconds(milliseconds))
+    group.leave()
+}
 
 extension ClusterFault {
     init(_ failure: HTTPConnection.Failure, _ endpoint: String) {

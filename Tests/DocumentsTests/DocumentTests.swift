@@ -62,6 +62,8 @@ struct DocumentTests {
             ("increment", #"{"path":"/big"}"#, "document.no-number"),
             ("increment", #"{"path":"/low","by":-1.0}"#, "document.no-number"),
             ("increment", #"{"path":"/a","by":1e300}"#, "document.no-number"),
+            ("increment", #"{"path":"/a","by":-9223372036854775809}"#, "invalid-action"),
+            ("increment", #"{"path":"/a","by":1.00000000000000000001}"#, "invalid-action"),
             ("set", #"{"path":"/a/b/c","value":1}"#, "document.no-place"),
             ("increment", #"{"path":"/a","by":"1"}"#, "invalid-action"),
             ("set", #"{"path":"a","value":1}"#, "invalid-action"),

@@ -8,6 +8,57 @@ import Testing
 
 @Suite("The share of a client in an iteration", .timeLimit(.minutes(5)))
 struct IterationSharesTests {
+    @Test("a client has its time in each iteration, and what others take does not count")
+    func time() {
+        var shares = IterationShares()
+        let start = LoopInstant.now
+        let half = IterationShares.time / 2
+
+        /// Whether a client has time, so many halves of a share after the start.
+        func begins(_ client: String, _ halves: Int) -> Bool { shares.begins(client, at: start + half * halves) }
+
+        shares.beginIteration()
+        var begun = [begins("a", 0), begins("b", 1), begins("a", 3)]
+        #expect(begun == [true, true, true])
+        // Client b has had its share at once, and client a in two parts.
+        begun = [begins("b", 4), begins("a", 9), begins("c", 9)]
+        #expect(begun == [false, false, true])
+
+        shares.beginIteration()
+        begun = [begins("a", 100), begins("b", 100)]
+        #expect(begun == [true, true])
+        // What the loop reads for client c meanwhile is of the share of c.
+        shares.works(for: "c", at: start + half * 101)
+        shares.works(for: "c", at: start + half * 103)
+        begun = [begins("b", 105), begins("c", 105)]
+        #expect(begun == [true, false])
+        // One answer of a megabyte is a share, and one of 100 kB is not.
+        shares.beginIteration()
+        shares.sends(1 << 20, to: "a")
+        shares.sends(100_000, to: "b")
+        begun = [begins("a", 200), begins("b", 200)]
+        #expect(begun == [false, true])
+    }
+
+    @Test("one request that is due begins in each iteration, and what nobody is known to have caused counts for nobody")
+    func due() {
+        var shares = IterationShares()
+        let start = LoopInstant.now
+
+        shares.beginIteration()
+        shares.sends(1 << 20, to: "a")
+        var begun = [shares.begins("a", at: start), shares.begins("a", at: start, isDue: true)]
+        #expect(begun == [false, true])
+        begun = [shares.begins("a", at: start, isDue: true), shares.begins("b", at: start, isDue: true)]
+        #expect(begun == [false, true])
+
+        shares.beginIteration()
+        begun = [shares.begins("a", at: start, isDue: true)]
+        shares.rests(at: start)
+        begun.append(shares.begins("a", at: start + IterationShares.time * 2))
+        #expect(begun == [true, true])
+    }
+
     @Test("many requests of one client delay one of another by less than two, and all are answered")
     func requests() async throws {
         let gate = DispatchGate()

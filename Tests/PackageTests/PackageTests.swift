@@ -166,6 +166,7 @@ struct TreeTests {
         ("StateHTTP/Access/Access.swift", "a key holds the access"),
         ("StateHTTP/Descriptions/SchemaProbe.swift", "types, which do not end"),
         ("StateJSON/Coding/JSONEncoding.swift", "types, which do not end"),
+        ("StateServer/Forks/Forks.swift", "a place leaves the list before it ends"),
         ("StateStore/Domain/Action.swift", "types do not end, and an entry holds its declaration"),
         ("StateStore/Domain/CompiledDomain.swift", "an entry holds its type"),
         ("StateStore/Hub/SelectionIndex.swift", "a key holds the selection"),

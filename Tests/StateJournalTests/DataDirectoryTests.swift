@@ -38,6 +38,24 @@ struct DataDirectoryTests {
         #expect(try scratch.open().recover(at: start).version == 1)
     }
 
+    @Test("a value of another type is as none: the epoch is missing with a sentence, the domain has no schema")
+    func otherTypes() throws {
+        do {
+            let journal = try scratch.open()
+            try journal.setDomain(HistoryDomain(name: "counter", since: 0, isHeldToSchema: true))
+            try journal.database.write {
+                try $0.execute(sql: "UPDATE meta SET value = 'x' WHERE name = 'domain_schema'")
+            }
+        }
+        do {
+            let journal = try scratch.open()
+            #expect(try journal.domain()?.isHeldToSchema == nil)
+            try journal.database.write { try $0.execute(sql: "UPDATE meta SET value = 5 WHERE name = 'epoch'") }
+        }
+        let error = #expect(throws: JournalError.self) { try scratch.open() }
+        #expect(error?.description.contains("it has no epoch") == true)
+    }
+
     @Test("what the server makes is for its user only, and a directory that exists keeps its permissions")
     func permissions() throws {
         let permissions = { (path: String) throws -> Int? in

@@ -106,25 +106,23 @@ package enum ListeningPlace: Sendable, Equatable {
 
     /// The descriptor of a socket that is connected to the place and blocks for so long; -1 with the reason in `errno`.
     package func connect(within seconds: Int) -> Int32 {
-        let address =
+        let addresses =
             switch self {
             // A name without an address is one on which no server can listen.
-            case .address(let host, let port): (try? SocketAddress.all(of: host, port: port))?.first
-            case .socket(let path, _): SocketAddress(path: path)
+            case .address(let host, let port): (try? SocketAddress.all(of: host, port: port)) ?? []
+            case .socket(let path, _): [SocketAddress(path: path)].compactMap { $0 }
             }
-        guard let address else {
-            errno = EADDRNOTAVAIL
-            return -1
-        }
-        let descriptor = Glibc.socket(address.family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return -1 }
+        var code = EADDRNOTAVAIL
         var time = timeval(tv_sec: seconds, tv_usec: 0)
-        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
+        for address in addresses {
+            let descriptor = Glibc.socket(address.family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+                setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
+            }
+            guard address.with({ Glibc.connect(descriptor, $0, $1) }) != 0 else { return descriptor }
+            code = errno
+            close(descriptor)
         }
-        guard address.with({ Glibc.connect(descriptor, $0, $1) }) != 0 else { return descriptor }
-        let code = errno
-        close(descriptor)
         errno = code
         return -1
     }

@@ -46,7 +46,11 @@ struct Outgoing {
         let end = min(count, sentCount + Self.sendBytesMax)
         while sentCount < end {
             let taken = next.prefix(end - sentCount).withUnsafeBytes(socket)
-            if taken >= 0 { sentCount += taken } else if errno != EINTR { return errno == EAGAIN ? .full : .broken }
+            if taken >= 0 {
+                sentCount += taken
+            } else if errno != EINTR {
+                return errno == EAGAIN ? .full : .broken
+            }
         }
         return sentCount < count ? .paused : .done
     }

@@ -31,14 +31,17 @@ final class OpenConnections {
 
     var all: some Sequence<ClientConnection> { connections.values }
 
+    /// Those that were opened first have the lowest descriptors, as a rule, and come first.
+    private var sorted: [ClientConnection] { connections.values.sorted { $0.descriptor < $1.descriptor } }
+
     subscript(socket: Int32) -> ClientConnection? { connections[socket] }
 
-    /// Returns whether there is or will be room; O(n) in the connections, only at the limit of connections.
+    /// Returns whether there is or will be room; O(n log n) in the connections, only at the limit of connections.
     func makeRoom(for client: String) -> Bool {
         let placesCount = context.configuration.connectionsMax
         guard let largest = context.clients.largestClient(for: client, placesCount: placesCount) else { return false }
         var receiving: ClientConnection?
-        for connection in all where connection.client == largest && !connection.isRefused {
+        for connection in sorted where connection.client == largest && !connection.isRefused {
             if case .idle = connection.phase {
                 // The client takes it for the end of an idle connection, and connects again.
                 connection.isRefused = true
@@ -53,9 +56,12 @@ final class OpenConnections {
     }
 
     func endOldestOverCapacity() -> Bool {
-        let over = all.compactMap { open in open.isRefused ? nil : open.overCapacitySince.map { ($0, connection: open) }
+        var oldest: (since: LoopInstant, connection: ClientConnection)?
+        for connection in sorted {
+            guard let since = connection.overCapacitySince, !connection.isRefused else { continue }
+            if oldest.map({ since < $0.since }) ?? true { oldest = (since, connection) }
         }
-        guard let oldest = over.min(by: { $0.0 < $1.0 }) else { return false }
+        guard let oldest else { return false }
         refuse(oldest.connection, .connectionsExhausted)
         return true
     }

@@ -67,10 +67,18 @@ final class SchemaProbe {
         if type == String.self { return Description(schema: ["type": "string"], sample: samples.string) }
         if type == Double.self { return Description(schema: ["type": "number"], sample: Double(samples.integer)) }
         if type == Float.self { return Description(schema: ["type": "number"], sample: Float(samples.integer)) }
-        if let integer = type as? any FixedWidthInteger.Type { return Self.description(of: integer, samples.integer) }
+        if let integer = Self.integers.first(where: { $0 == type }) {
+            return Self.description(of: integer, samples.integer)
+        }
         if let shaped = type as? any SchemaShaped.Type { return shaped.description(by: self) }
         return (type as? any CaseIterable.Type).flatMap { Self.cases($0, as: type, attempt: attempt) }
     }
+
+    /// Another type of integers may be read in another way.
+    private static let integers: [any (FixedWidthInteger & Sendable).Type] = [
+        Int.self, Int8.self, Int16.self, Int32.self, Int64.self,
+        UInt.self, UInt8.self, UInt16.self, UInt32.self, UInt64.self,
+    ]
 
     private static func description<Number: FixedWidthInteger>(of _: Number.Type, _ sample: Int8) -> Description {
         var schema: JSONValue = ["type": "integer"]

@@ -215,8 +215,10 @@ final class JSONDecodingSession {
     func endNotes() { if let keys, !document.isEnd(passed) { noteNow(outermost, keys) } }
 
     private func noteNow<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
-        let all = document.children(of: object).map { $0 - 1 }
-        let unknown = Set(all.filter { Key(stringValue: self.document.string($0)) == nil })
+        var unknown: Set<Int> = []
+        for value in document.children(of: object) where Key(stringValue: document.string(value - 1)) == nil {
+            unknown.insert(value - 1)
+        }
         guard !unknown.isEmpty || unknownFields[object] != nil else { return }
         unknownFields[object] = unknownFields[object].map { $0.intersection(unknown) } ?? unknown
     }

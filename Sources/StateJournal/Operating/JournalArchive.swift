@@ -92,7 +92,7 @@ package final class JournalArchive: Sendable {
         }
     }
 
-    /// Empty at the end.
+    /// Empty at the end; after an error, nothing further can be read.
     package func next(_ count: Int) throws(JournalError) -> [UInt8] {
         try position.withLock { position throws(JournalError) in
             while position.part < parts.count {
@@ -116,7 +116,7 @@ package final class JournalArchive: Sendable {
         do {
             if let bytes = try file.handle.read(upToCount: count), !bytes.isEmpty { return Array(bytes) }
         } catch {
-            throw JournalError("cannot read the copy of \(file.name): \(error.localizedDescription)")
+            throw JournalError("cannot read the copy of \(file.name): \(error)")
         }
         throw JournalError("cannot read the copy of \(file.name): it has ended early")
     }

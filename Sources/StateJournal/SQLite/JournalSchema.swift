@@ -33,8 +33,10 @@ enum JournalSchema {
         try set(db, "term", Int64(0))
     }
 
+    /// Nil also for a value of another type.
     static func value<Value: DatabaseValueConvertible>(_ db: Database, _ name: String) throws -> Value? {
-        try Value.fetchOne(db, sql: "SELECT value FROM meta WHERE name = ?", arguments: [name])
+        let sql = "SELECT value FROM meta WHERE name = ?"
+        return try DatabaseValue.fetchOne(db, sql: sql, arguments: [name]).flatMap(Value.fromDatabaseValue)
     }
 
     static func version(_ db: Database, _ name: String) throws -> Version? {

@@ -65,10 +65,11 @@ final class Distribution: ExportedMetric {
 
     /// Adds counts of times by bucket; a program's own timer, which takes one after the other, gets the mean of a bucket.
     func add(_ counts: [Answers.Times]) {
-        for (bucket, times) in zip(buckets, counts) where times.count > 0 {
+        for (bucket, times) in zip(buckets, counts) {
+            // A time can be read with its count or the next one.
             bucket.count.wrappingAdd(Int64(times.count), ordering: .relaxed)
             sum.wrappingAdd(Int64(times.nanoseconds), ordering: .relaxed)
-            guard let timer else { continue }
+            guard times.count > 0, let timer else { continue }
             for _ in 0..<times.count { timer.recordNanoseconds(Int64(times.nanoseconds / times.count)) }
         }
     }

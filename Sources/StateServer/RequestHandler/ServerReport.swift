@@ -226,7 +226,9 @@ extension RequestHandler {
     func readiness(isVerbose: Bool) throws -> Response {
         let report = ServerReport(self)
         // A load balancer sends no action to a server that is not ready, so the probes themselves have to try the journal.
-        if report.journalFailure != nil, let journal { schedule.slow(.read, "") { journal.probe() } }
+        if report.journalFailure != nil, !report.isDraining, let journal {
+            schedule.slow(.read, "") { journal.probe() }
+        }
         if isVerbose { return report.readiness }
         if report.isDraining { throw Problem.draining }
         if report.journalFailure != nil { throw Problem.notDurable }

@@ -48,8 +48,11 @@ extension WatchHub {
 
     package func timers(_ ids: [Watch.ID]) {
         // Waits with one filter and one examined version get the same answer.
-        let groups = storage.withLock { storage in
-            Dictionary(grouping: ids) { storage.watches[$0].flatMap { $0.isStream ? nil : $0.query } }
+        var groups: [ChangesQuery?: [Watch.ID]] = [:]
+        storage.withLock { storage in
+            for id in ids {
+                groups[storage.watches[id].flatMap { $0.isStream ? nil : $0.query }, default: []].append(id)
+            }
         }
         for (query, ids) in groups {
             apply(to: ids, { storage in query.map { storage.newest($0) } ?? .latest(storage.latest.cursor) }) {

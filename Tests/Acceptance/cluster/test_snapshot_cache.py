@@ -16,7 +16,7 @@ def test_the_newest_snapshot_is_kept_and_used_and_may_be_damaged_or_deleted(work
     etcds = Etcds(workspace, 1)
     directory = workspace.path("own")
     os.mkdir(directory)
-    settings = {"cluster_directory": directory}
+    settings = {"cluster_directory": directory, "history_commits_max": 1}
     server = Server(workspace, etcds.address("kept"), settings).start()
     lines = b"\n".join([add(1)] * 5_000)
     with server.client() as client:
@@ -25,6 +25,8 @@ def test_the_newest_snapshot_is_kept_and_used_and_may_be_damaged_or_deleted(work
             expect_equal(answer.status, 200, "the status of 5,000 lines")
         wait_until(lambda: len(etcds.keys("kept/snapshots/")) == 2, "there is a snapshot behind the first one")
         client.commit(add(1))
+        # It is read from the first snapshot, which is not kept in place of the newest.
+        expect_equal(client.get("/v1/state/counter/value?version=1").json, 1, "the counter of version 1")
     server.stop()
     newest = max(etcds.keys("kept/snapshots/")).rpartition("/")[2].lstrip("0")
     expect_equal([name.split("-")[1] for name in cached(directory)], [newest], "the version of the kept snapshot")

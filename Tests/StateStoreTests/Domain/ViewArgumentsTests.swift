@@ -165,7 +165,7 @@ struct WatchedViewTests {
             }
             store = UntypedStore(
                 domain: try CompiledDomain(OwnedTexts { [evaluated] in evaluated.add($0) }),
-                now: { Timestamp(milliseconds: 0) }, watchLimits: WatchLimits(watchesMax: 100, viewsMax: viewsMax),
+                now: { Timestamp(milliseconds: 0) }, watchLimits: WatchLimits(watchesMax: 20_000, viewsMax: viewsMax),
                 processorTime: { [evaluated] in Instant(nanoseconds: 0) + time * evaluated.count }, queues: queues
             ).typed(OwnedTexts.State.self)
             driver = HubDriver(hub: store.hub)
