@@ -18,7 +18,7 @@ package struct Handlers: Sendable {
     /// Nothing was sent for the time of the heartbeat, so the handler sends something.
     package var silent: @Sendable ([Exchange]) -> Void
     /// Answers a request that the transport refuses, nil if the head cannot be read, and the connection closes.
-    package var refuse: @Sendable (TransportFault, Request?) -> Response
+    package var refuse: @Sendable (Problem, Request?) -> Response
     /// A reusable answer serves as long as this number stays the same; the server reads it before ``receive``: where it
     /// rises during that call, the answer counts for the generation before.
     package var generation: @Sendable () -> UInt64
@@ -30,8 +30,8 @@ package struct Handlers: Sendable {
         iterationEnded: @escaping @Sendable () -> Void = {},
         writable: @escaping @Sendable ([Exchange]) -> Void = { _ in },
         silent: @escaping @Sendable ([Exchange]) -> Void = { _ in },
-        refuse: @escaping @Sendable (TransportFault, Request?) -> Response = { fault, _ in
-            Response(status: fault.status)
+        refuse: @escaping @Sendable (Problem, Request?) -> Response = { problem, _ in
+            Response(status: problem.status)
         },
         generation: @escaping @Sendable () -> UInt64 = { 0 },
         debugLog: @escaping @Sendable (String) -> Void = { _ in }

@@ -3,15 +3,15 @@ import CMicroHTTPD
 package struct ServerConfiguration: Sendable {
     package var places: [ListeningPlace]
     package var bodyBytesMax: Int
-    /// Counts parked ones; a sixteenth more (16 to 256) get ``TransportFault/connectionsExhausted`` for their request,
+    /// Counts parked ones; a sixteenth more (16 to 256) get ``Problem/connectionsExhausted`` for their request,
     /// or are closed after two seconds, and further clients stay in the backlog.
     package var connectionsMax: Int
     /// Targets that are also answered to connections over capacity, for probes.
     package var reservedTargets: Set<String> = []
     /// Requests of these peers count for the clients that they name; connections count for the peer nevertheless.
     package var trustedProxies = TrustedProxies()
-    /// Above it the server refuses bodies and answers over 64 KiB with ``TransportFault/memoryExhausted``, and closes
-    /// connections whose clients do not read; a client with half of it gets ``TransportFault/shareExhausted``.
+    /// Above it the server refuses bodies and answers over 64 KiB with ``Problem/memoryExhausted``, and closes
+    /// connections whose clients do not read; a client with half of it gets ``Problem/tooManyBytes``.
     package var memoryBytesMax = 256 << 20
     /// Bounds silence and unread answers, in whole seconds, at least one; an exchange that waits ends by its deadline
     /// only.

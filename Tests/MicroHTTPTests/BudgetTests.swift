@@ -12,9 +12,9 @@ struct BudgetTests {
         let memory = MemoryBudget(bytesMax: 1000)
 
         #expect(memory.reserve(500, for: "a") == nil)
-        #expect(memory.reserve(1, for: "a") == .shareExhausted)
+        #expect(memory.reserve(1, for: "a")?.code == "too-many-bytes")
         #expect(memory.reserve(400, for: "b") == nil)
-        #expect(memory.reserve(200, for: "c") == .memoryExhausted)
+        #expect(memory.reserve(200, for: "c")?.code == "memory-exhausted")
         #expect(memory.bytes == 900)
         memory.release(200, for: "a")
         #expect(memory.reserve(200, for: "c") == nil)
@@ -43,7 +43,7 @@ struct BudgetTests {
         let held = [memory.hold(bytes[0], for: "a"), memory.hold(bytes[1], for: "a"), memory.hold(bytes[0], for: "b")]
 
         #expect(!memory.isExceeded(by: "a"))
-        #expect(memory.reserve(1, for: "a") == .shareExhausted)
+        #expect(memory.reserve(1, for: "a")?.code == "too-many-bytes")
         let more = memory.hold(bytes[2], for: "a")
         #expect(memory.isExceeded(by: "a") && !memory.isExceeded(by: "b"))
         #expect(memory.reserve(size, for: "b") == nil)

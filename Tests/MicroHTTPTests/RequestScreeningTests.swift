@@ -1,3 +1,4 @@
+import HTTPMessages
 import HTTPTypes
 import Testing
 
@@ -33,7 +34,7 @@ struct RequestScreeningTests {
 
     private func framing(
         _ lines: [(String, String)], host: Bool = true, version: ProtocolVersion = .http11
-    ) throws(TransportFault) -> BodyFraming {
+    ) throws(Problem) -> BodyFraming {
         var fields = ((host ? [("Host", "a")] : []) + lines).map { name, value in
             HTTPField(name: HTTPField.Name(name) ?? .cookie, value: value)
         }
@@ -58,22 +59,24 @@ struct RequestScreeningTests {
     @Test(
         "a request that allows two readings is malformed", arguments: Self.malformedCases)
     func malformed(lines: [(String, String)]) {
-        let fault = #expect(throws: TransportFault.self) { try framing(lines) }
-        #expect(fault?.status == .badRequest)
+        let problem = #expect(throws: Problem.self) { try framing(lines) }
+        #expect(problem?.status == .badRequest)
     }
 
     @Test(
         "a coding other than chunked is not implemented",
         arguments: ["gzip", "gzip, chunked", "identity", "chunked;a=b", ""])
     func unsupported(coding: String) {
-        #expect(throws: TransportFault.unsupportedTransferCoding) { try framing([("Transfer-Encoding", coding)]) }
+        let problem = #expect(throws: Problem.self) { try framing([("Transfer-Encoding", coding)]) }
+        #expect(problem?.status == .notImplemented && problem?.code == "transfer-coding")
     }
 
     @Test(
         "a declared length above the limit is too large, with any number of digits",
         arguments: ["1001", "99999999999999999999999"])
     func tooLarge(length: String) {
-        #expect(throws: TransportFault.bodyTooLarge(bytesMax: 1000)) { try framing([("Content-Length", length)]) }
+        let problem = #expect(throws: Problem.self) { try framing([("Content-Length", length)]) }
+        #expect(problem?.status == .contentTooLarge && problem?.detail.contains(" 1000 bytes") == true)
     }
 
     @Test("lines with a coding that is not implemented pass with no length, so that the head cache never has them")
@@ -83,7 +86,7 @@ struct RequestScreeningTests {
             HTTPField(name: .transferEncoding, value: "gzip"),
         ]
         for declared in [nil, 0, 5] {
-            #expect(throws: TransportFault.self) {
+            #expect(throws: Problem.self) {
                 try RequestScreening.screen(fields, declared: declared, version: .http11, bodyBytesMax: 1000)
             }
         }
@@ -92,7 +95,7 @@ struct RequestScreeningTests {
     @Test("HTTP/1.0 needs no Host and has no transfer codings")
     func http10() throws {
         #expect(try framing([], host: false, version: .http10) == .none)
-        #expect(throws: TransportFault.self) { try framing([], host: false) }
-        #expect(throws: TransportFault.self) { try framing([("Transfer-Encoding", "chunked")], version: .http10) }
+        #expect(throws: Problem.self) { try framing([], host: false) }
+        #expect(throws: Problem.self) { try framing([("Transfer-Encoding", "chunked")], version: .http10) }
     }
 }

@@ -1,3 +1,4 @@
+package import HTTPMessages
 import Synchronization
 
 /// Counts bodies until their answers are sent, and answers and chunks over ``smallBytesMax`` until their clients have
@@ -39,10 +40,10 @@ package final class MemoryBudget: Sendable {
         state.withLock { $0.bytes > bytesMax || $0.sent[client] ?? 0 > shareMax }
     }
 
-    /// Counts nothing where there is a fault; without a client, the bytes are in no share.
-    package func reserve(_ bytes: Int, for client: String? = nil) -> TransportFault? {
+    /// Counts nothing where there is a problem; without a client, the bytes are in no share.
+    package func reserve(_ bytes: Int, for client: String? = nil) -> Problem? {
         state.withLock { state in
-            if let client, state.sent[client, default: 0] + bytes > shareMax { return .shareExhausted }
+            if let client, state.sent[client, default: 0] + bytes > shareMax { return .tooManyBytes }
             guard state.bytes + bytes <= bytesMax else { return .memoryExhausted }
             state.count(bytes, for: client)
             return nil
@@ -82,9 +83,9 @@ package final class MemoryBudget: Sendable {
 
         deinit { if bytes > 0 { budget.release(bytes, for: client) } }
 
-        /// Counts nothing where there is a fault.
-        func grow(to bytes: Int) -> TransportFault? {
-            if let fault = budget.reserve(bytes - self.bytes, for: client) { return fault }
+        /// Counts nothing where there is a problem.
+        func grow(to bytes: Int) -> Problem? {
+            if let problem = budget.reserve(bytes - self.bytes, for: client) { return problem }
             count.store(bytes, ordering: .relaxed)
             return nil
         }

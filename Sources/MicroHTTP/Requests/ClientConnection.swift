@@ -145,17 +145,17 @@ extension ClientConnection {
     /// `declared` is how much of the body is left with it, 0 where that is not known.
     func append(
         _ piece: UnsafeRawBufferPointer, declared: Int, in context: LoopContext
-    ) -> TransportFault? {
+    ) -> Problem? {
         let count = body.count + piece.count
         let bytesMax = context.configuration.bodyBytesMax
-        guard count <= bytesMax else { return .bodyTooLarge(bytesMax: bytesMax) }
+        guard count <= bytesMax else { return .tooLarge(limit: bytesMax) }
         let reserved = reservation?.bytes ?? 0
         if count > MemoryBudget.smallBytesMax, count > reserved {
             // The array grows by doubling, and so does what is reserved for it.
             let bytes = min(max(2 * reserved, 256 << 10, count), bytesMax)
             let reservation = reservation ?? MemoryBudget.Reservation(context.memory, for: requestClient)
             self.reservation = reservation
-            if let fault = reservation.grow(to: bytes) { return fault }
+            if let problem = reservation.grow(to: bytes) { return problem }
         }
         if body.isEmpty {
             // The server does not reserve all of a declared length, because a client may declare more than it sends.

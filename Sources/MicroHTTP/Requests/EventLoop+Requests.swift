@@ -64,7 +64,7 @@ extension EventLoop {
         connection.phase = .receiving
         connection.isInFlight = true
         context.inFlightCount += 1
-        do throws(TransportFault) {
+        do throws(Problem) {
             guard isStrict || connection.targetEnd.map({ $0 + 1 == version }) ?? false else {
                 throw .malformed("the request target holds a byte that must be percent-encoded")
             }
@@ -77,7 +77,11 @@ extension EventLoop {
                 isChunked: heads.read(received, of: connection).isChunked, declared: received.declaredBytes,
                 bodyBytesMax: context.configuration.bodyBytesMax)
             // Below 1.0, a bare line feed ends a line of chunks, where a proxy in front may find another end.
-            guard isStrict || connection.framing != .chunked else { throw .lengthRequired }
+            guard isStrict || connection.framing != .chunked else {
+                throw Problem(
+                    .lengthRequired, "length-required",
+                    "a chunked body needs libmicrohttpd 1.0 or later at this server; send it with its Content-Length")
+            }
             connection.bodyBytes = 0
             switch connection.framing {
             case .none: connection.consumedCount? += microhttpd_head_size(connection.handle)
@@ -87,7 +91,7 @@ extension EventLoop {
             return true
         } catch {
             // A client that does not wait for `100 Continue` is sending the body.
-            if case .bodyTooLarge = error, connection.head?.head[.expect] == nil {
+            if error.status == .contentTooLarge, connection.head?.head[.expect] == nil {
                 open.refuseBody(of: connection, error)
                 return true
             }
@@ -134,12 +138,12 @@ extension EventLoop {
         }
         switch connection.framing {
         case .declared(let count):
-            if let fault = connection.append(piece, declared: count - earlierCount, in: context) {
-                open.refuseBody(of: connection, fault)
+            if let problem = connection.append(piece, declared: count - earlierCount, in: context) {
+                open.refuseBody(of: connection, problem)
             }
         case .chunked:
-            if let fault = connection.append(piece, declared: 0, in: context) {
-                open.refuseBody(of: connection, fault)
+            if let problem = connection.append(piece, declared: 0, in: context) {
+                open.refuseBody(of: connection, problem)
             }
         case .none:
             // libmicrohttpd has found a body where this server has found none.

@@ -1,6 +1,7 @@
 import CMicroHTTPD
 import Glibc
 import HTTPMessages
+import HTTPTypes
 
 /// libmicrohttpd takes an answer only behind a head or a whole request; in between the loop sends it and shuts the
 /// socket down, at which libmicrohttpd closes it; only the loop thread uses it.
@@ -67,11 +68,11 @@ final class OpenConnections {
     }
 
     /// The answer goes to the socket directly, and libmicrohttpd then reads the end of the input.
-    func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
+    func refuse(_ connection: ClientConnection, _ problem: Problem) {
         guard !connection.isRefused else { return }
         connection.isRefused = true
         let hasAnswer = if case .discarding = connection.phase { true } else { false }
-        if !hasAnswer { send(fault, on: connection) }
+        if !hasAnswer { send(problem, on: connection) }
         // To close a socket with unread input resets the connection, and the client may lose the answer.
         microhttpd_discard_input(connection.descriptor)
         shutdown(connection.descriptor, Int32(SHUT_RD))
@@ -79,17 +80,17 @@ final class OpenConnections {
 
     /// libmicrohttpd takes no answer within a body, and a client that sends on after its connection is closed could
     /// lose the answer.
-    func refuseBody(of connection: ClientConnection, _ fault: TransportFault) {
+    func refuseBody(of connection: ClientConnection, _ problem: Problem) {
         connection.releaseBody()
         connection.phase = .discarding(bytesLeft: context.configuration.drainBytesMax)
         connection.mustDiscard = true
-        send(fault, on: connection)
+        send(problem, on: connection)
     }
 
-    private func send(_ fault: TransportFault, on connection: ClientConnection) {
+    private func send(_ problem: Problem, on connection: ClientConnection) {
         context.gauges.refused.add(1)
         let response = context.handlers.refuse(
-            fault, connection.head.map { Request($0.head, client: connection.requestClient) })
+            problem, connection.head.map { Request($0.head, client: connection.requestClient) })
         var answer = WireResponse(response).outgoing(isClosing: true, isHead: false, at: context.date.now())
         // An empty socket takes a problem document at once, and a client that has left an answer unread gets none.
         _ = answer.send { Outgoing.send($0, to: connection.descriptor) }
@@ -104,7 +105,9 @@ final class OpenConnections {
             isUsed = true
             guard !connection.isRefused else { continue }
             if isTooSlow(connection, now) {
-                refuse(connection, .tooSlow)
+                refuse(
+                    connection,
+                    Problem(.requestTimeout, "request-timeout", "the request has taken too long to arrive"))
             } else if let since = connection.overCapacitySince, since.duration(to: now) >= Self.overCapacityTime {
                 // libmicrohttpd reads the end of the input, as if the client had left. A connection that is being answered
                 // ends after its answer.

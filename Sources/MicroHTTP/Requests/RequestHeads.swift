@@ -13,7 +13,7 @@ struct RequestHeads {
     /// Where it throws, the connection has the head if it could be read.
     mutating func read(
         _ received: borrowing ReceivedHead, of connection: ClientConnection
-    ) throws(TransportFault) -> ParsedHead {
+    ) throws(Problem) -> ParsedHead {
         let bytes = received.lines
         // A connection over capacity serves few targets.
         guard connection.overCapacitySince == nil, let key = HeadCache.Key(bytes, isLocal: connection.isLocal) else {
@@ -42,7 +42,7 @@ struct RequestHeads {
 
     private func parse(
         _ received: borrowing ReceivedHead, _ line: RequestLine, of connection: ClientConnection
-    ) throws(TransportFault) -> ParsedHead {
+    ) throws(Problem) -> ParsedHead {
         let target = try target(of: line)
         let fields = try line.fields(of: received.lines)
         let head = ParsedHead(
@@ -56,7 +56,7 @@ struct RequestHeads {
 
     private func begin(
         _ head: ParsedHead, _ received: borrowing ReceivedHead, on connection: ClientConnection
-    ) throws(TransportFault) {
+    ) throws(Problem) {
         (connection.head, connection.own) = (head, received.own)
         connection.isLastRequest = head.isLast
         connection.namedClient = connection.isProxy ? configuration.trustedProxies.client(by: head.head) : nil
@@ -64,16 +64,24 @@ struct RequestHeads {
             throw .connectionsExhausted
         }
         guard received.size <= configuration.headBytesMax, received.fieldsCount <= configuration.fieldsMax else {
-            throw .headTooLarge(bytesMax: configuration.headBytesMax, fieldsMax: configuration.fieldsMax)
+            throw Problem(
+                .requestHeaderFieldsTooLarge, "head-too-large",
+                "a request's head has at most \(configuration.headBytesMax) bytes and \(configuration.fieldsMax) fields here"
+            )
         }
     }
 
-    private func target(of line: RequestLine) throws(TransportFault) -> String {
+    private func target(of line: RequestLine) throws(Problem) -> String {
         let parametersMax = configuration.parametersMax
         guard line.target.count <= configuration.targetBytesMax,
             line.target.count < parametersMax
                 || line.target.count(where: { $0 == UInt8(ascii: "&") }) < parametersMax
-        else { throw .targetTooLong(bytesMax: configuration.targetBytesMax, parametersMax: parametersMax) }
+        else {
+            throw Problem(
+                .uriTooLong, "target-too-long",
+                "a request's target has at most \(configuration.targetBytesMax) bytes and \(parametersMax) parameters here"
+            )
+        }
         return String(decoding: line.target, as: UTF8.self)
     }
 }
@@ -231,7 +239,7 @@ enum RequestScreening {
     /// The head cache keeps lines that pass, for requests with any length: nothing passes because of its own.
     static func screen(
         _ fields: [HTTPField], declared: Int?, version: ProtocolVersion, bodyBytesMax: Int
-    ) throws(TransportFault) {
+    ) throws(Problem) {
         func values(of name: String) -> [String] { fields.filter { $0.name.canonicalName == name }.map(\.value) }
         let (lengths, codings) = (values(of: "content-length"), values(of: "transfer-encoding"))
         let hostsCount = values(of: "host").count
@@ -245,29 +253,32 @@ enum RequestScreening {
         if let coding = codings.first {
             guard version == .http11 else { throw .malformed("HTTP/1.0 has no Transfer-Encoding") }
             guard lengths.isEmpty, declared == nil else { throw Self.lengthAndCoding }
-            guard coding.lowercased() == "chunked" else { throw .unsupportedTransferCoding }
+            guard coding.lowercased() == "chunked" else {
+                throw Problem(
+                    .notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
+            }
         }
         guard let digits = lengths.first?.utf8 else { return }
         guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw .malformed("Content-Length is not a number")
         }
         // A number that has not been taken out has too many digits.
-        throw .bodyTooLarge(bytesMax: bodyBytesMax)
+        throw .tooLarge(limit: bodyBytesMax)
     }
 
     static func framing(
         isChunked: Bool, declared: Int?, bodyBytesMax: Int
-    ) throws(TransportFault) -> BodyFraming {
+    ) throws(Problem) -> BodyFraming {
         if isChunked {
             guard declared == nil else { throw lengthAndCoding }
             return .chunked
         }
         guard let declared, declared > 0 else { return .none }
-        guard declared <= bodyBytesMax else { throw .bodyTooLarge(bytesMax: bodyBytesMax) }
+        guard declared <= bodyBytesMax else { throw .tooLarge(limit: bodyBytesMax) }
         return .declared(bytes: declared)
     }
 
-    private static var lengthAndCoding: TransportFault {
+    private static var lengthAndCoding: Problem {
         .malformed("expected Content-Length or Transfer-Encoding, found both")
     }
 }

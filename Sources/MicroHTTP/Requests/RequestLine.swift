@@ -1,4 +1,5 @@
 import Glibc
+import HTTPMessages
 import HTTPTypes
 
 enum ProtocolVersion {
@@ -18,7 +19,7 @@ struct RequestLine {
     let end: Int
 
     /// Takes lines that end with CR LF.
-    init(_ head: UnsafeRawBufferPointer) throws(TransportFault) {
+    init(_ head: UnsafeRawBufferPointer) throws(Problem) {
         guard let base = head.baseAddress, let lineFeed = memchr(base, 0x0A, head.count).map({ UnsafeRawPointer($0) }),
             case let line = UnsafeRawBufferPointer(start: base, count: lineFeed - base - 1),
             let first = memchr(base, 0x20, line.count).map({ UnsafeRawPointer($0) - base }),
@@ -47,20 +48,24 @@ struct RequestLine {
         return HTTPRequest.Method(String(decoding: bytes, as: UTF8.self))
     }
 
-    private static func version(_ bytes: Slice<UnsafeRawBufferPointer>) throws(TransportFault) -> ProtocolVersion {
+    private static func version(_ bytes: Slice<UnsafeRawBufferPointer>) throws(Problem) -> ProtocolVersion {
         func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
         let start = bytes.startIndex
         guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), isDigit(bytes[start + 5]), bytes[start + 6] == 0x2E,
             isDigit(bytes[start + 7])
         else { throw .malformed("the request line does not end with a version of HTTP") }
-        guard bytes[start + 5] == UInt8(ascii: "1") else { throw .versionNotSupported }
+        guard bytes[start + 5] == UInt8(ascii: "1") else {
+            throw Problem(
+                HTTPResponse.Status(code: 505, reasonPhrase: "HTTP Version Not Supported"), "http-version",
+                "this server speaks HTTP/1.1 and HTTP/1.0")
+        }
         return bytes[start + 7] == UInt8(ascii: "0") ? .http10 : .http11
     }
 
     /// Reads the fields behind the line by the letter of RFC 9112, section 5: name, colon, value, CR LF.
     ///
     /// The head is complete, and its lines end with CR LF.
-    func fields(of head: UnsafeRawBufferPointer) throws(TransportFault) -> [HTTPField] {
+    func fields(of head: UnsafeRawBufferPointer) throws(Problem) -> [HTTPField] {
         let bytes = head.assumingMemoryBound(to: UInt8.self)
         var fields: [HTTPField] = []
         fields.reserveCapacity(8)

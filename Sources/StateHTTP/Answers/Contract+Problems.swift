@@ -62,14 +62,6 @@ extension Problem {
     static func badParameter(_ detail: String) -> Problem { Problem(.badRequest, "bad-parameter", detail) }
     static func badPointer(_ detail: String) -> Problem { Problem(.badRequest, "bad-pointer", detail) }
 
-    package static func busy(_ code: String, after seconds: Int = 1, _ detail: String) -> Problem {
-        Problem(.serviceUnavailable, code, detail, fields: [.retryAfter: "\(seconds)"])
-    }
-
-    static func tooMany(_ code: String, after seconds: Int = 1, _ detail: String) -> Problem {
-        Problem(.tooManyRequests, code, detail, fields: [.retryAfter: "\(seconds)"])
-    }
-
     package static func tooManyWaiters(_ share: WatchRefusal) -> Problem {
         switch share {
         case .all:
@@ -154,13 +146,6 @@ extension Problem {
             members: [.string("parameter", fault.parameter), .number("offset", fault.offset)])
     }
 
-    package static let tooManyBytes = tooMany(
-        "too-many-bytes", "the requests of this client occupy its whole share of the server's memory")
-
-    package static let memoryExhausted = busy(
-        "memory-exhausted",
-        "requests and unread answers occupy all the memory that this server gives them; try again in a moment")
-
     static let hungUp = Problem(
         .serviceUnavailable, "hung-up",
         "the client had closed its side of the connection before this line had its turn; nothing of it was committed")
@@ -227,12 +212,6 @@ extension Problem {
 
     package static func domainFailed(_ failure: DomainFailure) -> Problem {
         Problem(.serviceUnavailable, failure.code, failure.detail)
-    }
-
-    package static func tooLarge(limit: Int) -> Problem {
-        Problem(
-            .contentTooLarge, "body-too-large", "the body is larger than the \(limit) bytes that this server takes",
-            members: [.number("limit", limit)])
     }
 
     static let notScheduled = Problem(

@@ -315,36 +315,7 @@ final class RequestHandler: Sendable {
         store.drain()
     }
 
-    private func refuse(_ fault: TransportFault, _ request: Request?) -> Response {
-        let problem =
-            switch fault {
-            case .malformed(let detail): Problem(fault.status, "malformed-request", detail)
-            case .headTooLarge(let bytes, let fields):
-                Problem(
-                    fault.status, "head-too-large",
-                    "a request's head has at most \(bytes) bytes and \(fields) fields here")
-            case .targetTooLong(let bytes, let parameters):
-                Problem(
-                    fault.status, "target-too-long",
-                    "a request's target has at most \(bytes) bytes and \(parameters) parameters here")
-            case .versionNotSupported:
-                Problem(fault.status, "http-version", "this server speaks HTTP/1.1 and HTTP/1.0")
-            case .tooSlow: Problem(fault.status, "request-timeout", "the request has taken too long to arrive")
-            case .unsupportedTransferCoding:
-                Problem(
-                    fault.status, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
-            case .lengthRequired:
-                Problem(
-                    fault.status, "length-required",
-                    "a chunked body needs libmicrohttpd 1.0 or later at this server; send it with its Content-Length")
-            case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
-            case .memoryExhausted: Problem.memoryExhausted
-            case .shareExhausted: Problem.tooManyBytes
-            case .connectionsExhausted:
-                Problem(
-                    fault.status, "too-many-connections",
-                    "this server has too many connections; try again in a moment", fields: [.retryAfter: "1"])
-            }
+    private func refuse(_ problem: Problem, _ request: Request?) -> Response {
         var response = contract.response(
             to: problem, latest: authenticator.isProtected ? nil : latest,
             name: RequestName(request?.own, number: nil))

@@ -1,4 +1,5 @@
 internal import HTTPMessages
+internal import HTTPTypes
 internal import MicroHTTP
 internal import StateCluster
 internal import StateHTTP
@@ -135,7 +136,7 @@ extension ClientMemory {
                 return nil
             }
             return budget.reserve(more, for: client).map {
-                if case .shareExhausted = $0 { Refusal.client } else { Refusal.all }
+                $0.status == .tooManyRequests ? Refusal.client : Refusal.all
             }
         }
     }
