@@ -135,23 +135,14 @@ enum EventData {
         guard json.count > lineBytesMax else { return Array(json) }
         var lines: [UInt8] = []
         lines.reserveCapacity(json.count + json.count / lineBytesMax * 8)
-        var (begin, isInString, isEscaped) = (json.startIndex, false, false)
-        for index in json.indices {
-            let byte = json[index]
-            if isInString {
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isInString = false
-                }
-            } else if byte == UInt8(ascii: "\"") {
-                isInString = true
-            } else if byte == UInt8(ascii: ","), index - begin >= lineBytesMax {
-                lines += json[begin...index]
+        var (begin, index) = (json.startIndex, json.startIndex)
+        while index < json.endIndex {
+            let (place, byte) = (index, json[index])
+            index = byte == UInt8(ascii: "\"") ? JSONText.endOfString(place, in: json) : place + 1
+            if byte == UInt8(ascii: ","), index - begin > lineBytesMax {
+                lines += json[begin..<index]
                 lines += "\ndata: ".utf8
-                begin = index + 1
+                begin = index
             }
         }
         return lines + json[begin...]

@@ -164,7 +164,7 @@ extension JSONText {
         }
         while index < bytes.count {
             let (start, byte) = (index, bytes[index])
-            index = byte == UInt8(ascii: "\"") ? min(endOfString(start, in: bytes), bytes.count) : start + 1
+            index = byte == UInt8(ascii: "\"") ? min(endOfString(start, in: bytes[...]), bytes.count) : start + 1
             let isClosed = byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]")
             if isClosed { depth -= 1 }
             // A container without children stays on its line.
@@ -198,7 +198,7 @@ extension JSONText {
         var index = start
         while index < bytes.count {
             switch bytes[index] {
-            case UInt8(ascii: "\""): index = endOfString(index, in: bytes)
+            case UInt8(ascii: "\""): index = endOfString(index, in: bytes[...])
             case UInt8(ascii: "-"), 0x30...0x39:
                 let end = bytes[index...].firstIndex { !isOfNumber($0) } ?? bytes.count
                 return index..<end
@@ -231,9 +231,9 @@ extension JSONText {
         }
     }
 
-    private static func endOfString(_ start: Int, in bytes: [UInt8]) -> Int {
+    package static func endOfString(_ start: Int, in bytes: ArraySlice<UInt8>) -> Int {
         var index = start + 1
-        while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
+        while index < bytes.endIndex, bytes[index] != UInt8(ascii: "\"") {
             index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
         }
         return index + 1
@@ -246,7 +246,7 @@ extension JSONText {
         var (result, kept, index) = ([UInt8](), 0, 0)
         while index < bytes.count {
             switch bytes[index] {
-            case UInt8(ascii: "\""): index = endOfString(index, in: bytes)
+            case UInt8(ascii: "\""): index = endOfString(index, in: bytes[...])
             case 0x20, 0x09, 0x0A, 0x0D:
                 result += bytes[kept..<index]
                 index += 1
