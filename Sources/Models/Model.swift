@@ -115,7 +115,7 @@ package final class Model: Sendable {
         do throws(Fault) {
             let answer = JSONValue.object(try Self.answer(model_description(made), &engine)).text
             do throws(JSONFault) {
-                description = try JSON.decode(from: answer, depthMax: 1000, unknownFields: .ignored)
+                description = try JSON.decode(from: answer, depthMax: 1000, ignoresUnknown: true)
             } catch {
                 throw Fault("the model describes itself wrongly: \(error.place): \(error.detail)")
             }

@@ -58,7 +58,7 @@ extension StateClient.Problem {
     static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from json: [UInt8]) throws(Self) -> Value {
         do throws(JSONFault) {
             // A pointer has at most 1,000 parts, and so has the nesting of a state.
-            return try JSON.decode(type, from: json, depthMax: 1000, unknownFields: .ignored)
+            return try JSON.decode(type, from: json, depthMax: 1000, ignoresUnknown: true)
         } catch {
             let fault = Fault(pointer: error.pointer.description, detail: error.detail)
             let detail = "what the server gives is not what is expected: \(fault.pointer): \(fault.detail)"

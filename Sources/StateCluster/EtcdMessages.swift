@@ -9,7 +9,7 @@ enum Etcd {
     static func decode<Value: Decodable>(
         _ type: Value.Type, from bytes: some Sequence<UInt8>
     ) throws(JSONFault) -> Value {
-        try JSON.decode(type, from: Array(bytes), unknownFields: .ignored)
+        try JSON.decode(type, from: Array(bytes), ignoresUnknown: true)
     }
 
     struct Header: Decodable, Sendable {

@@ -23,7 +23,7 @@ protocol SharedDocument: Sendable {
 extension SharedDocument {
     func decode<Content: Decodable>(_ bytes: Data, as type: Content.Type) throws(SettingsFault) -> Content {
         do throws(JSONFault) {
-            return try JSON.decode(type, from: [UInt8](bytes), unknownFields: .ignored)
+            return try JSON.decode(type, from: [UInt8](bytes), ignoresUnknown: true)
         } catch {
             let pointer = error.pointer.tokens.isEmpty ? "" : " at \(error.pointer)"
             let what = error.kind == .mismatch ? "has a fault\(pointer)" : "is not JSON"

@@ -1,18 +1,12 @@
 package enum JSON {}
 
 extension JSON {
-    package enum UnknownFields {
-        /// They are a fault, unlike in Foundation's decoder: to ignore them would lose data.
-        case refused
-        /// As in a JSON Web Key.
-        case ignored
-    }
-
+    /// Unknown fields are a fault, unlike in Foundation's decoder: to ignore them, as in a JSON Web Key, loses data.
     package static func decode<Value: Decodable>(
         _ type: Value.Type = Value.self, from bytes: [UInt8], depthMax: Int = 64,
-        unknownFields: UnknownFields = .refused
+        ignoresUnknown: Bool = false
     ) throws(JSONFault) -> Value {
-        try JSONNode(JSONDocument(bytes, depthMax: depthMax)).decode(type, unknownFields: unknownFields)
+        try JSONNode(JSONDocument(bytes, depthMax: depthMax)).decode(type, ignoresUnknown: ignoresUnknown)
     }
 }
 
@@ -62,7 +56,7 @@ package struct JSONNode {
     }
 
     package func decode<Value: Decodable>(
-        _ type: Value.Type = Value.self, unknownFields: JSON.UnknownFields = .refused
+        _ type: Value.Type = Value.self, ignoresUnknown: Bool = false
     ) throws(JSONFault) -> Value {
         let session = JSONDecodingSession(document, index)
         let decoder = JSONValueDecoder(session: session, index: index)
@@ -76,7 +70,7 @@ package struct JSONNode {
         } catch {
             throw JSONFault(.mismatch, at: pointer, "\(error)")
         }
-        if unknownFields == .ignored { return value }
+        if ignoresUnknown { return value }
         session.endNotes()
         if !session.unknownFields.isEmpty, let unknown = session.unknownFields.values.joined().min() {
             let object = session.unknownFields.first { $1.contains(unknown) }?.key ?? index

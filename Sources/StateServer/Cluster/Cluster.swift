@@ -125,7 +125,7 @@ final class Cluster: Sendable {
             }
             let status = HTTPResponse.Status(code: found.status)
             if found.status == 503,
-                let problem = try? JSON.decode(ProblemCode.self, from: found.body, unknownFields: .ignored),
+                let problem = try? JSON.decode(ProblemCode.self, from: found.body, ignoresUnknown: true),
                 Self.refusing.contains(problem.code)
             {
                 return .notCarriedOut

@@ -32,7 +32,7 @@ struct Claims: Sendable, Decodable {
 
     init(_ payload: [UInt8]) throws(TokenRefusal) {
         do throws(JSONFault) {
-            self = try JSON.decode(from: payload, unknownFields: .ignored)
+            self = try JSON.decode(from: payload, ignoresUnknown: true)
         } catch { throw TokenRefusal(error.pointer.tokens.first ?? "claims", error.detail) }
     }
 }

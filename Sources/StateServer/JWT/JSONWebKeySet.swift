@@ -12,7 +12,7 @@ struct JSONWebKeySet: Sendable {
     init(_ bytes: [UInt8]) throws(SettingsFault) {
         let entries: [Entry]
         do {
-            entries = try JSON.decode(Content.self, from: bytes, unknownFields: .ignored).keys
+            entries = try JSON.decode(Content.self, from: bytes, ignoresUnknown: true).keys
         } catch {
             // The error of a decoder can quote the set, which may have secrets.
             throw SettingsFault("cannot be read: it must be a JSON Web Key Set, {\"keys\":[...]}")

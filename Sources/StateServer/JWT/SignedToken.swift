@@ -24,7 +24,7 @@ struct SignedToken: Sendable {
         let decoded = parts.compactMap { Base64URL.bytes(Array($0)) }
         guard Self.isLike(text), decoded.count == 3,
             // Its error can quote the header.
-            let fields = try? JSON.decode(Header.self, from: decoded[0], unknownFields: .ignored)
+            let fields = try? JSON.decode(Header.self, from: decoded[0], ignoresUnknown: true)
         else { throw TokenRefusal("header", "JSON with alg in which no name comes twice") }
         guard let algorithm = VerificationKey.Algorithm(name: fields.alg) else {
             throw TokenRefusal("alg", VerificationKey.Algorithm.names)
