@@ -193,8 +193,7 @@ package final class Model: Sendable {
         var context = JSONWriter()
         context.raw("{\"parameters\":")
         context.raw(parameters)
-        var isFirst = false
-        context.member("subject", subject, &isFirst)
+        context.member("subject", subject)
         context.byte(UInt8(ascii: "}"))
         return try answer { model in
             Self.lending(Array(name.utf8)) { name in Self.lending(context.bytes) { model_view(model, name, $0) } }

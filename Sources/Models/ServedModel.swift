@@ -277,16 +277,13 @@ package final class ServedModel: Domain {
     }
 
     private static func meta(_ context: ReducerContext) -> [UInt8] {
-        var writer = JSONWriter(capacity: 128)
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        if let name = context.name {
-            writer.member("id", name.id, &isFirst)
-            writer.member("time", RFC3339.text(milliseconds: name.time.milliseconds), &isFirst)
+        JSONWriter.object { writer in
+            if let name = context.name {
+                writer.member("id", name.id)
+                writer.member("time", RFC3339.text(milliseconds: name.time.milliseconds))
+            }
+            writer.member("by", context.subject)
         }
-        writer.member("by", context.subject, &isFirst)
-        writer.byte(UInt8(ascii: "}"))
-        return writer.bytes
     }
 
     private func look(at name: String, _ arguments: ViewArguments, of tree: JSONTree) throws(ViewFault) -> [UInt8] {

@@ -99,21 +99,6 @@ extension JSONWriter {
         if first { first = false } else { byte(UInt8(ascii: ",")) }
     }
 
-    /// The key must need no escapes.
-    package mutating func key(_ name: StaticString, _ first: inout Bool) {
-        separator(&first)
-        byte(UInt8(ascii: "\""))
-        raw(name)
-        raw("\":")
-    }
-
-    /// Nil appends nothing.
-    package mutating func member(_ name: StaticString, _ value: String?, _ first: inout Bool) {
-        guard let value else { return }
-        key(name, &first)
-        string(value)
-    }
-
     package mutating func array<Element>(
         _ elements: some Sequence<Element>, _ write: (Element, inout JSONWriter) -> Void
     ) {
@@ -124,5 +109,64 @@ extension JSONWriter {
             write(element, &self)
         }
         byte(UInt8(ascii: "]"))
+    }
+}
+
+/// The members of objects: the byte before a member says whether a comma comes between.
+extension JSONWriter {
+    package static func object(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.object(write)
+        return writer.bytes
+    }
+
+    package mutating func object(_ write: (inout JSONWriter) throws -> Void) rethrows {
+        byte(UInt8(ascii: "{"))
+        try write(&self)
+        byte(UInt8(ascii: "}"))
+    }
+
+    package mutating func comma() {
+        if bytes.last != UInt8(ascii: "{"), bytes.last != UInt8(ascii: "[") { byte(UInt8(ascii: ",")) }
+    }
+
+    /// The key must need no escapes.
+    package mutating func key(_ name: StaticString) {
+        comma()
+        byte(UInt8(ascii: "\""))
+        raw(name)
+        raw("\":")
+    }
+
+    package mutating func key(escaping name: String) {
+        comma()
+        string(name)
+        byte(UInt8(ascii: ":"))
+    }
+
+    package mutating func member(_ name: StaticString, _ text: String?) {
+        guard let text else { return }
+        key(name)
+        string(text)
+    }
+
+    package mutating func member(_ name: StaticString, _ number: some FixedWidthInteger) {
+        key(name)
+        integer(number)
+    }
+
+    package mutating func member(_ name: StaticString, _ flag: Bool) {
+        key(name)
+        bool(flag)
+    }
+
+    package mutating func member(_ name: StaticString, _ value: JSONValue) {
+        key(name)
+        value.write(to: &self)
+    }
+
+    package mutating func member(_ name: StaticString, json: some Collection<UInt8>) {
+        key(name)
+        raw(json)
     }
 }

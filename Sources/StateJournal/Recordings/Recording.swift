@@ -21,56 +21,38 @@ package enum Recording {
 
     package static func line(of header: Header) -> [UInt8] {
         var writer = JSONWriter(capacity: header.state.count + 128)
-        var isFirst = true
         writer.byte(UInt8(ascii: "{"))
-        writer.member("storekeeper", "journal", &isFirst)
-        writer.key("format", &isFirst)
-        writer.integer(format)
-        writer.member("epoch", header.epoch.text, &isFirst)
-        writer.key("version", &isFirst)
-        writer.integer(header.version)
-        if let latest = header.latest {
-            writer.key("head", &isFirst)
-            writer.integer(latest)
-        }
+        writer.member("storekeeper", "journal")
+        writer.member("format", format)
+        writer.member("epoch", header.epoch.text)
+        writer.member("version", header.version)
+        if let latest = header.latest { writer.member("head", latest) }
         // A line feed, which no compact JSON has, divides them.
         let parts = header.state.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
-        writer.key("state", &isFirst)
-        writer.raw(parts[0])
-        if parts.count > 1 {
-            writer.key("schedule", &isFirst)
-            writer.raw(parts[1])
-        }
+        writer.member("state", json: parts[0])
+        if parts.count > 1 { writer.member("schedule", json: parts[1]) }
         writer.raw("}\n")
         return writer.bytes
     }
 
     package static func line(of commit: Commit) -> [UInt8] {
         var writer = JSONWriter(capacity: commit.action.count + commit.patch.count + 128)
-        var isFirst = true
         writer.byte(UInt8(ascii: "{"))
-        writer.key("version", &isFirst)
-        writer.integer(commit.version)
-        writer.key("time", &isFirst)
-        writer.integer(commit.time.milliseconds)
-        writer.member("id", commit.id, &isFirst)
+        writer.member("version", commit.version)
+        writer.member("time", commit.time.milliseconds)
+        writer.member("id", commit.id)
         // The action has the IDs of a batch, too, unless a middleware has replaced the batch by other actions.
         if !commit.clientIDs.isEmpty, commit.clientIDs != [commit.id] {
-            writer.key("ids", &isFirst)
+            writer.key("ids")
             writer.array(commit.clientIDs) { $1.string($0) }
         }
-        writer.member("cause", commit.cause, &isFirst)
-        writer.member("root", commit.root, &isFirst)
-        writer.member("by", commit.by, &isFirst)
-        writer.member("traceparent", commit.trace, &isFirst)
-        writer.key("action", &isFirst)
-        writer.raw(commit.action)
-        writer.key("patch", &isFirst)
-        writer.raw(commit.patch)
-        if let schedule = commit.schedule {
-            writer.key("schedule", &isFirst)
-            writer.raw(schedule.json)
-        }
+        writer.member("cause", commit.cause)
+        writer.member("root", commit.root)
+        writer.member("by", commit.by)
+        writer.member("traceparent", commit.trace)
+        writer.member("action", json: commit.action)
+        writer.member("patch", json: commit.patch)
+        if let schedule = commit.schedule { writer.member("schedule", json: schedule.json) }
         writer.raw("}\n")
         return writer.bytes
     }

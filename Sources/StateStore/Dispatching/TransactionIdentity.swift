@@ -58,8 +58,9 @@ package struct TransactionIdentity: Hashable, Sendable {
         var writer = JSONWriter()
         for item in items {
             guard case .action(let action) = item.content else { return nil }
-            var isFirst = true
-            writer.member("type", action.typeName, &isFirst)
+            // Hashes that are kept have no comma here.
+            writer.raw("\"type\":")
+            writer.string(action.typeName)
             // An action that cannot be encoded has its type.
             try? JSON.write(action, to: &writer)
         }

@@ -56,17 +56,16 @@ package final class ScheduleChanges: Sendable {
     fileprivate static func json(of changes: [ScheduleChange]) -> [UInt8] {
         var writer = JSONWriter()
         writer.array(changes) { change, writer in
-            var isFirst = true
-            writer.byte(UInt8(ascii: "{"))
-            switch change {
-            case .put(let action, let replacing):
-                writer.member("op", replacing ? "replace" : "add", &isFirst)
-                action.write(to: &writer, &isFirst)
-            case .removed(let name, let reason):
-                writer.member("op", reason.rawValue, &isFirst)
-                name.write(to: &writer, &isFirst)
+            writer.object { writer in
+                switch change {
+                case .put(let action, let replacing):
+                    writer.member("op", replacing ? "replace" : "add")
+                    action.write(to: &writer)
+                case .removed(let name, let reason):
+                    writer.member("op", reason.rawValue)
+                    name.write(to: &writer)
+                }
             }
-            writer.byte(UInt8(ascii: "}"))
         }
         return writer.bytes
     }

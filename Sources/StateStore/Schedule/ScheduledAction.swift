@@ -132,44 +132,25 @@ package struct ScheduleKey: Comparable, Sendable {
 
 extension ScheduledAction {
     var json: [UInt8] {
-        var writer = JSONWriter()
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        write(to: &writer, &isFirst)
-        writer.byte(UInt8(ascii: "}"))
-        return writer.bytes
+        JSONWriter.object { write(to: &$0) }
     }
 
-    func write(to writer: inout JSONWriter, _ isFirst: inout Bool) {
-        name.write(to: &writer, &isFirst)
-        writer.key("due", &isFirst)
-        writer.integer(due.milliseconds)
-        writer.key("version", &isFirst)
-        writer.integer(version)
-        if index > 0 {
-            writer.key("index", &isFirst)
-            writer.integer(index)
-        }
-        writer.member("root", root, &isFirst)
-        writer.member("client", client, &isFirst)
-        if chain.count > 0 {
-            writer.key("chain", &isFirst)
-            writer.integer(chain.count)
-        }
-        writer.key("since", &isFirst)
-        writer.integer(chain.since.milliseconds)
-        if isOfReducer {
-            writer.key("reducer", &isFirst)
-            writer.bool(true)
-        }
-        writer.member("credential", credential?.rawValue, &isFirst)
+    func write(to writer: inout JSONWriter) {
+        name.write(to: &writer)
+        writer.member("due", due.milliseconds)
+        writer.member("version", version)
+        if index > 0 { writer.member("index", index) }
+        writer.member("root", root)
+        writer.member("client", client)
+        if chain.count > 0 { writer.member("chain", chain.count) }
+        writer.member("since", chain.since.milliseconds)
+        if isOfReducer { writer.member("reducer", true) }
+        writer.member("credential", credential?.rawValue)
         // A delay is the difference of the two times, but in a chain.
         if isOfState, delay == nil || chain.count > 0 {
-            writer.key("after", &isFirst)
-            writer.raw((delay.map(String.init) ?? "null").utf8)
+            writer.member("after", json: (delay.map(String.init) ?? "null").utf8)
         }
-        writer.key("action", &isFirst)
-        writer.raw(action)
+        writer.member("action", json: action)
     }
 
     /// Reads an action; `root` gives the ID of a commit its spelling, and `shared` a type the string that others have.
@@ -214,9 +195,9 @@ extension ScheduledName {
         self.init(text, by: ScheduledAction.member("by", of: node), isPlace: name == nil)
     }
 
-    func write(to writer: inout JSONWriter, _ isFirst: inout Bool) {
-        if isPlace { writer.member("place", text, &isFirst) } else { writer.member("name", text, &isFirst) }
-        writer.member("by", by, &isFirst)
+    func write(to writer: inout JSONWriter) {
+        if isPlace { writer.member("place", text) } else { writer.member("name", text) }
+        writer.member("by", by)
     }
 }
 

@@ -123,22 +123,18 @@ extension Core {
 
 extension Action {
     func writeRecord(id: String?, meta: [UInt8]?, to writer: inout JSONWriter) throws {
-        var isFirst = true
         writer.byte(UInt8(ascii: "{"))
-        writer.member("id", id, &isFirst)
-        writer.member("type", typeName, &isFirst)
+        writer.member("id", id)
+        writer.member("type", typeName)
         let before = writer.bytes.count
-        writer.key("payload", &isFirst)
+        writer.key("payload")
         let start = writer.bytes.count
         try JSON.write(self, to: &writer)
         // An empty payload (`{}`) is left out.
         if writer.bytes.count == start + 2, writer.bytes[start] == UInt8(ascii: "{") {
             writer.bytes.removeSubrange(before...)
         }
-        if let meta {
-            writer.key("meta", &isFirst)
-            writer.raw(meta)
-        }
+        if let meta { writer.member("meta", json: meta) }
         writer.byte(UInt8(ascii: "}"))
     }
 }

@@ -94,32 +94,28 @@ package struct KeyedDifference: Sendable {
 
     /// Appends a JSON object: for each table with a difference its pointer, relative to `scope`, with lists of IDs.
     package func write(at pointer: JSONPointer, of scope: Scope, to writer: inout JSONWriter) {
-        writer.byte(UInt8(ascii: "{"))
-        var isFirst = true
-        for (index, collection) in collections.enumerated() {
-            guard let table = tables[index], collection.entities.overlaps(pointer),
-                let tablePointer = scope.inner(collection.entities)
-            else { continue }
-            // A pointer into a table selects one entity.
-            let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first.map { JSONKey($0) }
-            let order = table.order.filter { only == nil || $0 == only }
-            let outcomes = Outcome.allCases.map { outcome in
-                (outcome, order.filter { table.outcomes[$0] == .some(.some(outcome)) })
-            }
-            // A new table without entities is listed, too: a client has to drop the entities that it knows.
-            let listed = outcomes.filter { !$0.1.isEmpty || ($0.0 == .initial && table.isNew) }
-            guard !listed.isEmpty else { continue }
-            writer.member(tablePointer.description, &isFirst) { writer in
-                writer.byte(UInt8(ascii: "{"))
-                var isFirst = true
-                for (outcome, keys) in listed {
-                    writer.member(outcome.rawValue, &isFirst) {
-                        $0.array(keys) { key, writer in writer.raw(collection.id(key.text)) }
+        writer.object { writer in
+            for (index, collection) in collections.enumerated() {
+                guard let table = tables[index], collection.entities.overlaps(pointer),
+                    let tablePointer = scope.inner(collection.entities)
+                else { continue }
+                // A pointer into a table selects one entity.
+                let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first.map { JSONKey($0) }
+                let order = table.order.filter { only == nil || $0 == only }
+                let outcomes = Outcome.allCases.map { outcome in
+                    (outcome, order.filter { table.outcomes[$0] == .some(.some(outcome)) })
+                }
+                // A new table without entities is listed, too: a client has to drop the entities that it knows.
+                let listed = outcomes.filter { !$0.1.isEmpty || ($0.0 == .initial && table.isNew) }
+                guard !listed.isEmpty else { continue }
+                writer.key(escaping: tablePointer.description)
+                writer.object { writer in
+                    for (outcome, keys) in listed {
+                        writer.key(escaping: outcome.rawValue)
+                        writer.array(keys) { key, writer in writer.raw(collection.id(key.text)) }
                     }
                 }
-                writer.byte(UInt8(ascii: "}"))
             }
         }
-        writer.byte(UInt8(ascii: "}"))
     }
 }
