@@ -31,8 +31,9 @@ extension Domain {
         var declaration = Declaration<State>()
         reducer.declare(in: &declaration)
         var state = state
-        for handler in declaration.handlers where handler.type == StoreResume.type {
-            try handler.apply(&state, StoreResume(), ReducerContext(subject: nil))
+        for handler in declaration.handlers where handler.actionType?.name == StoreResume.type {
+            guard case .reduce(let reduce) = handler.work else { continue }
+            try reduce(&state, StoreResume(), ReducerContext(subject: nil))
         }
         return state
     }

@@ -12,7 +12,7 @@ package final class ActionEntry: Sendable {
     let reduce: Declaration<StateBox>.Reduce
     let step: TreeStep<StateBox>
     let creators: [@Sendable (StateBox, any Action) throws(Rejection) -> (any Action)?]
-    let effects: [Declaration<StateBox>.EffectHandler]
+    let effects: [ActionEntryDraft.Effect]
     /// The slices that declare a handler, a command or an effect for the action type.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.
@@ -49,20 +49,22 @@ package final class ActionEntry: Sendable {
         actionType = draft.actionType
         self.number = number
         hasEffects = !draft.effects.isEmpty
-        isCommand = !draft.commands.isEmpty
+        isCommand = !draft.creators.isEmpty
         validate =
             if let type = actionType.type as? any ValidatedAction.Type { Self.validator(of: type) } else { nil }
         homes = draft.homes
-        let scopes = OwnTypes.scheduling.contains(type) ? [] : ActionEntry.outermost(draft.handlers.map(\.scope))
+        let scopes = OwnTypes.scheduling.contains(type) ? [] : ActionEntry.outermost(draft.reducers.map(\.scope))
         self.scopes = scopes
         self.reads = reads.compactMap { $0.of(scopes) }
-        let handlers = draft.handlers
+        let reducers = draft.reducers
         // Nearly every action has one reducer; a function that comes from a list is wrapped once more.
-        if handlers.count == 1 {
-            reduce = handlers[0].apply
+        if reducers.count == 1, case .reduce(let only) = reducers[0].work {
+            reduce = only
         } else {
             reduce = { (state, action, context) throws(Rejection) in
-                for handler in handlers { try handler.apply(&state, action, context) }
+                for reducer in reducers {
+                    if case .reduce(let apply) = reducer.work { try apply(&state, action, context) }
+                }
             }
         }
         if scopes.count == 1 {
@@ -73,7 +75,7 @@ package final class ActionEntry: Sendable {
                 try steps.reduce(tree) { tree, step in try step(state, tree, encoder, &patch) }
             }
         }
-        creators = draft.commands.map(\.create)
+        creators = draft.creators
         effects = draft.effects
     }
 
@@ -95,12 +97,14 @@ package final class ActionEntry: Sendable {
 
 struct ActionEntryDraft {
     let actionType: ActionType
-    var handlers: [Declaration<StateBox>.Handler] = []
-    var commands: [Declaration<StateBox>.CommandHandler] = []
-    var effects: [Declaration<StateBox>.EffectHandler] = []
+    var reducers: [Declaration<StateBox>.Handler] = []
+    var creators: [@Sendable (StateBox, any Action) throws(Rejection) -> (any Action)?] = []
+    var effects: [Effect] = []
     var homes: Set<[String]> = []
 
-    func takesAnyHandler(_ type: String) -> Bool { commands.isEmpty && !type.hasPrefix(OwnTypes.prefix) }
+    typealias Effect = (id: String?, start: (@Sendable (any Action, StateBox) -> EffectWork?)?)
+
+    func takesAnyHandler(_ type: String) -> Bool { creators.isEmpty && !type.hasPrefix(OwnTypes.prefix) }
 }
 
 /// Entries by the bytes of the names of their types: a client's text is looked up without a string of it.

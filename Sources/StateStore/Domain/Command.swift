@@ -20,11 +20,10 @@ public struct Command<State: Sendable, Handled: Action>: Reducer {
 
     /// Adds the creator to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.commands.append(
-            .init(actionType: ActionType(Handled.self)) {
-                [create] (state: State, action: any Action) throws(Rejection) in
-                guard let action = action as? Handled else { return nil }
-                return try create(state, action)
-            })
+        let work = Declaration<State>.Handler.Work.create { [create] (state, action) throws(Rejection) in
+            guard let action = action as? Handled else { return nil }
+            return try create(state, action)
+        }
+        declaration.handlers.append(.init(actionType: ActionType(Handled.self), work: work))
     }
 }

@@ -34,7 +34,8 @@ package final class CompiledDomain: Sendable {
     private init(_ declaration: Declaration<StateBox>) throws(DeclarationFault) {
         var (codec, faults) = declaration.codec()
         var drafts: [String: ActionEntryDraft] = [:]
-        func add(_ actionType: ActionType, at home: [String], _ change: (inout ActionEntryDraft) -> Void = { _ in }) {
+        for handler in declaration.handlers {
+            guard let actionType = handler.actionType else { continue }
             let type = actionType.name
             var entry = drafts[type] ?? ActionEntryDraft(actionType: actionType)
             if entry.actionType.identity != actionType.identity {
@@ -49,27 +50,24 @@ package final class CompiledDomain: Sendable {
                 faults.append(
                     "\(actionType.description) has the type \"\(type)\": \(OwnTypes.prefix) is the store's own")
             }
-            entry.homes.insert(home)
-            change(&entry)
+            entry.homes.insert(handler.home ?? handler.scope)
+            switch handler.work {
+            case .reduce: break
+            case .create(let create): entry.creators.append(create)
+            case .effect(let id, let start): entry.effects.append((id, start))
+            }
             drafts[type] = entry
-        }
-        for handler in declaration.handlers {
-            if let actionType = handler.actionType { add(actionType, at: handler.home ?? handler.scope) }
-        }
-        for command in declaration.commands {
-            add(command.actionType, at: command.scope) { $0.commands.append(command) }
-        }
-        for effect in declaration.effects {
-            add(effect.actionType, at: effect.scope) { $0.effects.append(effect) }
         }
         drafts.merge(OwnTypes.drafts()) { $1 }
         // In the order of the declaration, where a handler of every action stands among the others.
         for handler in declaration.handlers {
-            for type in handler.type.map({ [$0] }) ?? drafts.filter({ $0.value.takesAnyHandler($0.key) }).map(\.key) {
-                drafts[type]?.handlers.append(handler)
+            guard case .reduce = handler.work else { continue }
+            let types = handler.actionType.map { [$0.name] }
+            for type in types ?? drafts.filter({ $0.value.takesAnyHandler($0.key) }).map(\.key) {
+                drafts[type]?.reducers.append(handler)
             }
         }
-        for (type, entry) in drafts where !entry.commands.isEmpty && !(entry.handlers.isEmpty && entry.effects.isEmpty)
+        for (type, entry) in drafts where !entry.creators.isEmpty && !(entry.reducers.isEmpty && entry.effects.isEmpty)
         {
             faults.append("\"\(type)\" is a command, so nothing of it is committed: no reducer or effect can handle it")
         }
@@ -80,7 +78,9 @@ package final class CompiledDomain: Sendable {
         guard var initial = declaration.initial else { preconditionFailure("a declaration in a box has its state") }
         do throws(Rejection) {
             let context = ReducerContext(subject: nil)
-            for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit(), context) }
+            for handler in drafts[StoreInit.type]?.reducers ?? [] {
+                if case .reduce(let reduce) = handler.work { try reduce(&initial, StoreInit(), context) }
+            }
         } catch { faults.append("\(StoreInit.type) is rejected: \(error.detail)") }
         var tree = JSONTree.emptyObject
         do {

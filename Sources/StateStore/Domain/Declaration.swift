@@ -5,32 +5,22 @@ public struct Declaration<State: Sendable>: Sendable {
     typealias Reduce = Box<State>.Reduce
 
     struct Handler: Sendable {
+        enum Work: Sendable {
+            case reduce(Reduce)
+            case create(@Sendable (State, any Action) throws(Rejection) -> (any Action)?)
+            /// The start is nil for a handler that only cancels an effect.
+            case effect(id: String?, start: (@Sendable (any Action, State) -> EffectWork?)?)
+        }
+
         /// Nil for every action.
         let actionType: ActionType?
-        var type: String? { actionType?.name }
         var scope: [String] = []
         /// The slice whose store dispatches the action, if it is not `scope`.
         var home: [String]?
-        let apply: Reduce
-    }
-
-    struct CommandHandler: Sendable {
-        let actionType: ActionType
-        var scope: [String] = []
-        let create: @Sendable (State, any Action) throws(Rejection) -> (any Action)?
-    }
-
-    struct EffectHandler: Sendable {
-        let actionType: ActionType
-        var scope: [String] = []
-        var id: String?
-        /// Nil for a handler that only cancels an effect.
-        let start: (@Sendable (any Action, State) -> EffectWork?)?
+        let work: Work
     }
 
     var handlers: [Handler] = []
-    var commands: [CommandHandler] = []
-    var effects: [EffectHandler] = []
     var views: [View<State>] = []
     var slices: [[String]] = []
     var collections: [Collection] = []
@@ -63,24 +53,19 @@ public struct Declaration<State: Sendable>: Sendable {
         slices += part.slices.map { slice + $0 }
         collections += part.collections.map { $0.lifted(into: slice) }
         parts += part.allParts.map { $0.lifted(into: slice) }
-        handlers += part.handlers.map { handler in
-            Handler(
-                actionType: handler.actionType, scope: slice + handler.scope, home: handler.home,
-                apply: reducer(handler.apply))
-        }
-        commands += part.commands.map { command in
-            CommandHandler(actionType: command.actionType, scope: slice + command.scope) {
-                [create = command.create] (state, action) throws(Rejection) in try create(get(state), action)
-            }
-        }
         let prefix = slice.map { $0 + "." }.joined()
-        effects += part.effects.map { effect in
-            let start = effect.start.map { start in
-                { @Sendable (action: any Action, state: State) in start(action, get(state)) }
+        handlers += part.handlers.map { handler in
+            let work: Handler.Work
+            switch handler.work {
+            case .reduce(let reduce): work = .reduce(reducer(reduce))
+            case .create(let create):
+                work = .create { (state, action) throws(Rejection) in try create(get(state), action) }
+            case .effect(let id, let start):
+                let start = start.map { start in { @Sendable (action, state) in start(action, get(state)) } }
+                work = .effect(id: id.map { prefix + $0 }, start: start)
             }
-            return EffectHandler(
-                actionType: effect.actionType, scope: slice + effect.scope, id: effect.id.map { prefix + $0 },
-                start: start)
+            return Handler(
+                actionType: handler.actionType, scope: slice + handler.scope, home: handler.home, work: work)
         }
         for view in part.views {
             let (view, unread) = view.resolved(by: part.members)

@@ -34,11 +34,11 @@ public struct Effect<State: Sendable, Handled: Action>: Reducer {
 
     /// Adds the effect to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.effects.append(
-            .init(actionType: ActionType(Handled.self), id: id) { [work] action, state in
-                guard let action = action as? Handled else { return nil }
-                return { dispatch in try await work(action, state, dispatch) }
-            })
+        let effect = Declaration<State>.Handler.Work.effect(id: id) { [work] action, state in
+            guard let action = action as? Handled else { return nil }
+            return { dispatch in try await work(action, state, dispatch) }
+        }
+        declaration.handlers.append(.init(actionType: ActionType(Handled.self), work: effect))
     }
 }
 
@@ -53,7 +53,7 @@ public struct CancelEffect<State: Sendable, Handled: Action>: Reducer {
 
     /// Adds the cancellation to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.effects.append(.init(actionType: ActionType(Handled.self), id: id, start: nil))
+        declaration.handlers.append(.init(actionType: ActionType(Handled.self), work: .effect(id: id, start: nil)))
     }
 }
 

@@ -39,7 +39,7 @@ enum OwnTypes {
         On(StoreRefused.self) { (_: inout StateBox, _) in }.declare(in: &declaration)
         return Dictionary(
             uniqueKeysWithValues: declaration.handlers.compactMap { handler in
-                handler.actionType.map { ($0.name, ActionEntryDraft(actionType: $0, handlers: [handler])) }
+                handler.actionType.map { ($0.name, ActionEntryDraft(actionType: $0, reducers: [handler])) }
             })
     }
 }

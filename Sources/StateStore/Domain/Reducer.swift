@@ -67,14 +67,13 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
 
     /// Adds the handler to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.handlers.append(
-            .init(actionType: ActionType(Handled.self)) {
-                [reduce] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
-                guard Swift.type(of: action) == Handled.self else {
-                    throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
-                }
-                try reduce(&state, action.asItself(), context)
-            })
+        let work = Declaration<State>.Handler.Work.reduce { [reduce] (state, action, context) throws(Rejection) in
+            guard Swift.type(of: action) == Handled.self else {
+                throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
+            }
+            try reduce(&state, action.asItself(), context)
+        }
+        declaration.handlers.append(.init(actionType: ActionType(Handled.self), work: work))
     }
 }
 
@@ -105,10 +104,9 @@ public struct OnAny<State: Sendable>: Reducer {
     /// Adds the handler to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.handlers.append(
-            .init(actionType: nil) {
-                [reduce] (state: inout State, action: any Action, _: ReducerContext) throws(Rejection) in
-                try reduce(&state, action)
-            })
+            .init(
+                actionType: nil,
+                work: .reduce { [reduce] (state, action, _) throws(Rejection) in try reduce(&state, action) }))
     }
 }
 

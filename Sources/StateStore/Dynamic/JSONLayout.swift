@@ -104,14 +104,13 @@ package struct OnDeclared: Reducer {
     }
 
     package func declare(in declaration: inout Declaration<JSONTree>) {
-        declaration.handlers.append(
-            .init(actionType: ActionType(handled), home: part?.tokens ?? []) {
-                [reduce] (state, action, context) throws(Rejection) in
-                guard let action = action.declared else {
-                    throw Rejection("type-confusion", "\(action.typeName) was dispatched as a Swift type")
-                }
-                state = try reduce(state, action, context)
-            })
+        let work = Declaration<JSONTree>.Handler.Work.reduce { [reduce] (state, action, context) throws(Rejection) in
+            guard let action = action.declared else {
+                throw Rejection("type-confusion", "\(action.typeName) was dispatched as a Swift type")
+            }
+            state = try reduce(state, action, context)
+        }
+        declaration.handlers.append(.init(actionType: ActionType(handled), home: part?.tokens ?? [], work: work))
     }
 }
 
