@@ -68,7 +68,7 @@ package final class ClusterHistory: RecordedHistory {
     private func undamaged() throws -> (beginning: HistoryBeginning, keys: [KeyRecord]) {
         for manifest in try stored.manifests() where manifest.version >= base {
             guard let (state, keys) = try stored.loadUndamaged(manifest, epoch) else { continue }
-            return (HistoryBeginning(version: manifest.version, state: state), keys)
+            return ((manifest.version, state), keys)
         }
         throw ClusterFault("the history \(name) in etcd has no good snapshot whose later commits are all kept")
     }
@@ -81,10 +81,10 @@ package final class ClusterHistory: RecordedHistory {
         let usable = try stored.manifests().filter { $0.version >= base }
         for manifest in usable.reversed() where manifest.version <= version {
             guard let (text, _) = try stored.loadUndamaged(manifest, epoch) else { continue }
-            guard manifest.version < version else { return HistoryBeginning(version: version, state: text) }
+            guard manifest.version < version else { return (version, text) }
             var state = try PatchedState(parsing: text, version: manifest.version)
             try forEachCommit(after: manifest.version, through: version) { _ = try state.take($0) }
-            return HistoryBeginning(version: version, state: state.bytes())
+            return (version, state.bytes())
         }
         throw ClusterFault(
             "the history \(name) in etcd keeps no state of version \(version) with all commits after it; the oldest is \(usable.first?.version ?? latest)"

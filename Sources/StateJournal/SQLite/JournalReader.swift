@@ -97,7 +97,7 @@ package final class JournalReader: RecordedHistory, Sendable {
             }
             for candidate in try rows.snapshotVersions(db, after: Int64(first) - 1, through: latest) {
                 guard let (state, _) = try rows.snapshot(db, candidate) else { continue }
-                return HistoryBeginning(version: candidate, state: state.bytes())
+                return (candidate, state.bytes())
             }
             throw JournalError("the journal \(path) has no good snapshot whose later commits are all kept")
         }
@@ -115,8 +115,7 @@ package final class JournalReader: RecordedHistory, Sendable {
                 )
             }
             var warnings: [String] = []
-            return HistoryBeginning(
-                version: version, state: try rows.state(db, upTo: version, warnings: &warnings).state.bytes())
+            return (version, try rows.state(db, upTo: version, warnings: &warnings).state.bytes())
         }
     }
 

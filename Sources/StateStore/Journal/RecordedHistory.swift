@@ -45,14 +45,7 @@ package enum HistoryDepth: Sendable {
     case deep
 }
 
-package struct HistoryBeginning: Sendable {
-    package let version: Version
-    package let state: [UInt8]
-
-    package init(version: Version, state: [UInt8]) {
-        (self.version, self.state) = (version, state)
-    }
-}
+package typealias HistoryBeginning = (version: Version, state: [UInt8])
 
 /// A new history in a place that has none, which is there whole after ``finish()`` or not at all.
 ///

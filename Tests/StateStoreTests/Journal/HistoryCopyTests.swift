@@ -18,7 +18,7 @@ struct HistoryCopyTests {
         func verify(_ depth: HistoryDepth, at time: Timestamp) {}
         func beginning() -> HistoryBeginning { beginning(at: start) }
         func beginning(at version: Version) -> HistoryBeginning {
-            HistoryBeginning(version: version, state: Array("made \(version)".utf8))
+            (version, Array("made \(version)".utf8))
         }
         func forEachCommit(after start: Version, _ body: (Commit) throws -> Void) throws {
             for version in start + 1...latest {
