@@ -34,12 +34,6 @@ extension ClusterJournal {
         return commits
     }
 
-    package func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage? {
-        let commits = try commits(after: query.since, through: latest.version, limit: 10_000)
-        guard !commits.isEmpty || query.since >= latest.version else { return nil }
-        return ChangesPage(query, from: commits, latest: latest)
-    }
-
     /// The first call for an ID that is not of a commit since this server's start reads all turns that are kept.
     package func commit(id: String, by subject: String?) throws -> Commit? {
         let name = CommitName(id, by: subject)

@@ -58,6 +58,12 @@ package protocol Journal: AnyObject, Sendable {
 }
 
 extension Journal {
+    package func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage? {
+        let commits = try commits(after: query.since, through: latest.version, limit: ChangesPaging.examinedMax)
+        guard !commits.isEmpty || query.since >= latest.version else { return nil }
+        return ChangesPage(query, from: commits, latest: latest)
+    }
+
     package func commit(version: Version) throws -> Commit? {
         version > 0 ? try commits(after: version - 1, through: version, limit: 1).first : nil
     }

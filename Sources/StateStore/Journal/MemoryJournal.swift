@@ -71,12 +71,6 @@ package final class MemoryJournal: Journal {
         }
     }
 
-    package func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? {
-        guard query.since >= start else { return nil }
-        return ChangesPage(
-            query, from: commits(after: query.since, through: latest.version, limit: .max), latest: latest)
-    }
-
     package func commit(id: String, by subject: String?) -> Commit? {
         content.withLock { $0.commits.last { $0.has(clientID: id, by: subject) } }
     }

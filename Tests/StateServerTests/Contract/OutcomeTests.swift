@@ -55,7 +55,6 @@ private final class SettlingJournal: Journal {
     func commits(after version: Version, through last: Version, limit: Int) -> [Commit] {
         memory.commits(after: version, through: last, limit: limit)
     }
-    func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? { memory.page(query, latest: latest) }
     func commit(version: Version) throws -> Commit? { try memory.commit(version: version) }
     func commit(id: String, by subject: String?) -> Commit? { memory.commit(id: id, by: subject) }
     func state(at version: Version) throws -> SavedState? { try memory.state(at: version) }

@@ -164,7 +164,6 @@ private final class DeafJournal: Journal {
     func commits(after version: Version, through last: Version, limit: Int) -> [Commit] {
         journal.commits(after: version, through: last, limit: limit)
     }
-    func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? { journal.page(query, latest: latest) }
     func commit(version: Version) throws -> Commit? { try journal.commit(version: version) }
     func commit(id: String, by subject: String?) -> Commit? { journal.commit(id: id, by: subject) }
     func state(at version: Version) throws -> SavedState? { try journal.state(at: version) }

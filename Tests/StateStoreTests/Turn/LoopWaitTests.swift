@@ -82,7 +82,6 @@ private final class FarJournal: Journal {
         if !isRead.exchange(true, ordering: .relaxed) { read() }
         return memory.commits(after: version, through: last, limit: limit)
     }
-    func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? { memory.page(query, latest: latest) }
     func commit(version: Version) throws -> Commit? { try memory.commit(version: version) }
     func commit(id: String, by subject: String?) -> Commit? { memory.commit(id: id, by: subject) }
     func state(at version: Version) throws -> SavedState? { try memory.state(at: version) }

@@ -99,6 +99,7 @@ package struct ChangesPage: Sendable {
 
 /// A page is full at the query's limits, or when it has examined 10,000 commits.
 package struct ChangesPaging {
+    static let examinedMax = 10_000
     package private(set) var page: ChangesPage
     /// How many more parts of commits may be examined: their changed pointers and the types of their actions.
     private(set) var partsLeft: Int
@@ -116,7 +117,9 @@ package struct ChangesPaging {
 
     /// Examines the next commit; false, without examining it, where the page is full.
     package mutating func take(_ commit: Commit) -> Bool {
-        guard page.commits.count < query.limit, bytes < query.weightMax, examinedCount < 10_000 else { return false }
+        guard page.commits.count < query.limit, bytes < query.weightMax, examinedCount < Self.examinedMax else {
+            return false
+        }
         if !passesAll {
             partsLeft -= commit.partsCount
             guard partsLeft >= 0 else { return false }

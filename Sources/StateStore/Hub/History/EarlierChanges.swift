@@ -1,5 +1,4 @@
 extension ChangesQuery {
-    private static let examinedMax = 10_000
     private static let windowOfFilter = 500
 
     /// The commits before ``since`` that pass the filter, newest first.
@@ -11,7 +10,7 @@ extension ChangesQuery {
     ) rethrows -> ChangesPage {
         var page = ChangesPage(commits: [], next: since, isMore: since > bounds.oldest + 1, latest: bounds.latest)
         var (bytes, examinedCount) = (0, 0)
-        while page.isMore, page.commits.count < limit, bytes < weightMax, examinedCount < Self.examinedMax {
+        while page.isMore, page.commits.count < limit, bytes < weightMax, examinedCount < ChangesPaging.examinedMax {
             let room = filter.passesAll ? limit - page.commits.count : Self.windowOfFilter
             let start = max(bounds.oldest, page.next - 1 - min(Version(room), page.next - 1))
             var (found, foundBytes, position, lowest) = ([Commit](), 0, start, start + 1)
