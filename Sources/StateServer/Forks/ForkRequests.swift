@@ -76,10 +76,10 @@ extension RequestHandler {
     }
 
     private func begin(_ order: ForkOrder, from: Cursor, to: Cursor, _ place: Forks.Place) throws -> Fork.Advance {
-        let source = Fork.Source(
-            state: try pastState(from.version).saved(), cursor: from, last: to.version, skipped: order.skipped,
-            insertions: order.insertions, time: schedule.time())
-        return try store.fork(source) { [weak place] in
+        try store.fork(
+            try pastState(from.version).saved(), at: from, through: to.version, skipping: order.skipped,
+            inserting: order.insertions, time: schedule.time()
+        ) { [weak place] in
             place?.take($0) ?? false
         } commits: { [self] after in
             // They may be dropped while the fork is made.

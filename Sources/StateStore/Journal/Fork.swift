@@ -8,6 +8,8 @@ internal import Synchronization
 package struct Fork: Sendable {
     /// How many bytes of memory a byte of JSON takes as a tree, at most.
     static let treeFactor = 90
+    /// How many bytes of memory a byte of a state's JSON takes in a store, but for a tree with many short values.
+    fileprivate static let stateFactor = 8
 
     package struct Insertion: Sendable {
         /// The cursor of the recorded commit behind which it comes.
@@ -19,27 +21,6 @@ package struct Fork: Sendable {
 
         package init(after: Cursor, type: String, id: String?, action: [UInt8]) {
             (self.after, self.type, self.id, self.action) = (after, type, id, action)
-        }
-    }
-
-    package struct Source: Sendable {
-        /// The state to begin with, as ``SavedState`` has it, and its cursor in the recorded history.
-        package var state: [UInt8]
-        package var cursor: Cursor
-        /// The version of the last recorded commit to run.
-        package var last: Version
-        /// The IDs of the commits to leave out, with all that they have caused.
-        package var skipped: [String]
-        /// In the order of their versions.
-        package var insertions: [Insertion]
-        /// The time of actions that are inserted before the first recorded commit.
-        package var time: Timestamp
-
-        package init(
-            state: [UInt8], cursor: Cursor, last: Version, skipped: [String], insertions: [Insertion], time: Timestamp
-        ) {
-            (self.state, self.cursor, self.last) = (state, cursor, last)
-            (self.skipped, self.insertions, self.time) = (skipped, insertions, time)
         }
     }
 
@@ -68,37 +49,24 @@ package struct Fork: Sendable {
 }
 
 private struct ForkMaking {
-    private var replay: Replay
-    private var result: (applied: Int, skipped: Int, refusals: [Fork.Refusal], refused: Int) = (0, 0, [], 0)
-    private var commits: [Commit] = []
-    private var page: ArraySlice<Commit> = []
-    private var position: Version
-    private var insertions: ArraySlice<Fork.Insertion>
-    private var time: Timestamp
-    private let epoch = Epoch.random()
-    private let mark: ReductionMark?
-    private let source: Fork.Source
-    private let hasRoom: @Sendable (Int) -> Bool
-    private var skipped: Set<ExactText>
-    private var ids: [ExactText: String] = [:]
+    /// The state to begin with, as ``SavedState`` has it, and its cursor in the recorded history.
+    let state: [UInt8]
+    let start: Cursor
+    let last: Version
+    var replay: Replay
+    var position: Version
+    var skipped: Set<ExactText>
+    var insertions: ArraySlice<Fork.Insertion>
+    var time: Timestamp
+    let mark: ReductionMark?
+    let hasRoom: @Sendable (Int) -> Bool
+    let epoch = Epoch.random()
+    var result: (applied: Int, skipped: Int, refusals: [Fork.Refusal], refused: Int) = (0, 0, [], 0)
+    var commits: [Commit] = []
+    var page: ArraySlice<Commit> = []
+    var ids: [ExactText: String] = [:]
 
-    /// How many bytes of memory a byte of a state's JSON takes in a store, but for a tree with many short values.
-    private static let stateFactor = 8
     private static let refusalsMax = 100
-
-    init(
-        _ source: Fork.Source, of domain: CompiledDomain, _ mark: ReductionMark?,
-        hasRoom: @escaping @Sendable (Int) -> Bool
-    ) throws {
-        self.mark = mark
-        guard hasRoom(Self.stateFactor * source.state.count) else { throw Fork.NoRoom() }
-        replay = try Replay(domain, from: source.state, version: source.cursor.version)
-        let more = (replay.state.document?.memoryBytes ?? 0) - Self.stateFactor * source.state.count
-        guard more <= 0 || hasRoom(more) else { throw Fork.NoRoom() }
-        skipped = Set(source.skipped.map { ExactText($0) })
-        (self.source, self.hasRoom, time) = (source, hasRoom, source.time)
-        (position, insertions) = (source.cursor.version, source.insertions[...])
-    }
 
     mutating func advance(while mayGoOn: () -> Bool, _ read: (Version) throws -> [Commit]) throws -> Bool {
         while mayGoOn() {
@@ -107,8 +75,8 @@ private struct ForkMaking {
                 try insert(next)
                 continue
             }
-            if page.isEmpty, position < source.last { page = try read(position)[...] }
-            guard let commit = page.popFirst(), commit.version <= source.last else { return true }
+            if page.isEmpty, position < last { page = try read(position)[...] }
+            guard let commit = page.popFirst(), commit.version <= last else { return true }
             try take(commit)
             position = commit.version
         }
@@ -116,8 +84,8 @@ private struct ForkMaking {
     }
 
     func fork(of store: UntypedStore) -> Fork {
-        let version = source.cursor.version
-        let journal = MemoryJournal(source.state, version: version, commits: commits, hasRoom: hasRoom)
+        let version = start.version
+        let journal = MemoryJournal(state, version: version, commits: commits, hasRoom: hasRoom)
         let forked = store.forked(
             .init(
                 state: replay.state, cursor: Cursor(epoch, version + Version(commits.count)), schedule: replay.schedule),
@@ -152,13 +120,13 @@ private struct ForkMaking {
             return refuse(recorded, version, type, rejection.code, rejection.detail)
         }
         defer { mark?.end() }
-        let cursor = Cursor(epoch, source.cursor.version + Version(commits.count) + 1)
+        let cursor = Cursor(epoch, start.version + Version(commits.count) + 1)
         let (cause, root) = (recorded.cause.map(ownID), recorded.root.map(ownID))
         let commit: Commit
         do throws(HistoryFault) {
             // A recorded action is not refused for its work.
             commit = try replay.take(recorded, version == nil ? WorkMeter() : nil) {
-                [epoch = source.cursor.epoch] schedule in
+                [epoch = start.epoch] schedule in
                 // A commit without a name of its own keeps the recorded one, by which later commits name it.
                 ScheduleStep(
                     version: cursor.version, cursor: version.map { Cursor(epoch, $0) } ?? cursor, time: recorded.time,
@@ -196,12 +164,29 @@ extension UntypedStore {
     /// Begins to make a store in memory of a part of a history, which may leave out and add actions.
     ///
     /// The cost is O(n) in the size of the state; the returned function costs what each commit costs that it computes again.
-    /// The function `hasRoom` takes room for bytes, and returns whether there is any.
+    ///
+    /// - Parameters:
+    ///   - state: the state to begin with, as ``SavedState`` has it, at the cursor `start` of the recorded history.
+    ///   - last: the version of the last recorded commit to run.
+    ///   - skipped: the IDs of the commits to leave out, with all that they have caused.
+    ///   - insertions: what to add, in the order of the versions.
+    ///   - time: the time of actions that are inserted before the first recorded commit.
+    ///   - hasRoom: takes room for bytes, and returns whether there is any.
     package func fork(
-        _ source: Fork.Source, hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool,
+        _ state: [UInt8], at start: Cursor, through last: Version, skipping skipped: [String] = [],
+        inserting insertions: [Fork.Insertion] = [], time: Timestamp,
+        hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool,
         commits: @escaping @Sendable (_ after: Version) throws -> [Commit]
     ) throws -> Fork.Advance {
-        let making = Mutex(try ForkMaking(source, of: domain, mark?.another(), hasRoom: hasRoom))
+        guard hasRoom(Fork.stateFactor * state.count) else { throw Fork.NoRoom() }
+        let replay = try Replay(domain, from: state, version: start.version)
+        let more = (replay.state.document?.memoryBytes ?? 0) - Fork.stateFactor * state.count
+        guard more <= 0 || hasRoom(more) else { throw Fork.NoRoom() }
+        let making = Mutex(
+            ForkMaking(
+                state: state, start: start, last: last, replay: replay, position: start.version,
+                skipped: Set(skipped.map { ExactText($0) }), insertions: insertions[...], time: time,
+                mark: mark?.another(), hasRoom: hasRoom))
         return { mayGoOn in
             try making.withLock { making in
                 try making.advance(while: mayGoOn, commits) ? making.fork(of: self) : nil

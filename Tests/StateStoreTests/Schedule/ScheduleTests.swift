@@ -298,11 +298,10 @@ struct ScheduleTests {
         let journal = MemoryJournal(try CompiledDomain(Ticker()).bytes(of: .of(Ticker.State())))
         let store = try Store.ticker(wall, journal: journal)
         _ = store.submitNow(try scheduled(Ticker.Note(text: "a"), after: 1, name: "n"))
-        let source = Fork.Source(
-            state: try journal.state(at: 0)?.bytes ?? [], cursor: Cursor(Core.sampleEpoch, 0), last: 1,
-            skipped: [],
-            insertions: [], time: wall.now)
-        let advance = try store.untyped.fork(source, hasRoom: { _ in true }) {
+        let state = try journal.state(at: 0)?.bytes ?? []
+        let advance = try store.untyped.fork(
+            state, at: Cursor(Core.sampleEpoch, 0), through: 1, time: wall.now, hasRoom: { _ in true }
+        ) {
             journal.commits(after: $0, through: .max, limit: 100)
         }
         let fork = try #require(try advance { true })
@@ -547,10 +546,10 @@ struct RestoredScheduleTests {
         store.turn(wall, to: 4000)
         #expect(store.state.notes == ["fired", "unnamed"])
         #expect(unnamed != nil)
-        let source = Fork.Source(
-            state: try begun.saved(), cursor: begun.cursor, last: store.version, skipped: ["3"], insertions: [],
-            time: wall.now)
-        let advance = try store.untyped.fork(source, hasRoom: { _ in true }) {
+        let advance = try store.untyped.fork(
+            begun.saved(), at: begun.cursor, through: store.version, skipping: ["3"], time: wall.now,
+            hasRoom: { _ in true }
+        ) {
             journal.commits(after: $0, through: .max, limit: 100)
         }
         let fork = try #require(try advance { true })

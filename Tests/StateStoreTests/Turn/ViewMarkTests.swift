@@ -111,12 +111,11 @@ struct ViewMarkTests {
         #expect(try read(store) == "11")
 
         let advance = try store.untyped.fork(
-            .init(
-                state: try store.latest.whole(), cursor: store.latest.cursor, last: 1, skipped: [],
-                insertions: [action, bad].map {
-                    .init(after: store.latest.cursor, type: "other/set", id: nil, action: $0)
-                },
-                time: Timestamp(milliseconds: 0)), hasRoom: { _ in true }
+            store.latest.whole(), at: store.latest.cursor, through: 1,
+            inserting: [action, bad].map {
+                .init(after: store.latest.cursor, type: "other/set", id: nil, action: $0)
+            },
+            time: Timestamp(milliseconds: 0), hasRoom: { _ in true }
         ) { _ in [] }
         let fork = try #require(try advance { true })
 
