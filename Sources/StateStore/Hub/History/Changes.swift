@@ -71,13 +71,6 @@ package struct ChangesPage: Sendable {
     package var isMore: Bool
     package var latest: Cursor
 
-    package init(commits: [Commit], next: Version, isMore: Bool, latest: Cursor) {
-        self.commits = commits
-        self.next = next
-        self.isMore = isMore
-        self.latest = latest
-    }
-
     package mutating func end(at version: Version) {
         guard version < next else { return }
         commits.removeAll { $0.version > version }
@@ -85,7 +78,9 @@ package struct ChangesPage: Sendable {
     }
 
     package var weight: Int { commits.reduce(0) { $0 + $1.weight } }
+}
 
+extension ChangesPage {
     package init(emptyAt latest: Cursor) {
         self.init(commits: [], next: latest.version, isMore: false, latest: latest)
     }

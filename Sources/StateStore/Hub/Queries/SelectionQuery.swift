@@ -51,10 +51,6 @@ package struct ChangedMember: Sendable {
     package let order: EntityKey
     /// The value now, or nil for a member that is not there.
     package let value: JSONValue?
-
-    package init(name: JSONKey, order: EntityKey, value: JSONValue?) {
-        (self.name, self.order, self.value) = (name, order, value)
-    }
 }
 
 /// A query as a part of a selection: equal by its text.
