@@ -75,7 +75,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
     ) throws -> any SharedDocument {
         switch self {
         case .directory(let path):
-            return SharedFile(path: "\(path)/\(key).json", name: name, isSecret: key == HookFile.key)
+            return SharedFile(path: "\(path)/\(key).json", name: name, isSecret: key == HookEntry.key)
         case .cluster(let address):
             do {
                 let document = try cluster?.document(key) ?? ClusterDocument(address, key)
@@ -89,7 +89,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
 
     func copyDocuments(to other: JournalPlace) throws -> [String] {
         var copied: [String] = []
-        for (key, name) in [(TokenFile.key, TokenFile.name), (QuarantineFile.key, QuarantineFile.name)] {
+        for (key, name) in [(TokenEntry.key, TokenEntry.name), (QuarantineEntry.key, QuarantineEntry.name)] {
             guard let bytes = try document(key, name: name).bytes() else { continue }
             try other.document(key, name: name).change { (there) throws(SettingsFault) in there == nil ? bytes : nil }
             copied.append(name)

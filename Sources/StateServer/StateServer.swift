@@ -92,7 +92,7 @@ public struct StateServer: Service, Sendable {
         let quarantine = try opened.map { opened in
             try Quarantine(
                 directory: cluster == nil ? settings.data : settings.clusterDirectory.unlessNone,
-                QuarantineFile(opened.document(QuarantineFile.key, name: QuarantineFile.name)),
+                QuarantineFile(opened.document(QuarantineEntry.key, name: QuarantineEntry.name)),
                 server: cluster == nil ? nil : settings.clusterAddress.unlessNone, logger: logger)
         }
         let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, claim, logger, now) }
@@ -103,7 +103,7 @@ public struct StateServer: Service, Sendable {
         let (schedule, queues) = Schedule.live()
         let hooks = try opened.map { opened in
             try Hooks(
-                opened.document(HookFile.key, name: HookFile.name),
+                opened.document(HookEntry.key, name: HookEntry.name),
                 progress: opened.place.document(HookProgressFile.key, name: HookProgressFile.name), settings,
                 schedule: schedule, metrics: metrics, logger: logger)
         }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The rules of the quarantine")
 struct QuarantineRulesTests {
-    typealias Entry = QuarantineFile.Entry
+    typealias Entry = QuarantineEntry
 
     func record(_ name: String = "a") -> MarkPage.Record {
         .init(identity: TransactionIdentity(.id, ContentHash(Array(name.utf8))), type: "boom", name: name)
@@ -24,7 +24,7 @@ struct QuarantineRulesTests {
         #expect(states(entries) == ["a suspected 1 -"])
     }
 
-    func trial(by server: String, _ process: String = "1", isOnPage: Bool = false) -> QuarantineFile.Trial {
+    func trial(by server: String, _ process: String = "1", isOnPage: Bool = false) -> QuarantineEntry.Trial {
         .init(server: server, process: process, isOnPage: isOnPage)
     }
 

@@ -20,7 +20,7 @@ extension Authenticator {
         let isOpen = if access == .auto { try settings.isReachedFromHereOnly(places) } else { false }
         if !isOpen, tokens == nil, signed == nil {
             let token = Token()
-            let first = [TokenFile.Entry(token, subject: "admin", .everything)]
+            let first = [TokenEntry(token, subject: "admin", .everything)]
             tokens = first
             // A command may have made the file since.
             try file?.change { entries in

@@ -14,14 +14,14 @@ enum Recognition: Sendable {
 final class Authenticator: Sendable {
     private struct State {
         var open: Access?
-        var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
+        var accesses: [[UInt8]: (entry: TokenEntry, access: Access)] = [:]
         var hasFile = false
         var failures = Failures()
     }
 
     private let state: Mutex<State>
     private let catalogue: Catalogue
-    private let file: WatchedFile<[TokenFile.Entry]?>?
+    private let file: WatchedFile<[TokenEntry]?>?
     private let signed: SignedTokens?
     private let takesProxied: Bool
     private let verifications = Verifications()
@@ -39,7 +39,7 @@ final class Authenticator: Sendable {
 
     /// Without `tokens` and without `signed`, every client may do everything; a proxied one only if it `takesProxied`.
     init(
-        _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: WatchedFile<[TokenFile.Entry]?>? = nil,
+        _ catalogue: Catalogue, tokens: [TokenEntry]?, file: WatchedFile<[TokenEntry]?>? = nil,
         signed: SignedTokens? = nil, takesProxied: Bool = false, now: @escaping @Sendable () -> Instant,
         date: @escaping @Sendable () -> Timestamp = Timestamp.now, logger: Logger
     ) {
@@ -52,7 +52,7 @@ final class Authenticator: Sendable {
         self.state = Mutex(state)
     }
 
-    private static func add(_ entry: TokenFile.Entry, _ catalogue: Catalogue, to state: inout State) {
+    private static func add(_ entry: TokenEntry, _ catalogue: Catalogue, to state: inout State) {
         guard let digest = entry.digest else { return }
         let access = Access(entry.grant, subject: entry.subject, in: catalogue, expiry: entry.end, by: .file)
         state.accesses[digest] = (entry, access)
@@ -64,7 +64,7 @@ final class Authenticator: Sendable {
 
     var faults: (tokens: String?, keys: String?) { (file?.fault, signed?.fault) }
 
-    var grants: [TokenFile.Entry] {
+    var grants: [TokenEntry] {
         state.withLock { $0.accesses.values.filter { !$0.access.hasEnded } }.map(\.entry)
             .sorted { ($0.created, $0.id) < ($1.created, $1.id) }
     }
@@ -214,7 +214,7 @@ final class Authenticator: Sendable {
     }
 
     private func reload() -> Bool {
-        let entries: [TokenFile.Entry]?
+        let entries: [TokenEntry]?
         switch file?.news(at: now()) {
         case .content(let read): entries = read
         case .fault(let reason):

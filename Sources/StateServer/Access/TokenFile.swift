@@ -21,72 +21,52 @@ struct Token: Sendable {
         }
         return digest
     }
+
+    static func hexadecimal(_ byte: UInt8) -> String {
+        let text = String(byte, radix: 16)
+        return text.count == 2 ? text : "0" + text
+    }
 }
 
-struct TokenFile: Sendable {
-    struct Entry: Sendable, Codable, Equatable {
-        var id: String
-        var subject: String
-        /// The SHA-256 of the token, in hexadecimal behind `sha256:`.
-        var hash: String
-        var created: String
-        /// When it ends, as RFC 3339 has it; nil for never.
-        var expires: String?
-        var grant: Grant
+struct TokenEntry: SharedListEntry {
+    var id: String
+    var subject: String
+    /// The SHA-256 of the token, in hexadecimal behind `sha256:`.
+    var hash: String
+    var created: String
+    /// When it ends, as RFC 3339 has it; nil for never.
+    var expires: String?
+    var grant: Grant
 
-        private enum CodingKeys: String, CodingKey { case id, subject, hash, created, expires, grant }
-
-        /// Whether the members have the same bytes: two spellings of a name are two names.
-        static func == (left: Entry, right: Entry) -> Bool {
-            // No member of an entry is one that cannot be encoded.
-            (try? JSON.encode(left)) == (try? JSON.encode(right))
-        }
-    }
-
-    private struct Content: Codable {
-        var tokens: [Entry]
-    }
+    private enum CodingKeys: String, CodingKey { case id, subject, hash, created, expires, grant }
 
     static let name = "token file"
     static let key = "tokens"
+    static let noun = "token"
+    static let listCommand = "token list"
+    static let repair = ""
 
-    let file: any SharedDocument
-
-    init(_ file: any SharedDocument) { self.file = file }
-
-    init(path: String) { self.init(SharedFile(path: path, name: Self.name)) }
-
-    var path: String { file.path }
-
-    var fullPath: String { file is SharedFile ? URL(fileURLWithPath: path).path : path }
-
-    func read() throws(SettingsFault) -> [Entry]? { try entries(in: try file.bytes()) }
-
-    func entries(in bytes: Data?) throws(SettingsFault) -> [Entry]? {
-        guard let bytes else { return nil }
-        let tokens = try file.decode(bytes, as: Content.self).tokens
-        for entry in tokens {
-            let misfit = entry.expires != nil && entry.end == nil ? "expires is not a time as RFC 3339 has it" : nil
-            if let fault = entry.grant.fault ?? Access.fault(inSubject: entry.subject) ?? misfit {
-                throw SettingsFault("the token file \(path) has a fault in \(entry.id): \(fault)")
-            }
-        }
-        return tokens
+    var fault: String? {
+        let misfit = expires != nil && end == nil ? "expires is not a time as RFC 3339 has it" : nil
+        return grant.fault ?? Access.fault(inSubject: subject) ?? misfit
     }
 
-    /// Changes the entries, which are nil without a file, while no other process does.
-    func change(_ body: (inout [Entry]?) throws(SettingsFault) -> Void) throws(SettingsFault) {
-        try file.change { (bytes) throws(SettingsFault) in
-            let old = try self.entries(in: bytes)
-            var entries = old
-            try body(&entries)
-            guard let entries, entries != old else { return nil }
-            return try file.encode(Content(tokens: entries))
-        }
+    /// Whether the members have the same bytes: two spellings of a name are two names.
+    static func == (left: TokenEntry, right: TokenEntry) -> Bool {
+        // No member of an entry is one that cannot be encoded.
+        (try? JSON.encode(left)) == (try? JSON.encode(right))
     }
 }
 
-extension TokenFile.Entry {
+typealias TokenFile = SharedList<TokenEntry>
+
+extension TokenFile {
+    init(path: String) { self.init(SharedFile(path: path, name: TokenEntry.name)) }
+
+    var fullPath: String { file is SharedFile ? URL(fileURLWithPath: path).path : path }
+}
+
+extension TokenEntry {
     private enum GrantKeys: String, CodingKey { case fork }
 
     /// Reads an entry; a token of an older program that allowed everything allows forks, which that program did not know.
@@ -109,8 +89,8 @@ extension TokenFile.Entry {
     init(_ token: Token, subject: String, _ grant: Grant, expires: String? = nil) {
         let digest = Token.digest(token.text)
         self.init(
-            id: "t" + digest.prefix(5).map(TokenFile.hexadecimal).joined(), subject: subject,
-            hash: "sha256:" + digest.map(TokenFile.hexadecimal).joined(), created: Date().formatted(.iso8601),
+            id: "t" + digest.prefix(5).map(Token.hexadecimal).joined(), subject: subject,
+            hash: "sha256:" + digest.map(Token.hexadecimal).joined(), created: Date().formatted(.iso8601),
             expires: expires, grant: grant)
     }
 
@@ -121,12 +101,5 @@ extension TokenFile.Entry {
             UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
         }
         return bytes.count == 32 ? bytes : nil
-    }
-}
-
-extension TokenFile {
-    static func hexadecimal(_ byte: UInt8) -> String {
-        let text = String(byte, radix: 16)
-        return text.count == 2 ? text : "0" + text
     }
 }

@@ -58,7 +58,7 @@ struct HookCreate: SettingsCommand {
         // Without a history the hook begins where that will; behind one that cannot be read it would get all of it.
         let journal = try JournalPlace(settings.data, settings)
         let history = try journal?.hasHistory == true ? journal?.history() : nil
-        let entry = HookFile.Entry(
+        let entry = HookEntry(
             url: url, types: types, path: path, grant, fields: header,
             since: history.map { Cursor($0.epoch, $0.latest).description })
         if let fault = grant.newFault ?? entry.fault { throw SettingsFault(fault) }
@@ -68,7 +68,12 @@ struct HookCreate: SettingsCommand {
             )
         }
         let catalogue = Program.current.catalogue(of: reading)
-        try settings.hookFile().add(entry)
+        try settings.hookFile().change { (entries) throws(SettingsFault) in
+            guard entries?.count ?? 0 < HookEntry.hooksMax else {
+                throw SettingsFault("a server has at most \(HookEntry.hooksMax) hooks; delete one first")
+            }
+            entries = (entries ?? []) + [entry]
+        }
         print(entry.id)
         print(entry.secrets[0])
         Failure.say("The receiver checks the signatures with this secret, which is shown only now.")
@@ -87,7 +92,7 @@ struct HookList: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let settings = reading.settings
-        let entries = try settings.hookFile().read()
+        let entries = try settings.hookFile().read() ?? []
         guard !entries.isEmpty else { return Failure.say("There are no hooks.") }
         let progress = try settings.hookProgressFile().read().hooks
         // The list is shown also where the history is not there, or cannot be read.
@@ -195,7 +200,7 @@ struct HookRotate: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let (id, finish, secret) = (hook.id, finish, HookSecret().text)
-        try reading.settings.hookFile().change(id) { (entry: inout HookFile.Entry) throws(SettingsFault) in
+        try reading.settings.hookFile().change(id) { (entry: inout HookEntry) throws(SettingsFault) in
             guard (entry.secrets.count == 2) == finish else {
                 throw SettingsFault(
                     finish
@@ -222,7 +227,7 @@ struct HookDelete: SettingsCommand {
 
 extension Settings {
     fileprivate func hookFile() throws -> HookFile {
-        HookFile(try hookDocument(HookFile.key, name: HookFile.name))
+        HookFile(try hookDocument(HookEntry.key, name: HookEntry.name))
     }
 
     fileprivate func hookProgressFile() throws -> HookProgressFile {
@@ -239,7 +244,7 @@ extension Settings {
     }
 }
 
-extension HookFile.Entry {
+extension HookEntry {
     func condition(_ progress: HookProgress?, _ latest: Cursor?) -> String {
         var words: [String] = []
         if let paused { words.append("paused: \(paused)") }

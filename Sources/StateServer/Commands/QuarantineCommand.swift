@@ -14,7 +14,7 @@ struct QuarantineList: SettingsCommand {
     @OptionGroup var options: SettingsOptions
 
     func run(_ reading: SettingsReading) async throws {
-        for action in try QuarantineFile(of: reading.settings).read() {
+        for action in try QuarantineFile(of: reading.settings).read() ?? [] {
             let state =
                 switch action.state {
                 case .quarantined: "refused"
@@ -39,7 +39,7 @@ struct QuarantineDrop: SettingsCommand {
     var id: String
 
     func run(_ reading: SettingsReading) async throws {
-        try QuarantineFile(of: reading.settings).change(id) { $0.remove(at: $1) }
+        try QuarantineFile(of: reading.settings).remove(id)
         print("dropped: \(id)")
     }
 }
@@ -54,7 +54,7 @@ struct QuarantineRetry: SettingsCommand {
     var id: String
 
     func run(_ reading: SettingsReading) async throws {
-        try QuarantineFile(of: reading.settings).change(id) { $0[$1].state = .retry }
+        try QuarantineFile(of: reading.settings).change(id) { $0.state = .retry }
         print("may pass: \(id)")
     }
 }
@@ -63,6 +63,6 @@ extension QuarantineFile {
     fileprivate init(of settings: Settings) throws {
         let place = try settings.journalPlace
         if case .directory(let path) = place { try JournalReader.check(path) }
-        self.init(try place.document(Self.key, name: Self.name))
+        self.init(try place.document(QuarantineEntry.key, name: QuarantineEntry.name))
     }
 }

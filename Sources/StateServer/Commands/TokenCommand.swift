@@ -58,7 +58,7 @@ struct TokenCreate: SettingsCommand {
         if let fault = grant.newFault ?? Access.fault(inSubject: subject) { throw SettingsFault(fault) }
         let settings = reading.settings
         let token = Token()
-        let entry = TokenFile.Entry(
+        let entry = TokenEntry(
             token, subject: subject, grant, expires: end.map { RFC3339.text(milliseconds: $0.milliseconds) })
         let catalogue = Program.current.catalogue(of: reading)
         let ofGrant = catalogue.map { grant.warnings(in: $0) } ?? []
@@ -137,11 +137,11 @@ struct TokenRevoke: SettingsCommand {
         let (id, named, settings) = (id, subject, reading.settings)
         let file = try settings.changedTokenFile()
         var warnings: [String] = []
-        var revoked: [TokenFile.Entry] = []
+        var revoked: [TokenEntry] = []
         do throws(SettingsFault) {
             try file.change { (entries) throws(SettingsFault) in
                 warnings = []
-                let isRevoked = { (entry: TokenFile.Entry) in
+                let isRevoked = { (entry: TokenEntry) in
                     id.map { $0 == entry.id } ?? (named.map { ExactText($0) } == ExactText(entry.subject))
                 }
                 let left = (entries ?? []).filter { !isRevoked($0) }
@@ -196,7 +196,7 @@ extension Settings {
         return ("\(file.fullPath): the server with this data directory\(name) reads it within a second.", false)
     }
 
-    fileprivate func warningsWithoutAdministrator(_ entries: [TokenFile.Entry]) -> [String] {
+    fileprivate func warningsWithoutAdministrator(_ entries: [TokenEntry]) -> [String] {
         guard self.access != .open, self.jwtKeys == "none", !entries.contains(where: \.grant.isEverything) else {
             return []
         }

@@ -4,102 +4,47 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-struct HookFile: Sendable {
-    struct Entry: Sendable, Codable, Equatable {
-        var id: String
-        var url: String
-        /// The action types to which it is limited, with `*` at the end for any ending; empty for all.
-        var types: [String] = []
-        var path: String?
-        var grant: Grant
-        /// The secrets, each of which signs: one, or during a rotation the new one and the old one.
-        var secrets: [String]
-        var created: String
-        /// Further header fields of the deliveries, such as `Authorization: Basic ...`; nobody is shown them.
-        var fields: [String]?
-        var since: String?
-        var paused: String?
-        var resend: Order?
+struct HookEntry: SharedListEntry {
+    var id: String
+    var url: String
+    /// The action types to which it is limited, with `*` at the end for any ending; empty for all.
+    var types: [String] = []
+    var path: String?
+    var grant: Grant
+    /// The secrets, each of which signs: one, or during a rotation the new one and the old one.
+    var secrets: [String]
+    var created: String
+    /// Further header fields of the deliveries, such as `Authorization: Basic ...`; nobody is shown them.
+    var fields: [String]?
+    var since: String?
+    var paused: String?
+    var resend: Order?
 
-        struct Order: Sendable, Codable, Equatable {
-            /// The cursor of the commit to go on with; nil for the one at which the hook is.
-            var from: String?
-            /// When it was given, which tells two orders apart; in RFC 3339.
-            var time: String
-        }
-
-        var subject: String { Self.subjectPrefix + id }
-        static let subjectPrefix = Access.hookPrefix
-        var pointer: JSONPointer? { path.flatMap { JSONPointer(text: $0) } }
+    struct Order: Sendable, Codable, Equatable {
+        /// The cursor of the commit to go on with; nil for the one at which the hook is.
+        var from: String?
+        /// When it was given, which tells two orders apart; in RFC 3339.
+        var time: String
     }
 
-    private struct Content: Codable {
-        var hooks: [Entry]
-    }
+    var subject: String { Self.subjectPrefix + id }
+    static let subjectPrefix = Access.hookPrefix
+    var pointer: JSONPointer? { path.flatMap { JSONPointer(text: $0) } }
 
     static let name = "file of the hooks"
     static let key = "hooks"
+    static let noun = "hook"
+    static let listCommand = "hook list"
+    static let repair = ""
     /// Each hook looks at every commit.
     static let hooksMax = 100
-
-    let file: any SharedDocument
-
-    init(_ file: any SharedDocument) { self.file = file }
-
-    func read() throws(SettingsFault) -> [Entry] { try entries(in: try file.bytes()) }
-
-    func entries(in bytes: Data?) throws(SettingsFault) -> [Entry] {
-        guard let bytes else { return [] }
-        let hooks = try file.decode(bytes, as: Content.self).hooks
-        for entry in hooks {
-            if let fault = entry.fault {
-                throw SettingsFault("the \(file.name) \(file.path) has a fault in \(entry.id): \(fault)")
-            }
-        }
-        return hooks
-    }
-
-    func add(_ entry: Entry) throws(SettingsFault) {
-        try change { (entries) throws(SettingsFault) in
-            guard entries.count < Self.hooksMax else {
-                throw SettingsFault("a server has at most \(Self.hooksMax) hooks; delete one first")
-            }
-            entries.append(entry)
-        }
-    }
-
-    func remove(_ id: String) throws(SettingsFault) {
-        try change { (entries) throws(SettingsFault) in entries.remove(at: try index(of: id, in: entries)) }
-    }
-
-    /// Nil stands for all hooks.
-    func change(_ id: String?, _ body: (inout Entry) throws(SettingsFault) -> Void) throws(SettingsFault) {
-        try change { (entries) throws(SettingsFault) in
-            let chosen = if let id { [try index(of: id, in: entries)] } else { Array(entries.indices) }
-            for index in chosen { try body(&entries[index]) }
-        }
-    }
-
-    private func index(of id: String, in entries: [Entry]) throws(SettingsFault) -> Int {
-        guard let index = entries.firstIndex(where: { $0.id == id }) else {
-            throw SettingsFault("there is no hook \(id) in \(file.path); `hook list` shows them")
-        }
-        return index
-    }
-
-    private func change(_ body: (inout [Entry]) throws(SettingsFault) -> Void) throws(SettingsFault) {
-        try file.change { (bytes) throws(SettingsFault) in
-            let old = try self.entries(in: bytes)
-            var entries = old
-            try body(&entries)
-            return entries == old ? nil : try file.encode(Content(hooks: entries))
-        }
-    }
 }
 
-extension HookFile.Entry {
+typealias HookFile = SharedList<HookEntry>
+
+extension HookEntry {
     init(url: String, types: [String], path: String?, _ grant: Grant, fields: [String] = [], since: String?) {
-        id = "h" + (0..<5).map { _ in TokenFile.hexadecimal(.random(in: .min ... .max)) }.joined()
+        id = "h" + (0..<5).map { _ in Token.hexadecimal(.random(in: .min ... .max)) }.joined()
         (self.url, self.types, self.path, self.grant, self.since) = (url, types, path, grant, since)
         self.fields = fields.isEmpty ? nil : fields
         secrets = [HookSecret().text]

@@ -11,7 +11,7 @@ struct HookRun: Sendable {
         var id: String
     }
 
-    private(set) var entry: HookFile.Entry
+    private(set) var entry: HookEntry
     private(set) var view: HookView
     private(set) var progress: HookProgress
     private var commits: ArraySlice<Commit> = []
@@ -21,7 +21,7 @@ struct HookRun: Sendable {
     private var attemptsCount = 0
     private var notBefore: Instant?
 
-    init(_ entry: HookFile.Entry, _ view: HookView, _ progress: HookProgress) {
+    init(_ entry: HookEntry, _ view: HookView, _ progress: HookProgress) {
         (self.entry, self.view, self.progress) = (entry, view, progress)
     }
 
@@ -31,7 +31,7 @@ struct HookRun: Sendable {
         attempt == nil && entry.paused == nil && notBefore.map { $0 <= now } ?? true
     }
 
-    mutating func replace(by entry: HookFile.Entry, _ view: HookView) {
+    mutating func replace(by entry: HookEntry, _ view: HookView) {
         let isOther = (entry.types, entry.path, entry.grant) != (self.entry.types, self.entry.path, self.entry.grant)
         if entry.paused == nil, self.entry.paused != nil || entry.url != self.entry.url { notBefore = nil }
         (self.entry, self.view) = (entry, view)

@@ -19,7 +19,7 @@ final class Hooks: Sendable {
 
     struct State {
         var site: Site?
-        var entries: [HookFile.Entry] = []
+        var entries: [HookEntry] = []
         var runs: [String: HookRun] = [:]
         var budget = HookBudget()
         /// The content of the progress file, as far as it is known; nil while this server does not deliver.
@@ -31,7 +31,7 @@ final class Hooks: Sendable {
 
     let file: HookFile
     private let progressFile: HookProgressFile
-    private let watched: WatchedFile<[HookFile.Entry]>
+    private let watched: WatchedFile<[HookEntry]?>
     let settings: Settings
     let schedule: Schedule
     let metrics: ServerMetrics
@@ -50,12 +50,11 @@ final class Hooks: Sendable {
         _ file: any SharedDocument, progress: any SharedDocument, _ settings: Settings, schedule: Schedule,
         metrics: ServerMetrics, logger: Logger
     ) throws(SettingsFault) {
-        let hooks = HookFile(file)
-        self.file = hooks
+        self.file = HookFile(file)
         progressFile = HookProgressFile(progress)
-        watched = WatchedFile(file) { (bytes) throws(SettingsFault) in try hooks.entries(in: bytes) }
+        watched = WatchedFile(file, decode: self.file.entries)
         (self.settings, self.schedule, self.metrics, self.logger) = (settings, schedule, metrics, logger)
-        take(try watched.content())
+        take(try watched.content() ?? [])
     }
 
     // MARK: The server calls
@@ -81,7 +80,7 @@ final class Hooks: Sendable {
     func refresh() {
         queue.async { [self] in
             switch watched.news() {
-            case .content(let entries): take(entries)
+            case .content(let entries): take(entries ?? [])
             case .fault(let reason): report(unreadable: reason)
             case .shut, nil: break
             }
@@ -113,8 +112,8 @@ final class Hooks: Sendable {
     }
 
     func mayDispatch(_ type: String, by subject: String?) -> Bool {
-        guard let subject, subject.hasPrefix(HookFile.Entry.subjectPrefix) else { return false }
-        let id = String(subject.dropFirst(HookFile.Entry.subjectPrefix.count))
+        guard let subject, subject.hasPrefix(HookEntry.subjectPrefix) else { return false }
+        let id = String(subject.dropFirst(HookEntry.subjectPrefix.count))
         let (site, entry) = state.withLock { state in (state.site, state.entries.first { $0.id == id }) }
         guard let site, let entry else { return false }
         return site.contract.hookView(entry.grant, subject: subject, path: nil, types: []).mayDispatch(type)
@@ -124,7 +123,7 @@ final class Hooks: Sendable {
 
     // MARK: On the queue
 
-    private func take(_ entries: [HookFile.Entry]) {
+    private func take(_ entries: [HookEntry]) {
         let isFirst = state.withLock { state in
             let isFirst = state.entries.isEmpty
             (state.entries, state.unreadable) = (entries, nil)
@@ -219,7 +218,7 @@ final class Hooks: Sendable {
         return false
     }
 
-    private func send(_ delivery: HookRun.Delivery, of entry: HookFile.Entry, _ number: Int, in pool: HTTPPool) {
+    private func send(_ delivery: HookRun.Delivery, of entry: HookEntry, _ number: Int, in pool: HTTPPool) {
         let seconds = schedule.time().milliseconds / 1000
         let signatures = entry.secrets.compactMap { HookSecret($0) }.map {
             $0.signature(of: delivery.body, id: delivery.id, at: seconds)

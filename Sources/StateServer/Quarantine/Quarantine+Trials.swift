@@ -63,7 +63,7 @@ extension Quarantine {
     private func begin(_ record: MarkPage.Record) -> Verdict {
         let known = entry(of: record.identity)
         let trial = trial(of: record.identity)
-        var (verdict, latest) = (Verdict.unknown, [QuarantineFile.Entry]())
+        var (verdict, latest) = (Verdict.unknown, [QuarantineEntry]())
         let isWritten = changes.make { entries in
             if let known, known.entry.tried != trial, known.triedSince.duration(to: .now) > .seconds(trialSeconds) {
                 entries.setAside(record.identity, triedIn: known.entry.tried)
@@ -82,7 +82,7 @@ extension Quarantine {
         return verdict
     }
 
-    private func trial(of identity: TransactionIdentity) -> QuarantineFile.Trial {
+    private func trial(of identity: TransactionIdentity) -> QuarantineEntry.Trial {
         // Of a load the page names a line, which the list does not know.
         .init(server: server, process: process, isOnPage: hasPage && identity.kind != .content)
     }

@@ -11,7 +11,7 @@ final class Quarantine: Sendable {
     private struct State {
         var names: [String] = []
         /// The entries, and since when this server has seen that the same server tries it.
-        var known: [TransactionIdentity: (entry: QuarantineFile.Entry, triedSince: ContinuousClock.Instant)] = [:]
+        var known: [TransactionIdentity: (entry: QuarantineEntry, triedSince: ContinuousClock.Instant)] = [:]
     }
 
     let mark: ReductionMark
@@ -21,7 +21,7 @@ final class Quarantine: Sendable {
     let hasPage: Bool
     let trials = Mutex(Trials())
     let trialsQueue = DispatchQueue(label: "storekeeper.quarantine.trials")
-    private let file: WatchedFile<[QuarantineFile.Entry]>
+    private let file: WatchedFile<[QuarantineEntry]?>
     private let logger: Logger
     private let state = Mutex(State())
 
@@ -38,7 +38,7 @@ final class Quarantine: Sendable {
         for record in (0..<MarkPage.slotsMax).compactMap(page.interrupted) {
             if !ended.contains(where: { $0.identity == record.identity }) { ended.append(record) }
         }
-        var entries = try file.read()
+        var entries = try file.read() ?? []
         // Before the list: a start that is killed between the two would let the next one count the same end again.
         for slot in 0..<MarkPage.slotsMax { page.end(slot) }
         let isWritten =
@@ -76,21 +76,21 @@ final class Quarantine: Sendable {
 
     func entry(
         of identity: TransactionIdentity
-    ) -> (entry: QuarantineFile.Entry, triedSince: ContinuousClock.Instant)? {
+    ) -> (entry: QuarantineEntry, triedSince: ContinuousClock.Instant)? {
         state.withLock { $0.known[identity] }
     }
 
     func reload() {
         switch file.news() {
         case .content(let entries):
-            take(entries)
+            take(entries ?? [])
             logger.notice("quarantine read", metadata: ["count": .stringConvertible(names.count)])
         case .fault(let reason): logger.error("quarantine not read", metadata: ["reason": .string(reason)])
         case .shut, nil: break
         }
     }
 
-    func take(_ entries: [QuarantineFile.Entry]) {
+    func take(_ entries: [QuarantineEntry]) {
         var listed: [TransactionIdentity: ReductionMark.Refused?] = [:]
         for entry in entries where entry.state != .retry {
             guard let identity = entry.identity else { continue }
@@ -111,7 +111,7 @@ final class Quarantine: Sendable {
         }
     }
 
-    private func log(_ entry: QuarantineFile.Entry) {
+    private func log(_ entry: QuarantineEntry) {
         let isView = entry.version != nil
         guard entry.state == .quarantined else {
             let what = isView ? "computed a view" : "reduced an action"

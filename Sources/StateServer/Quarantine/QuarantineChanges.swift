@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// Changes of the list while the server runs, in their order; one write has all that have come during the one before.
 final class QuarantineChanges: Sendable {
-    typealias Change = @Sendable (inout [QuarantineFile.Entry]) -> Void
+    typealias Change = @Sendable (inout [QuarantineEntry]) -> Void
 
     private let file: QuarantineFile
     private let logger: Logger
@@ -26,7 +26,7 @@ final class QuarantineChanges: Sendable {
     func afterwards(_ done: @escaping @Sendable () -> Void) { queue.async(execute: done) }
 
     /// Tries to make a change once, behind those before, and waits; false where the list may not have it.
-    func make(_ body: (inout [QuarantineFile.Entry]) -> Void) -> Bool { queue.sync { write(body) } }
+    func make(_ body: (inout [QuarantineEntry]) -> Void) -> Bool { queue.sync { write(body) } }
 
     func release(_ identity: TransactionIdentity) { change { $0.removeAll { $0.identity == identity } } }
 
@@ -38,12 +38,15 @@ final class QuarantineChanges: Sendable {
         }
     }
 
-    private func write(_ body: (inout [QuarantineFile.Entry]) -> Void) -> Bool {
+    private func write(_ body: (inout [QuarantineEntry]) -> Void) -> Bool {
         let changes = unwritten.withLock(\.self)
         do throws(SettingsFault) {
-            try file.change { entries in
-                for change in changes { change(&entries) }
-                body(&entries)
+            // A change that leaves the list as it is shows that the list can be written.
+            try file.change(writesSame: true) { entries in
+                var changed = entries ?? []
+                for change in changes { change(&changed) }
+                body(&changed)
+                entries = changed
             }
         } catch {
             logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])

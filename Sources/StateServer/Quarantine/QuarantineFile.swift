@@ -2,36 +2,34 @@ internal import FoundationEssentials
 internal import StateJSON
 internal import StateStore
 
-struct QuarantineFile: Sendable {
-    struct Entry: Sendable, Codable, Equatable {
-        enum State: String, Codable {
-            case quarantined
-            /// It passes; the next crash sets it aside again.
-            case retry
-            /// One process has ended while it reduced the action; the next crash sets it aside.
-            case suspected
-        }
-
-        var id: String
-        var state: State
-        var type: String
-        /// The kind of its identity: `key`, `id`, `content` or `view`.
-        var by: String
-        /// The idempotency key or the ID, or nil if the content identifies it.
-        var name: String?
-        var subject: String?
-        /// The line of the bulk load whose key it is; nil for anything else.
-        var line: Int?
-        var crashes: Int
-        /// When it was set aside, in RFC 3339.
-        var since: String
-        /// The hash of what identifies it, 32 hexadecimal digits.
-        var hash: String
-        /// The version of the state with which a view is refused; nil for an action.
-        var version: Version?
-        var server: String?
-        var tried: Trial?
+struct QuarantineEntry: SharedListEntry {
+    enum State: String, Codable {
+        case quarantined
+        /// It passes; the next crash sets it aside again.
+        case retry
+        /// One process has ended while it reduced the action; the next crash sets it aside.
+        case suspected
     }
+
+    var id: String
+    var state: State
+    var type: String
+    /// The kind of its identity: `key`, `id`, `content` or `view`.
+    var by: String
+    /// The idempotency key or the ID, or nil if the content identifies it.
+    var name: String?
+    var subject: String?
+    /// The line of the bulk load whose key it is; nil for anything else.
+    var line: Int?
+    var crashes: Int
+    /// When it was set aside, in RFC 3339.
+    var since: String
+    /// The hash of what identifies it, 32 hexadecimal digits.
+    var hash: String
+    /// The version of the state with which a view is refused; nil for an action.
+    var version: Version?
+    var server: String?
+    var tried: Trial?
 
     struct Trial: Sendable, Codable, Equatable {
         var server: String
@@ -41,61 +39,25 @@ struct QuarantineFile: Sendable {
         var isOnPage: Bool
     }
 
-    private struct Content: Codable {
-        var quarantine: [Entry]
-    }
-
     static let name = "list of quarantined actions"
     static let key = "quarantine"
+    static let noun = "action"
+    static let listCommand = "journal quarantine list"
+    static let repair = "; repair it, or remove it to let all of them pass"
 
-    let file: any SharedDocument
-
-    init(_ file: any SharedDocument) { self.file = file }
-
-    var path: String { file.path }
-
-    func read() throws(SettingsFault) -> [Entry] { try entries(in: try file.bytes()) }
-
-    func entries(in bytes: Data?) throws(SettingsFault) -> [Entry] {
-        guard let bytes else { return [] }
-        do throws(SettingsFault) {
-            let entries = try file.decode(bytes, as: Content.self).quarantine
-            guard let entry = entries.first(where: { $0.identity == nil }) else { return entries }
-            throw SettingsFault(description: "the \(file.name) \(path) has no valid hash in \(entry.id)")
-        } catch {
-            throw SettingsFault(description: "\(error); repair it, or remove it to let all of them pass")
-        }
-    }
-
-    func change(_ body: (inout [Entry]) throws(SettingsFault) -> Void) throws(SettingsFault) {
-        try file.change { (bytes) throws(SettingsFault) in
-            var entries = try self.entries(in: bytes)
-            try body(&entries)
-            return try file.encode(Content(quarantine: entries))
-        }
-    }
+    var fault: String? { identity == nil ? "it has no valid hash" : nil }
 }
 
-extension QuarantineFile {
-    func change(_ id: String, _ body: (inout [Entry], Int) -> Void) throws(SettingsFault) {
-        try change { (entries) throws(SettingsFault) in
-            guard let index = entries.firstIndex(where: { $0.id == id }) else {
-                throw SettingsFault(
-                    description: "there is no action \(id) in \(path); `journal quarantine list` shows them")
-            }
-            body(&entries, index)
-        }
-    }
-}
+typealias QuarantineFile = SharedList<QuarantineEntry>
 
-extension QuarantineFile.Entry {
+extension QuarantineEntry {
     var identification: String {
         // A client has chosen the text, and a terminal obeys control characters.
         by + (name.map { " " + String($0.map { $0.isASCII && $0 < " " ? "?" : $0 }) } ?? "")
             + (line.map { " line \($0)" } ?? "") + (subject.map { " of \($0)" } ?? "")
     }
 
-    init(_ record: MarkPage.Record, server: String?, tried: QuarantineFile.Trial?) {
+    init(_ record: MarkPage.Record, server: String?, tried: QuarantineEntry.Trial?) {
         let hash = record.identity.hash
         let digits = String(UInt128(hash.high) << 64 | UInt128(hash.low), radix: 16)
         let zeros = String(repeating: "0", count: 32 - digits.count)

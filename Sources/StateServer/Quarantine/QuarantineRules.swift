@@ -1,17 +1,17 @@
 internal import StateStore
 
 /// The rules of the list: the first end of a server makes an action or a view suspected, the second sets it aside.
-extension [QuarantineFile.Entry] {
+extension [QuarantineEntry] {
     private static var countMax: Int { 1000 }
 
     private static var suspicionTime: Duration { .seconds(3600) }
 
     private func index(of record: MarkPage.Record) -> Int? { firstIndex { $0.identity == record.identity } }
 
-    private mutating func add(_ record: MarkPage.Record, server: String? = nil, tried: QuarantineFile.Trial? = nil) {
+    private mutating func add(_ record: MarkPage.Record, server: String? = nil, tried: QuarantineEntry.Trial? = nil) {
         removeAll { $0.state == .suspected && $0.age > Self.suspicionTime }
         if count >= Self.countMax { remove(at: firstIndex { $0.state == .suspected } ?? 0) }
-        append(QuarantineFile.Entry(record, server: server, tried: tried))
+        append(QuarantineEntry(record, server: server, tried: tried))
     }
 
     private mutating func setAside(_ index: Int, version: Version? = nil) {
@@ -44,7 +44,7 @@ extension [QuarantineFile.Entry] {
     ///
     /// A trial of this process has done no harm (an answer was lost); one of an earlier process has ended that process,
     /// unless its page has been read since.
-    mutating func begin(_ trial: QuarantineFile.Trial, of record: MarkPage.Record) -> Quarantine.Verdict {
+    mutating func begin(_ trial: QuarantineEntry.Trial, of record: MarkPage.Record) -> Quarantine.Verdict {
         guard let index = index(of: record) else {
             add(record, tried: trial)
             return .passes
@@ -65,13 +65,13 @@ extension [QuarantineFile.Entry] {
         return .passes
     }
 
-    mutating func end(_ trial: QuarantineFile.Trial, of identity: TransactionIdentity) {
+    mutating func end(_ trial: QuarantineEntry.Trial, of identity: TransactionIdentity) {
         for index in indices where self[index].identity == identity && self[index].tried == trial {
             self[index].tried = nil
         }
     }
 
-    mutating func setAside(_ identity: TransactionIdentity, triedIn trial: QuarantineFile.Trial?) {
+    mutating func setAside(_ identity: TransactionIdentity, triedIn trial: QuarantineEntry.Trial?) {
         guard let trial, let index = firstIndex(where: { $0.identity == identity && $0.tried == trial }) else { return }
         setAside(index)
     }

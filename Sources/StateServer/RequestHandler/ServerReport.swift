@@ -199,7 +199,7 @@ extension JSONValue {
 }
 
 struct HookReport: Sendable {
-    let entry: HookFile.Entry
+    let entry: HookEntry
     let progress: HookProgress?
     let latest: Cursor?
 

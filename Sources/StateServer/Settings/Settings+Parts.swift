@@ -99,7 +99,7 @@ extension Settings {
     func tokenFile(followedBy cluster: ClusterJournal? = nil) throws -> TokenFile? {
         guard self.tokens == "data" else { return TokenFile(path: self.tokens) }
         return try JournalPlace(self.data, self).map {
-            TokenFile(try $0.document(TokenFile.key, name: TokenFile.name, followedBy: cluster))
+            TokenFile(try $0.document(TokenEntry.key, name: TokenEntry.name, followedBy: cluster))
         }
     }
 

@@ -249,8 +249,8 @@ struct AuthenticatorTests {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let signed = try SignedTokens(
             KeyFile(path: file.path), ClaimRules(leeway: .zero), catalogue, date: Timestamp.now, logger: logger)
-        let weak = TokenFile.Entry(Token(), subject: "weak", Grant(read: ["/counter"]))
-        let strong = TokenFile.Entry(Token(), subject: "strong", .everything)
+        let weak = TokenEntry(Token(), subject: "weak", Grant(read: ["/counter"]))
+        let strong = TokenEntry(Token(), subject: "strong", .everything)
         func isDispatched(_ subject: String?, _ credential: CredentialKind?, _ signed: SignedTokens?) -> Bool {
             let authenticator = Authenticator(
                 catalogue, tokens: [weak, strong], signed: signed, now: { Instant(nanoseconds: 0) }, logger: logger)

@@ -19,8 +19,8 @@ private final class Door {
         let end = RFC3339.text(milliseconds: ManualSchedule().timestamp.milliseconds + 10_000)
         var setting = Stage.Setting()
         setting.tokens = [
-            TokenFile.Entry(made, subject: "brief", .everything, expires: end),
-            TokenFile.Entry(lasting, subject: "lasting", .everything),
+            TokenEntry(made, subject: "brief", .everything, expires: end),
+            TokenEntry(lasting, subject: "lasting", .everything),
         ]
         (stage, token, self.lasting) = (try Stage(setting), made.text, lasting.text)
     }

@@ -28,9 +28,9 @@ private final class Place {
     }
 }
 
-private func entry(_ subject: String, _ grant: Grant = .everything) -> (token: String, entry: TokenFile.Entry) {
+private func entry(_ subject: String, _ grant: Grant = .everything) -> (token: String, entry: TokenEntry) {
     let token = Token()
-    return (token.text, TokenFile.Entry(token, subject: subject, grant))
+    return (token.text, TokenEntry(token, subject: subject, grant))
 }
 
 @Suite("The token file", .timeLimit(.minutes(5)))
@@ -137,7 +137,7 @@ struct TokenEndTests {
     func entries() throws {
         let file = try Place().file
         let old = entry("a").entry
-        let brief = TokenFile.Entry(Token(), subject: "b", .everything, expires: "2030-01-31T12:00:00.000Z")
+        let brief = TokenEntry(Token(), subject: "b", .everything, expires: "2030-01-31T12:00:00.000Z")
         try file.change { $0 = [old, brief] }
         #expect(try file.read()?.map(\.end) == [nil, Timestamp(milliseconds: 1_896_091_200_000)])
 
@@ -245,7 +245,7 @@ struct NewTokenTests {
         let (place, clock) = (try Place(), Clock())
         let token = Token()
         try place.file.change {
-            $0 = [TokenFile.Entry(token, subject: "brief", .everything, expires: "1970-01-01T00:20:00Z")]
+            $0 = [TokenEntry(token, subject: "brief", .everything, expires: "1970-01-01T00:20:00Z")]
         }
         let authenticator = Authenticator(
             try CompiledDomain(Demo()).catalogue, tokens: try place.file.read(),

@@ -19,7 +19,7 @@ final class Stage {
         var contract = ContractLimits()
         var watches = WatchLimits(watchesMax: 100, watchesPerClientMax: 100)
         /// The tokens; nil where no client needs one.
-        var tokens: [TokenFile.Entry]?
+        var tokens: [TokenEntry]?
         /// The actions that are set aside.
         var quarantine: Quarantine?
         /// The allowed origins.

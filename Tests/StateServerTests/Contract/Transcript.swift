@@ -155,8 +155,8 @@ extension Stage.Setting {
         case let start where start.hasPrefix("token"):
             // The token of a subject is `token-of-` and its name.
             let grant = try JSONDecoder().decode(Grant.self, from: Data(line.drop { $0 != "{" }.utf8))
-            let digest = Token.digest("token-of-\(words[1])").map(TokenFile.hexadecimal).joined()
-            let entry = TokenFile.Entry(
+            let digest = Token.digest("token-of-\(words[1])").map(Token.hexadecimal).joined()
+            let entry = TokenEntry(
                 id: words[1], subject: words[1], hash: "sha256:\(digest)", created: "", grant: grant)
             tokens = (tokens ?? []) + [entry]
         default: throw Problem(.badRequest, "stage-direction", "\(line) is not understood")

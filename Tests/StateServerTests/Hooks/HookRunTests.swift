@@ -12,7 +12,7 @@ struct HookRunTests {
     private let epoch = Epoch("storekeeperdemoa") ?? .random()
     private let now = Instant(nanoseconds: 0)
     private let view: HookView
-    private var entry = HookFile.Entry(
+    private var entry = HookEntry(
         url: "https://example.org/", types: [], path: nil, Grant(read: ["*"], others: true), since: nil)
     private var run: HookRun
 
@@ -232,7 +232,7 @@ struct HookRunTests {
 struct HookFileTests {
     private final class Place {
         let path = FileManager.default.temporaryDirectory.appending(path: "hooks-\(UUID().uuidString)").path
-        var file: HookFile { HookFile(SharedFile(path: path + "/hooks.json", name: HookFile.name)) }
+        var file: HookFile { HookFile(SharedFile(path: path + "/hooks.json", name: HookEntry.name)) }
         var progress: HookProgressFile {
             HookProgressFile(SharedFile(path: path + "/hooks-progress.json", name: HookProgressFile.name))
         }
@@ -240,20 +240,20 @@ struct HookFileTests {
         deinit { try? FileManager.default.removeItem(atPath: path) }
     }
 
-    private func entry(_ url: String = "https://example.org/") -> HookFile.Entry {
-        HookFile.Entry(url: url, types: [], path: nil, Grant(read: ["*"], others: true), since: nil)
+    private func entry(_ url: String = "https://example.org/") -> HookEntry {
+        HookEntry(url: url, types: [], path: nil, Grant(read: ["*"], others: true), since: nil)
     }
 
     @Test("a hook is kept with its secret in a file of its owner alone, changed and deleted")
     func kept() throws {
         let (place, entry) = (Place(), entry())
 
-        try place.file.add(entry)
-        try place.file.change(entry.id) { (entry: inout HookFile.Entry) throws(SettingsFault) in entry.paused = "410" }
+        try place.file.change { $0 = [entry] }
+        try place.file.change(entry.id) { (entry: inout HookEntry) throws(SettingsFault) in entry.paused = "410" }
 
         let mode = try FileManager.default.attributesOfItem(atPath: place.path + "/hooks.json")[.posixPermissions]
         #expect(mode as? Int == 0o600)
-        #expect(try place.file.read().map(\.paused) == ["410"])
+        #expect(try place.file.read()?.map(\.paused) == ["410"])
         try place.file.remove(entry.id)
         #expect(try place.file.read() == [])
         #expect(throws: SettingsFault.self) { try place.file.remove(entry.id) }
@@ -267,8 +267,8 @@ struct HookFileTests {
             { $0.url = "https://example.org/a b" }, { $0.grant.read = [] }, { $0.grant.read = ["tasks"] },
             { $0.path = "tasks" }, { $0.types = ["a*b"] }, { $0.secrets = [] }, { $0.secrets = ["secret"] },
             { $0.id = "a/b" },
-        ] as [@Sendable (inout HookFile.Entry) -> Void])
-    func faults(change: @Sendable (inout HookFile.Entry) -> Void) {
+        ] as [@Sendable (inout HookEntry) -> Void])
+    func faults(change: @Sendable (inout HookEntry) -> Void) {
         var changed = entry()
         #expect(changed.fault == nil)
 
