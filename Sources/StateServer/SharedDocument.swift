@@ -160,7 +160,7 @@ struct SharedFile: SharedDocument {
     private func fault(_ what: String, _ reason: Int32) -> SettingsFault {
         let hint =
             [EACCES, EPERM].contains(reason)
-            ? "; run it as the user that may, such as `\(CommandLineText.asAnother(owner))`" : ""
+            ? "; run it as the user that may, such as `\(Self.commandLine(as: owner))`" : ""
         var fault = SettingsFault("the \(name) \(path) cannot be \(what): \(String(cString: strerror(reason)))\(hint)")
         fault.isOfDisk = [ENOSPC, EDQUOT, EIO].contains(reason)
         return fault
@@ -173,21 +173,17 @@ struct SharedFile: SharedDocument {
         guard stat(path, &status) == 0 || stat(parent, &status) == 0 else { return nil }
         return status.st_uid == 0 || status.st_uid == geteuid() ? nil : status.st_uid
     }
-}
 
-enum CommandLineText {
-    static func asAnother(_ user: uid_t?) -> String {
+    private static func commandLine(as user: uid_t?) -> String {
         let words = (user.map { ["sudo", "-u", name(of: $0)] } ?? ["sudo"]) + CommandLine.arguments
-        return words.map(quoted).joined(separator: " ")
+        return words.map { word in
+            let isPlain = word.wholeMatch(of: #/[A-Za-z0-9_\-+./:=,@%]+/#) != nil
+            return isPlain ? word : "'\(word.replacing("'", with: "'\\''"))'"
+        }.joined(separator: " ")
     }
 
     private static func name(of user: uid_t) -> String {
         getpwuid(user).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? "#\(user)"
-    }
-
-    private static func quoted(_ word: String) -> String {
-        let isPlain = word.wholeMatch(of: #/[A-Za-z0-9_\-+./:=,@%]+/#) != nil
-        return isPlain ? word : "'\(word.replacing("'", with: "'\\''"))'"
     }
 }
 
@@ -224,8 +220,6 @@ final class WatchedFile<Content: Sendable>: Sendable {
 
     /// Whether it could not be read for so long that what was read before does not count.
     var isShut: Bool { state.withLock { $0.isShut } }
-
-    func content() throws(SettingsFault) -> Content { try decode(try file.bytes()) }
 
     func news(at now: Instant = Instant(nanoseconds: 0)) -> News? {
         let stamp = file.stamp

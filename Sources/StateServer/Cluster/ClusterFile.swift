@@ -14,14 +14,6 @@ struct ClusterFile: SharedDocument {
         path = "\(address)/\(key)"
     }
 
-    init(_ name: String, at address: ClusterAddress, _ key: String) throws(SettingsFault) {
-        do {
-            self.init(try ClusterDocument(address, key), name: name, at: address, key)
-        } catch {
-            throw SettingsFault("\(error)")
-        }
-    }
-
     var stamp: [Int]? { document.revision.map { [Int(clamping: $0)] } }
 
     func bytes() throws(SettingsFault) -> Data? {

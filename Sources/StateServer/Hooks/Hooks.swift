@@ -54,7 +54,7 @@ final class Hooks: Sendable {
         progressFile = HookProgressFile(progress)
         watched = WatchedFile(file, decode: self.file.entries)
         (self.settings, self.schedule, self.metrics, self.logger) = (settings, schedule, metrics, logger)
-        take(try watched.content() ?? [])
+        take(try self.file.read() ?? [])
     }
 
     // MARK: The server calls
