@@ -227,9 +227,7 @@ package struct Document: Domain {
             }
         }
     }
-}
 
-extension Document {
     /// The pointer leads into the value that the action has put at the place, or else to its path.
     private static func pointer(to place: JSONPointer, in action: some PlacedAction) -> String {
         for (name, path) in action.places.reversed() where name.tokens.last == "path" {

@@ -41,9 +41,7 @@ extension Substring.UTF8View {
         while let last = rest.last, last == 0x20 || last == 0x09 { rest = rest.dropLast() }
         return rest
     }
-}
 
-extension Substring.UTF8View {
     /// The separators in quotes do not count; the last quote may have no end.
     package func split(outsideQuotes separator: UInt8) -> (parts: [Substring], isOpen: Bool) {
         var (isQuoted, isEscaped) = (false, false)

@@ -1,3 +1,4 @@
+import CMicroHTTPD
 import Glibc
 import Synchronization
 import Threads
@@ -132,6 +133,119 @@ package final class HTTPServer: Sendable {
         } catch {
             for listener in listeners { listener.close() }
             throw error
+        }
+    }
+}
+
+package struct ServerConfiguration: Sendable {
+    package var places: [ListeningPlace]
+    package var bodyBytesMax: Int
+    /// Counts parked ones; a sixteenth more (16 to 256) get ``Problem/connectionsExhausted`` for their request,
+    /// or are closed after two seconds, and further clients stay in the backlog.
+    package var connectionsMax: Int
+    /// Targets that are also answered to connections over capacity, for probes.
+    package var reservedTargets: Set<String> = []
+    /// Requests of these peers count for the clients that they name; connections count for the peer nevertheless.
+    package var trustedProxies = TrustedProxies()
+    /// Above it the server refuses bodies and answers over 64 KiB with ``Problem/memoryExhausted``, and closes
+    /// connections whose clients do not read; a client with half of it gets ``Problem/tooManyBytes``.
+    package var memoryBytesMax = 256 << 20
+    /// Bounds silence and unread answers, in whole seconds, at least one; an exchange that waits ends by its deadline
+    /// only.
+    package var idleTimeout: Duration
+    package var headBytesMax = 12 << 10
+    package var fieldsMax = MICROHTTPD_FIELDS_MAX
+    package var targetBytesMax = 8000
+    package var parametersMax = 100
+    /// The server looks twice a second, and notices a head without a complete first line in a quarter of this time:
+    /// both make it longer.
+    package var headTime = Duration.seconds(10)
+    /// The body has this time behind ``headTime``.
+    package var bodyTime = Duration.seconds(30)
+    /// A body may take a second longer for so many received bytes.
+    package var bodyBytesPerSecondMin = 16 << 10
+    /// The loop holds a connection for so long before it suspends it: a suspension costs some microseconds and, at its
+    /// end, a walk over all others; zero suspends every connection.
+    package var parkingDelay: Duration
+
+    /// Each has its own thread and its share of ``connectionsMax``; one loop is best on few cores: each further one
+    /// needs a core beside that of the store's turns.
+    package var loops: Int
+
+    package init(
+        host: String = "127.0.0.1", port: UInt16 = 0, bodyBytesMax: Int = 1 << 20, connectionsMax: Int = 1024,
+        idleTimeout: Duration = .seconds(60), parkingDelay: Duration = .milliseconds(2), loops: Int = 1
+    ) {
+        places = [.address(host: host, port: port)]
+        self.bodyBytesMax = bodyBytesMax
+        self.connectionsMax = connectionsMax
+        self.idleTimeout = idleTimeout
+        self.parkingDelay = parkingDelay
+        self.loops = loops
+    }
+
+    var perLoop: ServerConfiguration {
+        var share = self
+        share.connectionsMax = max(1, connectionsMax / max(1, loops))
+        return share
+    }
+
+    var overCapacityMax: Int { min(Self.overCapacityCeiling, max(16, connectionsMax / 16)) }
+    private static let overCapacityCeiling = 256
+
+    package static var connectionsAllowed: Int { max(16, DescriptorLimit.connectionsAllowed - overCapacityCeiling) }
+
+    /// So many bytes of a refused body are read, so that its client does not lose the answer.
+    var drainBytesMax: Int { max(1 << 20, bodyBytesMax) }
+}
+
+package struct ServerError: Error, Equatable, CustomStringConvertible {
+    package let isOfAddress: Bool
+    /// A sentence for the operator.
+    package let description: String
+
+    static func hostUnknown(host: String, reason: String) -> ServerError {
+        let expected = "expected an address of this machine, such as 127.0.0.1, 0.0.0.0 or ::"
+        return ServerError(isOfAddress: true, description: "cannot listen on \(host): \(reason); \(expected)")
+    }
+
+    static func unavailable(reason: String) -> ServerError {
+        ServerError(isOfAddress: false, description: "the server could not be set up: \(reason)")
+    }
+
+    static func words(for code: Int32) -> String {
+        String(cString: strerror(code))
+    }
+}
+
+enum DescriptorLimit {
+    /// The descriptors for everything but connections: the journal, logs, standard streams, epoll, and a margin.
+    private static let reserve = 128
+
+    /// Nil for the reason in `errno`.
+    private static var limit: rlimit? {
+        var limit = rlimit()
+        return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? limit : nil
+    }
+
+    static var connectionsAllowed: Int { limit.map { Int(clamping: $0.rlim_max) - reserve } ?? 0 }
+
+    /// A process that reaches the limit makes libmicrohttpd spin (Libmicrohttpd page, 16).
+    static func makeRoom(connections: Int) throws(ServerError) {
+        let needed = rlim_t(connections + reserve)
+        guard var limit else {
+            throw .unavailable(reason: "getrlimit: \(ServerError.words(for: errno))")
+        }
+        guard limit.rlim_cur < needed else { return }
+        let allowed = Int(limit.rlim_max)
+        limit.rlim_cur = needed
+        // Only a privileged process may exceed the hard limit; setrlimit fails for any other.
+        limit.rlim_max = max(limit.rlim_max, needed)
+        guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            throw ServerError(
+                isOfAddress: false,
+                description: "the connections need \(needed) open files and this process may have \(allowed); "
+                    + "raise the hard limit (ulimit -Hn) or lower the number of connections")
         }
     }
 }

@@ -45,9 +45,7 @@ package struct Handlers: Sendable {
         self.generation = generation
         self.debugLog = debugLog
     }
-}
 
-extension Handlers {
     /// An answer that is about to come is too late.
     func stop(_ exchange: Exchange) -> Response {
         var response = expire(exchange, .stopping) ?? Response(status: .serviceUnavailable)

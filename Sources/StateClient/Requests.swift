@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StateJSON
+internal import Synchronization
 
 struct Call: Sendable {
     /// Path and query below the base URL, percent-encoded.
@@ -156,4 +157,94 @@ enum Transport {
             cursor: response.value(forHTTPHeaderField: "State-Cursor"),
             retryAfter: response.value(forHTTPHeaderField: "Retry-After").flatMap { Int($0) } ?? 0, body: Array(data))
     }
+}
+
+/// The order of a client's actions: one is sent when those before it have ended.
+///
+/// Any thread may call.
+final class Outbox: Sendable {
+    /// The calls that have not ended: the first is sent; another's stream ends when it is the first or its time is up.
+    private let entries = Mutex<[AsyncStream<Never>.Continuation]>([])
+
+    nonisolated(nonsending) func inTurn(
+        within limit: Duration, _ send: (_ left: Duration) async throws -> Answer
+    ) async throws -> Answer {
+        let start = ContinuousClock.now
+        let (turn, entry) = AsyncStream<Never>.makeStream()
+        let isFirst = entries.withLock { entries in
+            entries.append(entry)
+            return entries.count == 1
+        }
+        defer { leave(entry) }
+        if !isFirst {
+            let timer = Task {
+                try await Task.sleep(for: limit)
+                entry.finish()
+            }
+            defer { timer.cancel() }
+            for await _ in turn {}
+            try Task.checkCancellation()
+            guard entries.withLock({ $0.first == entry }) else {
+                let detail = "the actions before this one have had no answer, so it was not sent"
+                throw StateClient.Problem(status: 0, code: "no-answer", detail: detail)
+            }
+        }
+        return try await send(max(.zero, limit - (ContinuousClock.now - start)))
+    }
+
+    private func leave(_ entry: AsyncStream<Never>.Continuation) {
+        let next = entries.withLock { entries in
+            let wasFirst = entries.first == entry
+            entries.removeAll { $0 == entry }
+            return wasFirst ? entries.first : nil
+        }
+        next?.finish()
+    }
+}
+
+struct Route: Sendable {
+    /// Below the base URL, percent-encoded.
+    let target: String
+    /// The filter of the commits that can change the value, for a query; empty for a view, which any commit can change.
+    let filter: String
+    let rest: JSONPointer
+    /// The parameters of a view or a query, each behind `&`.
+    private let parameters: String
+
+    init(_ path: String, _ parameters: String = "") throws(StateClient.Problem) {
+        self.parameters = parameters
+        if path.hasPrefix("view:"), ![".", ".."].contains(path.dropFirst(5)) {
+            (target, filter, rest) = ("/views/" + percentEncoded(path.dropFirst(5)), "", .root)
+            return
+        }
+        let tokens = path.split(separator: "/", omittingEmptySubsequences: false)
+        // A URL cannot hold these tokens: the value around them is read.
+        let odd = tokens.dropFirst().firstIndex { ["", ".", ".."].contains($0) } ?? tokens.endIndex
+        guard tokens.first == "", parameters.isEmpty || odd == tokens.endIndex,
+            let rest = JSONPointer(text: tokens[odd...].map { "/\($0)" }.joined())
+        else {
+            let detail = "a path is a JSON Pointer or view:<name>"
+            throw StateClient.Problem(status: 400, code: "bad-pointer", detail: detail)
+        }
+        target = "/state" + tokens[..<odd].dropFirst().map { "/" + percentEncoded($0) }.joined()
+        filter = parameter("path", path)
+        self.rest = rest
+    }
+
+    func target(waiting: Bool) -> String {
+        let query = parameters + (waiting ? "&wait=25" : "")
+        return query.isEmpty ? target : target + "?" + query.dropFirst()
+    }
+}
+
+func parameter(_ name: String, _ value: String?) -> String {
+    value.map { "&\(name)=" + percentEncoded($0) } ?? ""
+}
+
+private let unreserved = CharacterSet(
+    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+func percentEncoded(_ text: some StringProtocol) -> String {
+    // Nil is for texts that UTF-8 cannot encode, of which Swift has none.
+    text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
 }

@@ -1,3 +1,5 @@
+internal import FoundationEssentials
+internal import StateJournal
 internal import StateStore
 
 /// A range request bounds the number of its turns, each up to a megabyte, not their bytes, so a page is as long as the
@@ -58,5 +60,96 @@ extension StoredHistory {
             throw ClusterFault("a key below \(keys.turns) in etcd is not that of a turn")
         }
         return (version, pair.bytes)
+    }
+}
+
+/// A hash of 16 bytes and the body of the segment; the key at which a history begins has a hash only.
+struct RecordedTurn {
+    let first: Version
+    let link: ChainLink
+    let commits: [Commit]
+
+    /// Verifies with a tip of nil only the form, and with `onlyWithIDs` has no commits where no client has given an ID;
+    /// the cost is that of the bytes.
+    init(
+        _ first: Version, _ value: [UInt8], after tip: ChainLink?, _ epoch: Epoch, onlyWithIDs: Bool = false
+    ) throws(ClusterFault) {
+        self.first = first
+        if let tip, first != tip.version + 1 { throw Self.missing(tip.version + 1) }
+        let hash = try Self.hash(first, value)
+        if tip == nil, Self.isBeginning(value) {
+            (link, commits) = (ChainLink(version: first, hash: hash), [])
+            return
+        }
+        do {
+            (link, commits) = try value.withUnsafeBytes { bytes in
+                let body = UnsafeRawBufferPointer(rebasing: bytes[16...])
+                var decoder = try SegmentDecoder(body, first: first, epoch: epoch)
+                let link = ChainLink(version: first + Version(decoder.count) - 1, hash: hash)
+                if let tip, SegmentHash(after: tip.hash, first: first, last: link.version, body: body.bytes) != hash {
+                    throw SegmentFault("its hash is wrong, or it does not follow version \(tip.version)")
+                }
+                guard !onlyWithIDs || decoder.hasClientIDs else { return (link, []) }
+                return (link, try (0..<decoder.count).map { try decoder.commit(at: $0) })
+            }
+        } catch {
+            throw Self.fault(first, (error as? SegmentFault)?.detail ?? "\(error)")
+        }
+    }
+
+    static func hash(_ first: Version, _ value: [UInt8]) throws(ClusterFault) -> SegmentHash {
+        guard let hash = SegmentHash(value.prefix(16)) else { throw fault(first, "it has \(value.count) bytes") }
+        return hash
+    }
+
+    static func isBeginning(_ value: [UInt8]) -> Bool { value.count == 16 }
+
+    static func fault(_ first: Version, _ detail: String) -> ClusterFault {
+        ClusterFault("the turn of version \(first) in etcd is not what was recorded: \(detail)")
+    }
+
+    static func missing(_ version: Version) -> ClusterFault {
+        ClusterFault("the turn of version \(version) in etcd is missing")
+    }
+}
+
+struct ClusterTurns {
+    struct Segment {
+        var first: Version
+        var link: ChainLink
+        var value: [UInt8]
+        var commits: ArraySlice<Commit>
+    }
+
+    /// etcd takes requests of 1.5 MiB by default.
+    static let bytesMax = 1 << 20
+    /// etcd takes 128 operations by default.
+    static let segmentsMax = 100
+
+    /// Each group is of one transaction; the cost is O(n) in the bytes of the commits.
+    static func groups(_ commits: [Commit], after tip: ChainLink, with encoder: inout SegmentEncoder) -> [[Segment]] {
+        var groups: [[Segment]] = []
+        var (link, start, bytes) = (tip, 0, 0)
+        while start < commits.count {
+            let end = SegmentBody.end(of: commits, from: start)
+            encoder.encode(commits, from: start, to: end)
+            let (first, last) = (commits[start].version, commits[end - 1].version)
+            let body = encoder.body.bytes
+            link = ChainLink(
+                version: last,
+                hash: SegmentHash(after: link.hash, first: first, last: last, body: body.span.bytes))
+            let segment = Segment(
+                first: first, link: link, value: link.hash.bytes + body, commits: commits[start..<end])
+            if groups.isEmpty || bytes + segment.value.count > bytesMax
+                || groups[groups.count - 1].count == segmentsMax
+            {
+                groups.append([])
+                bytes = 0
+            }
+            groups[groups.count - 1].append(segment)
+            bytes += segment.value.count
+            start = end
+        }
+        return groups
     }
 }

@@ -7,7 +7,7 @@ protocol SharedListEntry: Sendable, Codable, Equatable {
     static var key: String { get }
     static var noun: String { get }
     static var listCommand: String { get }
-    /// What an operator can do about a list that cannot be read.
+    /// The way out for an operator whose list cannot be read.
     static var repair: String { get }
     var id: String { get }
     var fault: String? { get }

@@ -20,9 +20,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
         let (sum, isBeyond) = milliseconds.addingReportingOverflow(later)
         return Timestamp(milliseconds: isBeyond ? (milliseconds < 0 ? .min : .max) : sum)
     }
-}
 
-extension Timestamp {
     /// The time of the system's clock.
     ///
     /// Nothing else in this target reads a clock: every other function takes the time as an argument.

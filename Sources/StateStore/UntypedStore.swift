@@ -268,9 +268,7 @@ package final class UntypedStore: Sendable {
         }
         return outcome
     }
-}
 
-extension UntypedStore {
     package var domainFailure: DomainFailure? { lostHistory?.failure ?? domain.failure() }
 
     package var lostHistory: LostHistory? { lost.withLock(\.self) }

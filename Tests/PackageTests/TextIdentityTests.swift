@@ -9,40 +9,39 @@ struct TextIdentityTests {
     static let keyed: [(file: String, because: String)] = [
         ("HTTPMessages/Response.swift", "codes of the server's problems"),
         ("MicroHTTP/Exchange.swift", "addresses of objects"),
+        ("MicroHTTP/HTTPServer.swift", "paths of small letters, which equal no other text"),
         ("MicroHTTP/Loop/LoopContext.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/Loop/MemoryBudget.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/Requests/PostponedRequests.swift", "addresses, and shares, which are ASCII"),
-        ("MicroHTTP/ServerConfiguration.swift", "paths of small letters, which equal no other text"),
         ("StateHTTP/Access/VisibleStore.swift", "declared names, found by value(named:)"),
-        ("StateHTTP/Answers/Contract+DispatchAnswers.swift", "codes of the server's problems"),
+        ("StateHTTP/Answers/DispatchAnswers.swift", "codes of the server's problems"),
         ("StateHTTP/Contract.swift", "declared names, found by value(named:)"),
-        ("StateHTTP/Descriptions/OpenAPIDocument.swift", "names that the document has made"),
+        ("StateHTTP/Descriptions/OpenAPIDocument.swift", "names of the domain"),
         ("StateHTTP/Descriptions/StoreDocuments.swift", "declared names"),
-        ("StateHTTP/Descriptions/TypeDeclarations.swift", "names of the domain"),
-        ("StateHTTP/DurableStreams/Contract+StateMessages.swift", "names of parts, which are small letters"),
         ("StateHTTP/DurableStreams/DurableRead.swift", "tags, which say only what the client has"),
-        ("StateHTTP/Requests/Contract+ReadRequests.swift", "tags, which say only what the client has"),
+        ("StateHTTP/DurableStreams/StateMessages.swift", "names of parts, which are small letters"),
+        ("StateHTTP/Requests/ReadRequests.swift", "tags, which say only what the client has"),
         ("StateJSON/Coding/JSONDecoding.swift", "the type of a probe"),
         ("StateJSON/Coding/JSONEncoding.swift", "the type of a probe"),
         ("StateJournal/Operating/JournalFacts.swift", "names of files"),
         ("StateServer/Access/Authenticator.swift", "addresses"),
         ("StateServer/Cluster/Cluster.swift", "names of header fields"),
-        ("StateServer/Commands/Program.swift", "names of options"),
+        ("StateServer/Commands/ServerCommand.swift", "names of options"),
         ("StateServer/Commands/SettingsOptions.swift", "names of settings"),
         ("StateServer/Hooks/Hooks.swift", "names that the server has made"),
-        ("StateServer/Metrics/MetricsExporter.swift", "names of metrics"),
+        ("StateServer/Metrics/ExportedMetrics.swift", "names of metrics"),
         ("StateServer/Metrics/ServerMetrics.swift", "names of metrics and codes of problems"),
         ("StateServer/RequestHandler/RequestHandler.swift", "allowed origins, found by value(named:)"),
         ("StateServer/RequestHandler/SlowReads.swift", "addresses, and shares, which are ASCII"),
         ("StateServer/RequestHandler/WatchedRequests.swift", "requests and clients, whose texts are ASCII or exact"),
         ("StateServer/Settings/Setting.swift", "names of settings"),
         ("StateServer/Settings/Settings+Reading.swift", "names of settings"),
-        ("StateStore/Domain/Catalogue.swift", "declared names, found by value(named:)"),
+        ("StateStore/Domain/ActionEntry.swift", "declared names, found by value(named:)"),
         ("StateStore/Domain/CompiledDomain.swift", "declared names, of actions and views that the contract has found"),
+        ("StateStore/Domain/Declaration.swift", "names of parts, which are small letters"),
         ("StateStore/Domain/Effect.swift", "names that a domain gives to its effects"),
         ("StateStore/Domain/Lifecycle.swift", "the store's own types"),
         ("StateStore/Domain/StandardAction.swift", "members of a payload, which are the domain's"),
-        ("StateStore/Domain/StatePart.swift", "names of parts, which are small letters"),
         ("StateStore/Hub/Entities/EntityChanges.swift", "names of parts, which are small letters"),
         ("StateStore/Hub/History/Changes.swift", "declared types"),
         ("StateStore/Hub/HubStorage.swift", "addresses, and shares, which are ASCII"),
@@ -63,17 +62,17 @@ struct TextIdentityTests {
             "guard host == \"::\", code != EADDRINUSE, code != EACCES else {", "a setting"
         ),
         (
-            "StateHTTP/Access/VisibleStore.swift", "if let subject, subject != own { filter.paths = .nothing }",
-            "both are exact texts"
-        ),
-        (
-            "StateHTTP/AllowedHosts.swift",
+            "StateHTTP/Access/AllowedNames.swift",
             "private static func isWildcard(_ host: String) -> Bool { host == \"0.0.0.0\" || host == \"::\" }",
             "a setting"
         ),
         (
-            "StateHTTP/AllowedHosts.swift",
+            "StateHTTP/Access/AllowedNames.swift",
             "host.hasPrefix(\"127.\") || host == \"::1\" || host.lowercased() == \"localhost\"", "a setting"
+        ),
+        (
+            "StateHTTP/Access/VisibleStore.swift", "if let subject, subject != own { filter.paths = .nothing }",
+            "both are exact texts"
         ),
     ]
 

@@ -132,9 +132,7 @@ final class ClientConnection {
     var isParked: Bool { number > 0 }
 
     var requestClient: String { namedClient ?? client }
-}
 
-extension ClientConnection {
     /// Such bytes are lost when the loop parks the connection, so the server then closes it after the answer, and the
     /// client sends its next request again (RFC 9112, section 9.3.2).
     var hasReadMore: Bool {

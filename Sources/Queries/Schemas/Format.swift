@@ -56,9 +56,7 @@ enum Format: String {
         // A leap second, which is read as the one behind it, is the last one of a day in UTC.
         return !text.dropFirst(6).starts(with: "60".utf8) || milliseconds % 86_400_000 <= 1000
     }
-}
 
-extension Format {
     private static let emailPattern: Pattern = {
         let atoms = #"[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+)*"#
         let quoted = #""(?:[ !#-\[\]-~]|\\[ -~])*""#

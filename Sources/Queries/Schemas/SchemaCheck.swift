@@ -105,9 +105,7 @@ struct SchemaCheck {
     private mutating func matches(_ pattern: Pattern, _ value: Int) -> Bool {
         pattern.matches(document.utf8(value)) || fault("failed to match the pattern \(pattern.text)")
     }
-}
 
-extension SchemaCheck {
     private mutating func allHold(_ list: Rules.Positions, _ value: Int) -> Bool {
         var fits = true
         for position in list where fits || isLoud { fits = self.fits(schema.rules.lists[position], value) && fits }
@@ -156,9 +154,7 @@ extension SchemaCheck {
         return (isMost ? count <= limit : count >= limit)
             || fault("expected at \(isMost ? "most" : "least") \(limit) \(part.rawValue)")
     }
-}
 
-extension SchemaCheck {
     private mutating func areUnique(_ array: Int) -> Bool {
         guard let (first, second) = equalElements.firstTwo(of: array, in: document) else { return true }
         return fault("is the same as the element \(first)", below: String(second))
@@ -185,9 +181,7 @@ extension SchemaCheck {
         }
         return fits
     }
-}
 
-extension SchemaCheck {
     private mutating func membersFit(
         _ named: Rules.Positions, patterns: Rules.Positions, rest: Rules.Number, _ object: Int
     ) -> Bool {
@@ -249,9 +243,7 @@ extension SchemaCheck {
         }
         return hasAll
     }
-}
 
-extension SchemaCheck {
     private mutating func fault(_ sentence: @autoclosure () -> String, below name: String? = nil) -> Bool {
         guard isLoud else { return false }
         let tokens = way.map { $0 < 0 ? String(~$0) : document.string($0) } + (name.map { [$0] } ?? [])

@@ -233,9 +233,7 @@ struct SchemaCompiler {
         }
         return rules.patterns.count - 1
     }
-}
 
-extension SchemaCompiler {
     private static func expected(_ what: String, at place: JSONPointer) -> Fault {
         Fault(pointer: place, detail: "expected \(what)")
     }
@@ -277,9 +275,7 @@ extension SchemaCompiler {
         }
         add(.limit(limit, number, value: add([value]).lowerBound))
     }
-}
 
-extension SchemaCompiler {
     private func target(
         of reference: JSONValue, at place: JSONPointer
     ) throws(Fault) -> (place: JSONPointer, value: JSONValue) {

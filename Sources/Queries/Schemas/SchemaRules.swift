@@ -63,9 +63,7 @@ struct SchemaRules {
         static let object = Types(rawValue: 32)
         static let string = Types(rawValue: 64)
     }
-}
 
-extension SchemaRules {
     func schema(of name: UnsafeBufferPointer<UInt8>, among named: Positions) -> Number? {
         bytes.withUnsafeBufferPointer { bytes in
             var (low, high) = (named.lowerBound, named.upperBound)

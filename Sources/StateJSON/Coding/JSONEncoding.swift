@@ -157,19 +157,17 @@ package final class JSONEncodingSession {
         let sorted = members.sorted { $0.lexicographicallyPrecedes($1) }
         writer.bytes.replaceSubrange(first..., with: Array(sorted.joined(separator: [UInt8(ascii: ",")])))
     }
+
+    fileprivate func array(of elements: [[UInt8]]) {
+        let sorted = elements.sorted { $0.lexicographicallyPrecedes($1) }
+        writer.array(sorted) { $1.raw($0) }
+    }
 }
 
 /// A collection whose order differs from process to process, which the session therefore encodes itself.
 private protocol CollectionEncodable {
     /// False where the collection has to encode itself.
     func encodeElements(in session: JSONEncodingSession) throws -> Bool
-}
-
-extension JSONEncodingSession {
-    fileprivate func array(of elements: [[UInt8]]) {
-        let sorted = elements.sorted { $0.lexicographicallyPrecedes($1) }
-        writer.array(sorted) { $1.raw($0) }
-    }
 }
 
 extension Set: CollectionEncodable where Element: Encodable {

@@ -226,9 +226,7 @@ package final class JSONDocument {
         }
         return JSONPointer(tokens)
     }
-}
 
-extension JSONDocument {
     private func check(_ value: Int, depth: Int, depthMax: Int) -> (kind: JSONFault.Kind, index: Int)? {
         let isObject = kind(value) == UInt8(ascii: "{")
         guard isObject || kind(value) == UInt8(ascii: "[") else { return nil }

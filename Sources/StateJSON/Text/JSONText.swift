@@ -137,9 +137,7 @@ package struct JSONText {
         default: return nil
         }
     }
-}
 
-extension JSONText {
     /// O(n) in the bytes.
     package static func select(_ tokens: ArraySlice<String>, in bytes: [UInt8]) -> [UInt8]? {
         tokens.isEmpty ? bytes : place(of: tokens, in: bytes).map { Array(bytes[$0]) }
@@ -179,9 +177,7 @@ extension JSONText {
         out.append(UInt8(ascii: "\n"))
         return out
     }
-}
 
-extension JSONText {
     func string(_ key: Span) -> String {
         let escaped = slice(key)
         guard escaped.contains(UInt8(ascii: "\\")) else { return String(decoding: escaped, as: UTF8.self) }
@@ -190,9 +186,7 @@ extension JSONText {
         let document = try? JSONDocument(encoded: quote + escaped + quote)
         return document.map { $0.string($0.root) } ?? String(decoding: escaped, as: UTF8.self)
     }
-}
 
-extension JSONText {
     /// Numbers inside strings do not count.
     static func nextNumber(in bytes: [UInt8], from start: Int) -> Range<Int>? {
         var index = start

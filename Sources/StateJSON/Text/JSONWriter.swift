@@ -91,9 +91,7 @@ package struct JSONWriter {
             byte(hexadecimal.utf8Start[Int(character & 15)])
         }
     }
-}
 
-extension JSONWriter {
     @inline(__always)
     package mutating func separator(_ first: inout Bool) {
         if first { first = false } else { byte(UInt8(ascii: ",")) }

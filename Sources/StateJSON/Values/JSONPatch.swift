@@ -153,16 +153,7 @@ package struct JSONPatch: Sendable {
     }
 
     private mutating func pop(to length: Int) { place.removeLast(place.count - length) }
-}
 
-extension [UInt8] {
-    fileprivate mutating func append(contentsOf text: StaticString) { text.withUTF8Buffer { append(contentsOf: $0) } }
-
-    /// An array that has grown has up to as much room again.
-    var trimmed: [UInt8] { capacity > count + count / 8 + 64 ? withUnsafeBufferPointer { Array($0) } : self }
-}
-
-extension JSONPatch {
     /// Above it, the whole value is replaced: a difference in each thousand bytes at least, so that few changes of a
     /// client make no patch as long as the state.
     package static func differencesMax(of bytesCount: Int) -> Int { max(1000, bytesCount / 1000) }
@@ -211,9 +202,7 @@ extension JSONPatch {
         operations.removeLast(operations.count - mark.operationsCount)
         (changesCount, growth) = (mark.changesCount, mark.growth)
     }
-}
 
-extension JSONPatch {
     /// O(n) in both encodings, which come from ``JSON/encode(_:)``: equal values have equal bytes, and with another
     /// escape of `/` or `~` in a key, its pointer would be wrong.
     package mutating func compare(_ old: [UInt8], _ new: [UInt8]) {
@@ -322,4 +311,11 @@ extension JSONPatch {
         for index in common..<max(common, newEnd) { insert(at: index, value: new.slice(newElements[index])) }
         return true
     }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(contentsOf text: StaticString) { text.withUTF8Buffer { append(contentsOf: $0) } }
+
+    /// An array that has grown has up to as much room again.
+    var trimmed: [UInt8] { capacity > count + count / 8 + 64 ? withUnsafeBufferPointer { Array($0) } : self }
 }

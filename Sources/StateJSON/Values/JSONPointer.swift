@@ -86,6 +86,14 @@ package struct JSONPointer: Sendable {
         guard left.utf8.count == right.utf8.count else { return false }
         return left.withBytes { left in right.withBytes { left.hasBytes(of: $0) } }
     }
+
+    /// Nil unless the token is digits without a leading zero.
+    package static func index(_ token: String) -> Int? {
+        let digits = token.utf8
+        guard digits.allSatisfy({ (0x30...0x39).contains($0) }), digits.count == 1 || digits.first != UInt8(ascii: "0")
+        else { return nil }
+        return Int(token)
+    }
 }
 
 extension JSONPointer: CustomStringConvertible {
@@ -129,15 +137,5 @@ extension JSONPointer: ExpressibleByStringLiteral {
             preconditionFailure("\"\(text)\" is not a JSON Pointer: it must be empty or begin with /")
         }
         self = pointer
-    }
-}
-
-extension JSONPointer {
-    /// Nil unless the token is digits without a leading zero.
-    package static func index(_ token: String) -> Int? {
-        let digits = token.utf8
-        guard digits.allSatisfy({ (0x30...0x39).contains($0) }), digits.count == 1 || digits.first != UInt8(ascii: "0")
-        else { return nil }
-        return Int(token)
     }
 }

@@ -18,6 +18,129 @@ public enum JSONValue: Sendable {
     case array([JSONValue])
     /// An object.
     case object(JSONObject)
+
+    /// O(n).
+    package init(parsing bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
+        let document = try JSONDocument(bytes, depthMax: depthMax)
+        self = Self.value(of: document, at: document.root)
+    }
+
+    /// An initializer would retain and release the document for each value.
+    package static func value(of document: JSONDocument, at index: Int) -> JSONValue {
+        switch document.kind(index) {
+        case UInt8(ascii: "{"):
+            var object = JSONObject()
+            for place in document.children(of: index) {
+                object.append(document.string(place - 1), value(of: document, at: place))
+            }
+            return .object(object)
+        case UInt8(ascii: "["): return .array(document.children(of: index).map { value(of: document, at: $0) })
+        case UInt8(ascii: "\""): return .string(document.string(index))
+        case UInt8(ascii: "l"): return .integer(Int64(bitPattern: document.bits(index)))
+        case UInt8(ascii: "u"): return .unsigned(document.bits(index))
+        case UInt8(ascii: "d"): return document.double(index)
+        case UInt8(ascii: "t"): return .bool(true)
+        case UInt8(ascii: "f"): return .bool(false)
+        default: return .null
+        }
+    }
+
+    package var text: [UInt8] {
+        var writer = JSONWriter()
+        write(to: &writer)
+        return writer.bytes
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        switch self {
+        case .null: writer.raw("null")
+        case .bool(let value): writer.bool(value)
+        case .integer(let value): writer.integer(value)
+        case .unsigned(let value): writer.integer(value)
+        // A parsed number is finite.
+        case .double(let value): _ = writer.number(value)
+        case .decimal(let text): writer.raw(text.utf8)
+        case .string(let value): writer.string(value)
+        case .array(let elements): writer.array(elements) { $0.write(to: &$1) }
+        case .object(let object):
+            writer.byte(UInt8(ascii: "{"))
+            var isFirst = true
+            for (key, value) in object.members {
+                writer.separator(&isFirst)
+                writer.string(key)
+                writer.byte(UInt8(ascii: ":"))
+                value.write(to: &writer)
+            }
+            writer.byte(UInt8(ascii: "}"))
+        }
+    }
+
+    package subscript(pointer pointer: JSONPointer) -> JSONValue? {
+        var value = self
+        for token in pointer.tokens {
+            switch value {
+            case .object(let object):
+                guard let member = object[token] else { return nil }
+                value = member
+            case .array(let elements):
+                guard let index = JSONPointer.index(token), index < elements.count else { return nil }
+                value = elements[index]
+            default: return nil
+            }
+        }
+        return value
+    }
+
+    /// About; O(n) in the parts.
+    package var memoryBytes: Int {
+        switch self {
+        case .null, .bool, .integer, .unsigned, .double: 32
+        case .decimal(let text), .string(let text): 48 + text.utf8.count
+        case .array(let elements): elements.reduce(64) { $0 + $1.memoryBytes }
+        // The index of the members holds each key once more.
+        case .object(let object): object.members.reduce(96) { $0 + 96 + 2 * $1.key.utf8.count + $1.value.memoryBytes }
+        }
+    }
+
+    /// In the order of this value's members; nil for equal values, O(n) in both.
+    package func firstDifference(from other: JSONValue) -> JSONPointer? {
+        var path: [String] = []
+        return differs(from: other, at: &path) ? JSONPointer(path) : nil
+    }
+
+    private func differs(from other: JSONValue, at path: inout [String]) -> Bool {
+        switch (self, other) {
+        case (.object(let members), .object(let others)):
+            for (key, value) in members.members {
+                path.append(key)
+                guard let counterpart = others[key] else { return true }
+                if value.differs(from: counterpart, at: &path) { return true }
+                path.removeLast()
+            }
+            guard let added = others.members.first(where: { !members.contains($0.key) }) else { return false }
+            path.append(added.key)
+            return true
+        case (.array(let elements), .array(let others)):
+            for (index, (element, counterpart)) in zip(elements, others).enumerated() {
+                path.append(String(index))
+                if element.differs(from: counterpart, at: &path) { return true }
+                path.removeLast()
+            }
+            guard elements.count != others.count else { return false }
+            path.append(String(min(elements.count, others.count)))
+            return true
+        default: return self != other
+        }
+    }
+
+    /// The last of two with one key counts.
+    package static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
+
+    package static func of(_ members: [(String, JSONValue)]) -> JSONValue {
+        var object = JSONObject()
+        for (key, value) in members { object[key] = value }
+        return .object(object)
+    }
 }
 
 /// The members of an object in their order.
@@ -124,136 +247,5 @@ extension JSONValue: Equatable {
             left.members.count == right.members.count && left.members.allSatisfy { right[$0.key] == $0.value }
         default: false
         }
-    }
-}
-
-extension JSONValue {
-    /// O(n).
-    package init(parsing bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
-        let document = try JSONDocument(bytes, depthMax: depthMax)
-        self = Self.value(of: document, at: document.root)
-    }
-
-    /// An initializer would retain and release the document for each value.
-    package static func value(of document: JSONDocument, at index: Int) -> JSONValue {
-        switch document.kind(index) {
-        case UInt8(ascii: "{"):
-            var object = JSONObject()
-            for place in document.children(of: index) {
-                object.append(document.string(place - 1), value(of: document, at: place))
-            }
-            return .object(object)
-        case UInt8(ascii: "["): return .array(document.children(of: index).map { value(of: document, at: $0) })
-        case UInt8(ascii: "\""): return .string(document.string(index))
-        case UInt8(ascii: "l"): return .integer(Int64(bitPattern: document.bits(index)))
-        case UInt8(ascii: "u"): return .unsigned(document.bits(index))
-        case UInt8(ascii: "d"): return document.double(index)
-        case UInt8(ascii: "t"): return .bool(true)
-        case UInt8(ascii: "f"): return .bool(false)
-        default: return .null
-        }
-    }
-
-    package var text: [UInt8] {
-        var writer = JSONWriter()
-        write(to: &writer)
-        return writer.bytes
-    }
-
-    package func write(to writer: inout JSONWriter) {
-        switch self {
-        case .null: writer.raw("null")
-        case .bool(let value): writer.bool(value)
-        case .integer(let value): writer.integer(value)
-        case .unsigned(let value): writer.integer(value)
-        // A parsed number is finite.
-        case .double(let value): _ = writer.number(value)
-        case .decimal(let text): writer.raw(text.utf8)
-        case .string(let value): writer.string(value)
-        case .array(let elements): writer.array(elements) { $0.write(to: &$1) }
-        case .object(let object):
-            writer.byte(UInt8(ascii: "{"))
-            var isFirst = true
-            for (key, value) in object.members {
-                writer.separator(&isFirst)
-                writer.string(key)
-                writer.byte(UInt8(ascii: ":"))
-                value.write(to: &writer)
-            }
-            writer.byte(UInt8(ascii: "}"))
-        }
-    }
-
-    package subscript(pointer pointer: JSONPointer) -> JSONValue? {
-        var value = self
-        for token in pointer.tokens {
-            switch value {
-            case .object(let object):
-                guard let member = object[token] else { return nil }
-                value = member
-            case .array(let elements):
-                guard let index = JSONPointer.index(token), index < elements.count else { return nil }
-                value = elements[index]
-            default: return nil
-            }
-        }
-        return value
-    }
-}
-
-extension JSONValue {
-    /// About; O(n) in the parts.
-    package var memoryBytes: Int {
-        switch self {
-        case .null, .bool, .integer, .unsigned, .double: 32
-        case .decimal(let text), .string(let text): 48 + text.utf8.count
-        case .array(let elements): elements.reduce(64) { $0 + $1.memoryBytes }
-        // The index of the members holds each key once more.
-        case .object(let object): object.members.reduce(96) { $0 + 96 + 2 * $1.key.utf8.count + $1.value.memoryBytes }
-        }
-    }
-}
-
-extension JSONValue {
-    /// In the order of this value's members; nil for equal values, O(n) in both.
-    package func firstDifference(from other: JSONValue) -> JSONPointer? {
-        var path: [String] = []
-        return differs(from: other, at: &path) ? JSONPointer(path) : nil
-    }
-
-    private func differs(from other: JSONValue, at path: inout [String]) -> Bool {
-        switch (self, other) {
-        case (.object(let members), .object(let others)):
-            for (key, value) in members.members {
-                path.append(key)
-                guard let counterpart = others[key] else { return true }
-                if value.differs(from: counterpart, at: &path) { return true }
-                path.removeLast()
-            }
-            guard let added = others.members.first(where: { !members.contains($0.key) }) else { return false }
-            path.append(added.key)
-            return true
-        case (.array(let elements), .array(let others)):
-            for (index, (element, counterpart)) in zip(elements, others).enumerated() {
-                path.append(String(index))
-                if element.differs(from: counterpart, at: &path) { return true }
-                path.removeLast()
-            }
-            guard elements.count != others.count else { return false }
-            path.append(String(min(elements.count, others.count)))
-            return true
-        default: return self != other
-        }
-    }
-}
-
-extension JSONValue {
-    /// The last of two with one key counts.
-    package static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
-
-    package static func of(_ members: [(String, JSONValue)]) -> JSONValue {
-        var object = JSONObject()
-        for (key, value) in members { object[key] = value }
-        return .object(object)
     }
 }

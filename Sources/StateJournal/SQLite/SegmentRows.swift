@@ -155,9 +155,7 @@ extension SegmentRows {
     func commit(_ db: Database, _ version: Version) throws -> Commit? {
         version > 0 ? try commits(db, after: version - 1, through: version, limit: 1).first : nil
     }
-}
 
-extension SegmentRows {
     /// The hash of the keys of a segment: it names the history and the segment, and stays valid when the segment is pruned.
     static func hash(ofKeys body: UnsafeRawBufferPointer, _ first: Version, _ epoch: Epoch) -> SegmentHash {
         SegmentHash(

@@ -145,9 +145,7 @@ extension RequestHandler {
         }
         return snapshot
     }
-}
 
-extension RequestHandler {
     func changes(_ request: ChangesRequest, _ exchange: Exchange) throws -> Reply {
         let bounds = hub.bounds
         let since: Version

@@ -220,9 +220,7 @@ public struct SettingKeys: Sendable {
         "most bytes of memory of the scheduled actions; more are answered 409")
     public let graceSeconds = Setting(
         "grace_seconds", default: 10, in: 0...3600, "longest time to finish the actions in hand when stopping")
-}
 
-extension SettingKeys {
     static func grant(_ text: String) -> Grant? {
         // The setting says what it expects.
         guard let grant = try? JSON.decode(Grant.self, from: Array(text.utf8)), grant.fault == nil else { return nil }

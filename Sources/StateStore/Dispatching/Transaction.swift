@@ -204,6 +204,40 @@ package enum Outcome: Sendable {
     case draining
 
     package enum Resource: Sendable { case mailbox, idempotencyKeys, idempotencyKeysOfClient }
+
+    var mayBeginCascade: Bool {
+        switch self {
+        case .committed, .nothingCommitted: true
+        case .wouldCommit, .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .failed,
+            .draining:
+            false
+        }
+    }
+
+    package var valuesBytesCount: Int {
+        switch self {
+        case .committed(let receipt):
+            receipt.representation?.reduce(0) { $0 + ($1.value?.count ?? 0) + 64 } ?? 0
+        case .wouldCommit(_, let patch): patch?.count ?? 0
+        case .preconditionFailed(let failure): (failure.expected?.count ?? 0) + (failure.actual?.count ?? 0)
+        case .nothingCommitted, .rejected, .keyReused, .full, .notRecorded, .unknown, .failed, .draining: 0
+        }
+    }
+
+    /// Whether its answer shows the tag of a long value, which nobody has made yet: no turn makes it.
+    package var lacksTag: Bool { if case .preconditionFailed(let failure) = self { failure.lacksTag } else { false } }
+
+    /// Makes the tag; O(n) in the size of the value.
+    package func makeTag() { if case .preconditionFailed(let failure) = self { _ = failure.actualTag } }
+
+    package var withoutValues: Outcome {
+        switch self {
+        case .committed(let receipt): .committed(receipt.withoutRepresentation)
+        case .wouldCommit(let isChange, _): .wouldCommit(isChange: isChange, patch: nil)
+        case .preconditionFailed(let failure): .preconditionFailed(failure.withoutValues)
+        case .nothingCommitted, .rejected, .keyReused, .full, .notRecorded, .unknown, .failed, .draining: self
+        }
+    }
 }
 
 /// The outcome of a commit as the client reads it.
@@ -239,41 +273,5 @@ public final class Receipt: Sendable {
 
     fileprivate var withoutRepresentation: Receipt {
         Receipt(commitCursor, ownID: ownID, isChange: isChange, isReplay: isReplay, types: types, scheduled: scheduled)
-    }
-}
-
-extension Outcome {
-    var mayBeginCascade: Bool {
-        switch self {
-        case .committed, .nothingCommitted: true
-        case .wouldCommit, .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .failed,
-            .draining:
-            false
-        }
-    }
-
-    package var valuesBytesCount: Int {
-        switch self {
-        case .committed(let receipt):
-            receipt.representation?.reduce(0) { $0 + ($1.value?.count ?? 0) + 64 } ?? 0
-        case .wouldCommit(_, let patch): patch?.count ?? 0
-        case .preconditionFailed(let failure): (failure.expected?.count ?? 0) + (failure.actual?.count ?? 0)
-        case .nothingCommitted, .rejected, .keyReused, .full, .notRecorded, .unknown, .failed, .draining: 0
-        }
-    }
-
-    /// Whether its answer shows the tag of a long value, which nobody has made yet: no turn makes it.
-    package var lacksTag: Bool { if case .preconditionFailed(let failure) = self { failure.lacksTag } else { false } }
-
-    /// Makes the tag; O(n) in the size of the value.
-    package func makeTag() { if case .preconditionFailed(let failure) = self { _ = failure.actualTag } }
-
-    package var withoutValues: Outcome {
-        switch self {
-        case .committed(let receipt): .committed(receipt.withoutRepresentation)
-        case .wouldCommit(let isChange, _): .wouldCommit(isChange: isChange, patch: nil)
-        case .preconditionFailed(let failure): .preconditionFailed(failure.withoutValues)
-        case .nothingCommitted, .rejected, .keyReused, .full, .notRecorded, .unknown, .failed, .draining: self
-        }
     }
 }

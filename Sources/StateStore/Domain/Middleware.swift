@@ -24,6 +24,9 @@ public struct Middleware<State: StateType>: Sendable {
     }
 
     init(_ step: MiddlewareStep) { self.step = step }
+
+    /// Calls ``ValidatedAction/validate()`` of every action that has it.
+    public static var validation: Middleware { Middleware(.validation) }
 }
 
 package struct MiddlewareStep: Sendable {
@@ -154,11 +157,6 @@ final class TransactionContext {
     }
 
     func collect(_ followUp: Transaction) { followUps.append(followUp) }
-}
-
-extension Middleware {
-    /// Calls ``ValidatedAction/validate()`` of every action that has it.
-    public static var validation: Middleware { Middleware(.validation) }
 }
 
 /// The record that the logging middleware makes of an action; it never has the payload.

@@ -124,9 +124,7 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         visit { results.append(transform($0, $1)) }
         return results
     }
-}
 
-extension PersistentMap {
     private static func inserting(_ key: Key, _ value: Value, into node: Node?) -> Node {
         guard let node else { return Node(nil, key, value, nil) }
         if key < node.key {
@@ -207,9 +205,7 @@ extension PersistentMap {
         }
         return (node.left, node.value, node.right)
     }
-}
 
-extension PersistentMap {
     /// The walk visits copied nodes with unchanged values, too; O(k log n) for k changes between the maps.
     static func visitDifferences<Failure: Error>(
         _ old: PersistentMap, _ new: PersistentMap, _ body: (Key, Value?, Value?) throws(Failure) -> Void

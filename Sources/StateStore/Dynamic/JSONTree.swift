@@ -278,32 +278,7 @@ package final class JSONTree: Sendable {
     static func tree(_ object: any AnyObject) -> JSONTree { unsafeDowncast(object, to: JSONTree.self) }
 
     static func key(_ name: String) -> EntityKey { Int(token: name).map { .number($0) } ?? .text(name) }
-}
 
-extension JSONWriter {
-    mutating func member<Result>(
-        _ name: String, _ isFirst: inout Bool, _ write: (inout JSONWriter) throws -> Result
-    ) rethrows -> Result {
-        separator(&isFirst)
-        string(name)
-        byte(UInt8(ascii: ":"))
-        return try write(&self)
-    }
-}
-
-/// A payload that has a tree is made where it is decoded, and not in the turn.
-extension JSONTree: Codable {
-    package convenience init(from decoder: any Decoder) throws {
-        self.init(try decoder.singleValueContainer().decode(JSONValue.self))
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(value)
-    }
-}
-
-extension JSONTree {
     /// Whether the value is an array; nil for a scalar.
     package var isArray: Bool? {
         switch shape {
@@ -343,9 +318,7 @@ extension JSONTree {
         }
         return deepest
     }
-}
 
-extension JSONTree {
     /// The value after an operation of a patch (RFC 6902).
     ///
     /// The cost is that of the way to the place, and of the new value.
@@ -411,18 +384,7 @@ extension JSONTree {
     }
 
     var normalized: JSONTree { bytesCount <= Self.textBytesMax ? JSONTree(text: text) : self }
-}
 
-private final class Contents: Sendable {
-    let sizes: JSONTree.Sizes?
-    /// The compact JSON, where it is made before it is needed; who writes the value takes it.
-    let text = Mutex<[UInt8]?>(nil)
-    let tag = Mutex<String?>(nil)
-
-    init(_ sizes: JSONTree.Sizes?) { self.sizes = sizes }
-}
-
-extension JSONTree {
     /// The sizes of an object or an array, which a change of one child brings up to date without a walk.
     struct Sizes: Sendable {
         /// With a comma behind each child.
@@ -459,6 +421,38 @@ extension JSONTree {
             return (writer.bytes.count + 1, 80 + (text.utf8.count > 15 ? allocation(33 + text.utf8.count) : 0))
         }
     }
+}
+
+extension JSONWriter {
+    mutating func member<Result>(
+        _ name: String, _ isFirst: inout Bool, _ write: (inout JSONWriter) throws -> Result
+    ) rethrows -> Result {
+        separator(&isFirst)
+        string(name)
+        byte(UInt8(ascii: ":"))
+        return try write(&self)
+    }
+}
+
+/// A payload that has a tree is made where it is decoded, and not in the turn.
+extension JSONTree: Codable {
+    package convenience init(from decoder: any Decoder) throws {
+        self.init(try decoder.singleValueContainer().decode(JSONValue.self))
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(value)
+    }
+}
+
+private final class Contents: Sendable {
+    let sizes: JSONTree.Sizes?
+    /// The compact JSON, where it is made before it is needed; who writes the value takes it.
+    let text = Mutex<[UInt8]?>(nil)
+    let tag = Mutex<String?>(nil)
+
+    init(_ sizes: JSONTree.Sizes?) { self.sizes = sizes }
 }
 
 /// How many children of an array or an object have which depth: a change then knows the depth of the whole without a walk.

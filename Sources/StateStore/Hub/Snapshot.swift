@@ -131,9 +131,7 @@ package final class Snapshot: Sendable {
     package func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         try domain.select(selection, in: self, countMax: countMax)
     }
-}
 
-extension Snapshot {
     /// O(n) in the size of the value.
     package func encoded(_ selection: Selection) throws -> Encoded? {
         try selected(selection, countMax: .max).bytes.map(Encoded.init)

@@ -131,17 +131,13 @@ extension Watch {
     }
 
     private func isOver(at now: Instant) -> Bool { endsAt.map { $0 <= now } ?? false }
-}
 
-extension Watch {
     mutating func waitsForOther(than encoded: Encoded?) {
         guard case .value(let selection, _) = subject else { return }
         subject = .value(
             selection, until: encoded.map { .otherThan(.tags([$0.tag])) } ?? .present(otherThan: .tags([])))
     }
-}
 
-extension Watch {
     var query: ChangesQuery? {
         if case .changes(let query) = subject { query.after(examinedVersion ?? 0) } else { nil }
     }

@@ -110,6 +110,11 @@ package struct Watch: Sendable {
         (watch.isBehind, watch.state, watch.chunk) = (true, .sending, chunk)
         return watch
     }
+
+    var valueBytes: Int { wanted?.memoryBytes ?? 0 }
+
+    /// The only value that the watch waits for, which may stand for one turn only, or nil if it waits for any change.
+    var wanted: JSONValue? { if case .value(_, let condition) = subject { condition.wanted } else { nil } }
 }
 
 package enum ResetReason: String, Sendable {
@@ -167,11 +172,4 @@ package struct Delivery: Sendable {
     package let action: Watch.Action
     /// The requests of the watches, in the order of their IDs; never empty.
     package let requests: [any AnyObject & Sendable]
-}
-
-extension Watch {
-    var valueBytes: Int { wanted?.memoryBytes ?? 0 }
-
-    /// The only value that the watch waits for, which may stand for one turn only, or nil if it waits for any change.
-    var wanted: JSONValue? { if case .value(_, let condition) = subject { condition.wanted } else { nil } }
 }

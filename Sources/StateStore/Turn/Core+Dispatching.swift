@@ -38,9 +38,7 @@ extension Core {
         defer { context.commands.depth -= 1 }
         try dispatch(made, context)
     }
-}
 
-extension Core {
     func outcome(byKeyOf transaction: Transaction, of client: String?, at historyTime: Timestamp) -> Outcome? {
         guard let idempotency = transaction.idempotency else { return nil }
         if let record = ledger.record(idempotency.key, at: historyTime) {
@@ -60,9 +58,7 @@ extension Core {
         }
         return nil
     }
-}
 
-extension Core {
     /// The outcome of a scheduled action that is dispatched by no turn any more, or by a later one; nil for one that is due.
     func outcome(of origin: Transaction.Origin, _ schedule: ActionSchedule, at time: Timestamp) -> Outcome? {
         guard let (action, batch) = origin.due else { return nil }
@@ -75,9 +71,7 @@ extension Core {
         batch.fail()
         return .notRecorded
     }
-}
 
-extension Core {
     /// A client's action that nothing can have changed is recorded as it was sent, any other as its type encodes it.
     func recordedBytes(in context: TransactionContext, _ transaction: Transaction) throws -> [UInt8] {
         let applied = context.applied

@@ -6,6 +6,25 @@ package struct EntityChange: Sendable {
     package let name: EntityName
     package let before: JSONValue?
     package let after: JSONValue?
+
+    /// The changes of the members of a slice that is `Codable` as a whole; a value that is no object is one entity.
+    fileprivate var ofMembers: [EntityChange] {
+        let (old, new) = (Self.members(of: before), Self.members(of: after))
+        let (oldValues, newValues) = (Dictionary(old) { first, _ in first }, Dictionary(new) { first, _ in first })
+        let added = new.filter { !oldValues.keys.contains($0.0) }
+        return (old + added).compactMap { name, _ in
+            let (before, after) = (oldValues[name], newValues[name])
+            return before == after ? nil : EntityChange(part: part, name: name, before: before, after: after)
+        }
+    }
+
+    private static func members(of value: JSONValue?) -> [(EntityName, JSONValue)] {
+        switch value {
+        case .object(let object)?: object.members.map { (.member(JSONKey($0.key)), $0.value) }
+        case let value?: [(.whole, value)]
+        case nil: []
+        }
+    }
 }
 
 /// Turns commits into changes of entities, whose values a patch need not have: this holds a snapshot and what commits
@@ -175,27 +194,6 @@ private struct TouchedEntities {
             let after = touched.pointer.map { values[$0] ?? nil } ?? touched.link
             guard touched.before != after else { return nil }
             return EntityChange(part: touched.id.part, name: touched.id.name, before: touched.before, after: after)
-        }
-    }
-}
-
-extension EntityChange {
-    /// The changes of the members of a slice that is `Codable` as a whole; a value that is no object is one entity.
-    fileprivate var ofMembers: [EntityChange] {
-        let (old, new) = (Self.members(of: before), Self.members(of: after))
-        let (oldValues, newValues) = (Dictionary(old) { first, _ in first }, Dictionary(new) { first, _ in first })
-        let added = new.filter { !oldValues.keys.contains($0.0) }
-        return (old + added).compactMap { name, _ in
-            let (before, after) = (oldValues[name], newValues[name])
-            return before == after ? nil : EntityChange(part: part, name: name, before: before, after: after)
-        }
-    }
-
-    private static func members(of value: JSONValue?) -> [(EntityName, JSONValue)] {
-        switch value {
-        case .object(let object)?: object.members.map { (.member(JSONKey($0.key)), $0.value) }
-        case let value?: [(.whole, value)]
-        case nil: []
         }
     }
 }

@@ -1,5 +1,7 @@
+internal import Dispatch
 internal import FoundationEssentials
 internal import GRDB
+internal import Glibc
 internal import StateJSON
 package import StateStore
 internal import Synchronization
@@ -71,9 +73,7 @@ extension SQLiteJournal {
             throw JournalError("read", path, error)
         }
     }
-}
 
-extension SQLiteJournal {
     /// About 16 megabytes at most, oldest first; the journal has the commits of a turn before the store publishes them,
     /// so `last` is the published version.
     package func commits(after version: Version, through last: Version, limit: Int) throws -> [Commit] {
@@ -95,5 +95,88 @@ extension SQLiteJournal {
         }
         // The journal may have pruned the first commit since the caller asked.
         return paging.page.next > query.since ? paging.page : nil
+    }
+
+    /// Opens the database, also on a full disk.
+    static func open(_ path: String) throws -> DatabasePool {
+        var status = stat()
+        let isEmpty = stat(path + "-wal", &status) != 0 || status.st_size == 0
+        do {
+            return try openPool(path)
+        } catch let error as DatabaseError where isEmpty && error.resultCode == .SQLITE_FULL {
+            // GRDB writes to a WAL that is empty. One byte, which takes no room on the disk, is no frame, and keeps it from that.
+            let descriptor = Glibc.open(
+                path + "-wal", O_RDWR | O_CREAT | O_CLOEXEC, stat(path, &status) == 0 ? status.st_mode & 0o777 : 0o600)
+            defer { if descriptor >= 0 { Glibc.close(descriptor) } }
+            guard descriptor >= 0, ftruncate(descriptor, 1) == 0 else { throw error }
+            return try openPool(path)
+        }
+    }
+
+    private static func openPool(_ path: String) throws -> DatabasePool {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(5)
+        configuration.maximumReaderCount = 4
+        configuration.label = "storekeeper.journal"
+        let database = try DatabasePool(path: path, configuration: configuration)
+        // GRDB sets NORMAL when it switches to WAL, with which a power failure can lose acknowledged commits.
+        let synchronous = try database.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA synchronous = FULL")
+            return try Int.fetchOne(db, sql: "PRAGMA synchronous")
+        }
+        guard synchronous == 2 else { throw JournalError("SQLite does not take synchronous=FULL") }
+        return database
+    }
+
+    package func note(historyTime: Timestamp) {
+        guard withHistoryTime({ $0.take(historyTime) }), failure == nil else { return }
+        background.async { [self] in
+            // A later note tries again; until then, an end of the process makes keys live longer.
+            _ = try? writeHistoryTime()
+        }
+    }
+
+    func writeHistoryTime() throws {
+        guard let time = withHistoryTime({ $0.unwritten }) else { return }
+        try writing { db in
+            try JournalSchema.set(db, "history_time", SegmentRows.encoded(time.milliseconds, epoch))
+        }
+        withHistoryTime { $0.written = time }
+    }
+}
+
+/// The file has it an hour late at most while the server is used, and exactly after a stop; a loss makes keys live
+/// longer, never shorter.
+struct NotedHistoryTime: Sendable {
+    /// Nil before ``SQLiteJournal/recover(at:)``.
+    var latest: Timestamp?
+    var written: Timestamp?
+
+    var unwritten: Timestamp? { latest == written ? nil : latest }
+
+    /// Returns whether the file should have it.
+    mutating func take(_ time: Timestamp) -> Bool {
+        latest = time
+        guard let written, time < written.advanced(by: .seconds(3600)) else { return true }
+        return false
+    }
+}
+
+extension SegmentRows {
+    /// Nil where it is damaged: a wrong time could make a key expire early.
+    func historyTime(_ db: Database) throws -> Timestamp? {
+        let value: DatabaseValue? = try JournalSchema.value(db, "history_time")
+        guard let data = value.flatMap(Data.fromDatabaseValue), data.count == 24 else { return nil }
+        let milliseconds = Int64(bitPattern: data.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
+        return Self.encoded(milliseconds, epoch) == data ? Timestamp(milliseconds: milliseconds) : nil
+    }
+
+    /// 8 bytes, most significant first, and the hash of them in this history.
+    fileprivate static func encoded(_ milliseconds: Int64, _ epoch: Epoch) -> Data {
+        withUnsafeBytes(of: milliseconds.bigEndian) { number in
+            let hash = SegmentHash(
+                after: SegmentHash(beginning: epoch, version: 0), first: 0, last: 0, body: number.bytes)
+            return Data(number) + hash.data
+        }
     }
 }
