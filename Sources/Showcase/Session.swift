@@ -13,6 +13,15 @@ package struct Session: Domain {
         var reason: String?
 
         package init() {}
+
+        /// A phase has its own members only, and all of them.
+        package init(from decoder: any Decoder) throws {
+            let fields = try decoder.container(keyedBy: CodingKeys.self)
+            phase = try fields.decode(Phase.self, forKey: .phase)
+            user = phase == .loggedOut ? nil : try fields.decode(String.self, forKey: .user)
+            since = phase == .loggedIn ? try fields.decodeIfPresent(String.self, forKey: .since) : nil
+            reason = phase == .failed ? try fields.decode(String.self, forKey: .reason) : nil
+        }
     }
 
     enum Phase: String, Codable, CaseIterable { case loggedOut, loggingIn, loggedIn, failed }
