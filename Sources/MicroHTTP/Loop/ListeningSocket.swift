@@ -104,26 +104,30 @@ package enum ListeningPlace: Sendable, Equatable {
     case address(host: String, port: UInt16)
     case socket(path: String, mode: UInt32)
 
-    /// The descriptor of a socket that is connected to the place and blocks for so long; -1 with the reason in `errno`.
-    package func connect(within seconds: Int) -> Int32 {
+    /// The descriptor of a socket that is connected to the place and blocks for so long; -1 with the reason in `errno`, which
+    /// is that of the first address.
+    package func connect(within seconds: Int) throws(ServerError) -> Int32 {
         let addresses =
             switch self {
-            // A name without an address is one on which no server can listen.
-            case .address(let host, let port): (try? SocketAddress.all(of: host, port: port)) ?? []
+            case .address(let host, let port): try SocketAddress.all(of: host, port: port)
             case .socket(let path, _): [SocketAddress(path: path)].compactMap { $0 }
             }
-        var code = EADDRNOTAVAIL
+        var code: Int32?
         var time = timeval(tv_sec: seconds, tv_usec: 0)
         for address in addresses {
             let descriptor = Glibc.socket(address.family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            guard descriptor >= 0 else {
+                code = code ?? errno
+                continue
+            }
             for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
                 setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
             }
             guard address.with({ Glibc.connect(descriptor, $0, $1) }) != 0 else { return descriptor }
-            code = errno
+            code = code ?? errno
             close(descriptor)
         }
-        errno = code
+        errno = code ?? EADDRNOTAVAIL
         return -1
     }
 

@@ -124,11 +124,14 @@ extension JSONWriter {
         byte(UInt8(ascii: "}"))
     }
 
+    @inline(__always)
     package mutating func comma() {
-        if bytes.last != UInt8(ascii: "{"), bytes.last != UInt8(ascii: "[") { byte(UInt8(ascii: ",")) }
+        let last = bytes.last
+        if last != UInt8(ascii: "{"), last != UInt8(ascii: "[") { byte(UInt8(ascii: ",")) }
     }
 
     /// The key must need no escapes.
+    @inline(__always)
     package mutating func key(_ name: StaticString) {
         comma()
         byte(UInt8(ascii: "\""))

@@ -68,7 +68,7 @@ struct Health: SettingsCommand {
             case .address(let host, let port): (host, "\(host) port \(port)")
             case .socket(let path, _): ("localhost", "the socket \(path)")
             }
-        let descriptor = place.connect(within: 5)
+        let descriptor = try place.connect(within: 5)
         guard descriptor >= 0 else {
             throw Failure("no server listens on \(name): \(String(cString: strerror(errno)))")
         }

@@ -42,6 +42,8 @@ final class WatchedRequest: Sendable {
         changes?.since = .now
         changes?.wait?.duration = .zero
         changes?.debounce = nil
+        // What a stream has sent of a snapshot is its own.
+        changes?.durable?.position = nil
         if case .stream(let stream) = kind {
             format = stream.format
             read?.known = nil
