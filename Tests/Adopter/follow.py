@@ -8,53 +8,37 @@ Usage: python3 Tests/Adopter/follow.py FOLDER_OF_THE_PROGRAMS [--long]
 import json
 import os
 import pathlib
-import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Acceptance"))
+
+from harness.expectations import wait_until  # noqa: E402
+from harness.programs import Restarting, free_port  # noqa: E402
+from harness.tokens import read_tokens  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv[1])
 LONG = "--long" in sys.argv
 COMMITS, KILLS = (10_000, 20) if LONG else (1_000, 4)
 
 
-def until(what, condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, f"{what}, not within {seconds} s"
-        time.sleep(0.01)
-    return found
-
-
-class Server:
+class Server(Restarting):
     """The inventory on a data directory and a port of its own, which it keeps when it is started again."""
 
     def __init__(self, data):
-        self.data = data
-        with socket.socket() as probe:
-            # Below the ports that Linux gives to clients, which come and go meanwhile.
-            until("a free port", lambda: self.is_free(probe))
+        self.data, self.port = data, free_port()
         self.start()
-
-    def is_free(self, probe):
-        self.port = random.randrange(20_000, 30_000)
-        try:
-            probe.bind(("127.0.0.1", self.port))
-        except OSError:
-            return False
-        return True
 
     def start(self):
         environment = dict(os.environ, STOREKEEPER_LISTEN=f"127.0.0.1:{self.port}", STOREKEEPER_DATA=self.data)
         self.process = subprocess.Popen(
             [PROGRAMS / "inventory-server"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until("the server is there", lambda: self.version() is not None)
+        wait_until(lambda: self.version() is not None, "the server is there", 30)
 
     def version(self):
         try:
@@ -65,10 +49,6 @@ class Server:
         except OSError:
             assert self.process.poll() is None, self.process.returncode
             return None
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -95,10 +75,8 @@ def through_kills(data):
     follower = Follower(server, COMMITS)
     try:
         for kill in range(1, KILLS + 1):
-            until("the writers go on", lambda: server.version() >= kill * COMMITS // (KILLS + 1), 60)
-            server.kill()
-            time.sleep(0.1 * (kill % 3))
-            server.start()
+            wait_until(lambda: server.version() >= kill * COMMITS // (KILLS + 1), "the writers go on", 60)
+            server.restart(down=0.1 * (kill % 3))
         assert follower.process.wait(120) == 0, follower.said("problem")
         commits, receipts, totals = follower.said("commit"), follower.said("receipt"), follower.said("total")
         assert [int(version) for version, *_ in commits] == list(range(1, COMMITS + 1)), "the versions that it has seen"
@@ -122,9 +100,9 @@ def through_a_standstill(data):
     server = Server(data)
     follower = Follower(server, 5_000)
     try:
-        until("the writers go on", lambda: len(follower.said("receipt")) > 100)
+        wait_until(lambda: len(follower.said("receipt")) > 100, "the writers go on", 30)
         server.process.send_signal(signal.SIGSTOP)
-        until("an action is sent again", lambda: follower.said("waits"), 25)
+        wait_until(lambda: follower.said("waits"), "an action is sent again", 25)
         server.process.send_signal(signal.SIGCONT)
         assert follower.process.wait(120) == 0, follower.said("problem")
         assert [int(version) for version, *_ in follower.said("commit")] == list(range(1, 5_001))
@@ -147,9 +125,8 @@ def until_revoked(data):
     # It waits for one commit more than there is to be.
     follower = Follower(server, 3, mine)
     try:
-        until("the follower waits", lambda: len(follower.said("commit")) == 2)
-        with open(os.path.join(data, "tokens.json")) as file:
-            [name] = [each["id"] for each in json.load(file)["tokens"]]
+        wait_until(lambda: len(follower.said("commit")) == 2, "the follower waits", 30)
+        [name] = [each["id"] for each in read_tokens(data)]
         token("revoke", name, "--data", data)
         assert follower.process.wait(10) == 1
         assert follower.said("problem") == [["401", "unauthorized"]], follower.said("problem")

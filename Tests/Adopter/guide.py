@@ -11,18 +11,20 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Tests/Acceptance"))
+
+from harness.expectations import expect, wait_until  # noqa: E402
+from harness.programs import free_port  # noqa: E402
+
 PAGE = ROOT / "Sources/StateServer/StateServer.docc/Guides/Adopting.md"
 README = ROOT / "README.md"
 WHOLE = ROOT / "Sources/StateServer/StateServer.docc/Guides/WholeDomain.md"
@@ -90,15 +92,6 @@ def server_target(manifest):
     return manifest[start : manifest.index("        .testTarget(")]
 
 
-def free_port():
-    """A port below those that Linux gives to clients, which come and go beside this test."""
-    while True:
-        port = random.randrange(20_000, 30_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-
-
 def shell(text, folder, scratch, port):
     """A block of the page, where `swift` builds in the scratch path and git gives the checkout around this file."""
     prelude = f"""
@@ -138,14 +131,12 @@ def serving(binary):
     environment = dict(os.environ, STOREKEEPER_LISTEN=f"127.0.0.1:{port}", STOREKEEPER_DATA="none")
     process = subprocess.Popen([binary], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        end = time.monotonic() + 20
-        while True:
-            try:
-                call(port, "/v1")
-                break
-            except OSError:
-                assert process.poll() is None and time.monotonic() < end, f"{binary} does not serve"
-                time.sleep(0.05)
+
+        def serves():
+            expect(process.poll() is None, f"{binary} has ended")
+            return call(port, "/v1")
+
+        wait_until(serves, f"{binary} serves", 20, pause=0.05, past=OSError)
         yield port
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 0, process.returncode

@@ -7,19 +7,26 @@ Usage: python3 Tests/Adopter/poison.py PATH_TO_INVENTORY_SERVER PATH_TO_STOREKEE
 import http.client
 import json
 import os
+import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Acceptance"))
+
+from harness.expectations import expect, wait_until  # noqa: E402
+from harness.programs import Restarting  # noqa: E402
+
 BOMB = {"type": "inventory/receive", "payload": {"item": "bomb", "quantity": 1}}
 BOLT = {"type": "inventory/receive", "payload": {"item": "bolt", "quantity": 5}}
 JSON, LINES = "application/json", "application/x-ndjson"
 
 
-class Supervised:
+class Supervised(Restarting):
     """A server that is started again whenever it has crashed."""
 
     def __init__(self, binary, data, trap="bomb"):
@@ -33,15 +40,13 @@ class Supervised:
         environment["SWIFT_BACKTRACE"] = "enable=no"
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen([self.binary], env=environment, stdout=self.log, stderr=subprocess.STDOUT)
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            for word in self.text().replace('"', "").replace(",", " ").replace("}", " ").replace(":", "=").split():
-                if word.startswith("port="):
-                    self.port = int(word[5:])
-                    return
-            assert self.process.poll() is None, self.text()
-            time.sleep(0.01)
-        raise SystemExit(f"the server was not ready: {self.text()}")
+        self.port = int(wait_until(self.ready, lambda: f"the server is ready: {self.text()}", 20)[1])
+
+    def ready(self):
+        """What the server says of its port."""
+        found = re.search(r'\bport"?[:=]"?(\d+)\b', self.text())
+        expect(found or self.process.poll() is None, self.text())
+        return found
 
     def text(self):
         self.log.seek(0)
@@ -80,10 +85,6 @@ class Supervised:
             if answer:
                 return answer
         raise SystemExit("the server crashes for ever")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -182,8 +183,7 @@ def kills_are_no_fault_of_an_action(binary, storekeeper):
                     connections.append(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20))
                     connections[-1].request("POST", "/v1/actions", lines, {"Content-Type": LINES})
                 # The longer none was met, the longer the machine may take until it reduces.
-                time.sleep(chance.uniform(0.02, 0.3 + 0.02 * kills))
-                server.kill()
+                server.kill(after=chance.uniform(0.02, 0.3 + 0.02 * kills))
                 for connection in connections:
                     connection.close()
                 server.start()

@@ -5,11 +5,10 @@ import json
 import shutil
 import subprocess
 import threading
-import time
 
 import pytest
 
-from harness.expectations import expect
+from harness.expectations import expect, wait_until
 from harness.tokens import make_token
 
 PAGE = """<!doctype html><title>page</title><script>
@@ -84,10 +83,7 @@ def browse(workspace):
             stderr=subprocess.DEVNULL,
         )
         workspace.started.append(process)
-        end = time.monotonic() + 60
-        while site.report is None:
-            expect(time.monotonic() < end, "the page has reported nothing within 60 s")
-            time.sleep(0.05)
+        wait_until(lambda: site.report is not None, "the page has reported something", 60, pause=0.05)
         process.kill()
         return site.report
 

@@ -10,10 +10,10 @@ import time
 import pytest
 
 from harness.client import Client
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, remains, wait_until
 from harness.messages import encode_request
 from harness.server import log_when_ready
-from harness.tokens import bearer, make_token, token_names
+from harness.tokens import await_token, bearer, make_token, token_names
 
 ADD = b'{"type":"counter/add","payload":{"amount":1}}'
 
@@ -101,7 +101,7 @@ def test_an_address_that_guesses_is_throttled_and_its_good_token_is_not(protecte
 def test_a_revoked_token_ends_its_waits_and_streams_within_a_second(workspace, protected):
     data, token, server = protected
     other = make_token(workspace, data, "other", "--read", "/counter")
-    wait_for(server, other)
+    await_token(server, other)
     cursor = ask(server.port, [f"Bearer {token}"]).cursor
     clients = {}
     for name, target, fields in [
@@ -157,20 +157,13 @@ def revoke(workspace, data, subject):
     expect_equal(result.stdout, f"revoked: {name}\n", "what the command prints")
 
 
-def wait_for(server, token, seconds=2):
-    end = time.monotonic() + seconds
-    while ask(server.port, [f"Bearer {token}"]).status != 200:
-        expect(time.monotonic() < end, f"a new token is not known after {seconds} s")
-        time.sleep(0.1)
-
-
 @pytest.mark.prompt
 def test_a_new_token_counts_within_a_second_and_at_once_after_sighup(workspace, protected):
     data, _, server = protected
-    wait_for(server, make_token(workspace, data, "second", "--read", "/counter"), 1)
+    await_token(server, make_token(workspace, data, "second", "--read", "/counter"), 1)
     token = make_token(workspace, data, "third", "--read", "/counter")
     server.process.send_signal(signal.SIGHUP)
-    wait_for(server, token, 0.4)
+    await_token(server, token, 0.4)
     expect(server.process.poll() is None, "SIGHUP has ended the server")
 
 
@@ -182,15 +175,14 @@ def test_a_token_file_that_is_broken_or_gone_lets_nobody_in_and_nobody_out(works
         text = file.read()
     with open(path, "w") as file:
         file.write("{")
-    time.sleep(0.8)
-    expect(ask(server.port, [f"Bearer {token}"]).status == 200, "a half-written file has locked its clients out")
+    status = lambda: ask(server.port, [f"Bearer {token}"]).status
+    remains(lambda: status() == 200, "a half-written file locks none of its clients out", 0.8)
     os.remove(path)
-    time.sleep(0.8)
-    expect(ask(server.port, [f"Bearer {token}"]).status == 401, "a token of a file that is gone is taken")
+    wait_until(lambda: status() == 401, "no token of a file that is gone is taken", 0.8)
     expect(ask(server.port, []).status == 401, "the server has opened without its file")
     with open(path, "w") as file:
         file.write(text)
-    wait_for(server, token, 1)
+    await_token(server, token, 1)
 
 
 def test_a_server_on_loopback_asks_from_the_first_token_on(workspace):
@@ -200,10 +192,8 @@ def test_a_server_on_loopback_asks_from_the_first_token_on(workspace):
             expect(client.get("/v1/state/counter").status == 200, "loopback is not open")
         client.commit(ADD)
         token = make_token(workspace, server.data, "first", "--all")
-        end = time.monotonic() + 1
-        while client.get("/v1/state/counter").status != 401:
-            expect(time.monotonic() < end, "a server with a token asks for none")
-            time.sleep(0.1)
+        wait_until(
+            lambda: client.get("/v1/state/counter").status == 401, "a server with a token asks for it", 1, pause=0.1)
         expect(client.post(ADD).status == 401, "an action passes without a token")
         expect(client.get("/v1/changes?since=oldest", **bearer(token)).json["changes"][0].get("by") is None, "by")
 
@@ -247,7 +237,7 @@ def test_a_subject_finds_its_own_ids_whoever_has_used_them_since(workspace, prot
     grant = ["--read", "actions:counter/*", "--dispatch", "counter/*"]
     tokens = {subject: make_token(workspace, data, subject, *grant) for subject in ("one", "two")}
     for token in tokens.values():
-        wait_for_any(server, token)
+        await_token(server, token)
     action = b'{"type":"counter/add","payload":{"amount":%d},"id":"mine"}'
     for again in (False, True):
         with server.client() as client:
@@ -260,14 +250,6 @@ def test_a_subject_finds_its_own_ids_whoever_has_used_them_since(workspace, prot
         if not again:
             server.stop()
             server = workspace.server(data=data, history_commits_max=1)
-
-
-def wait_for_any(server, token, seconds=2):
-    """Waits until the server knows a token, which may allow next to nothing."""
-    end = time.monotonic() + seconds
-    while ask(server.port, [f"Bearer {token}"], "/v1").status != 200:
-        expect(time.monotonic() < end, f"a new token is not known after {seconds} s")
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +300,7 @@ def test_an_open_server_refuses_what_came_by_a_proxy_and_says_what_to_do(workspa
 def test_a_client_learns_what_its_credential_is(workspace, protected):
     data, token, server = protected
     part = make_token(workspace, data, "part", "--read", "/counter", "--dispatch", "tasks/*")
-    wait_for(server, part)
+    await_token(server, part)
     with server.client() as client:
         found = client.get("/v1/me", **bearer(part)).json
         grant = {"read": ["/counter"], "dispatch": ["tasks/*"], "others": False, "operate": False, "fork": False}

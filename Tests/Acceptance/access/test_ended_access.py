@@ -10,10 +10,10 @@ import time
 import pytest
 
 from harness.client import Client
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, paced, wait_until
 from harness.issuer import Key, claims, jwt, write_keys
 from harness.messages import encode_request
-from harness.tokens import bearer, make_token
+from harness.tokens import bearer, make_token, read_tokens
 
 SET = "document/set"
 
@@ -62,11 +62,10 @@ def test_a_token_of_a_new_key_counts_with_its_first_request(workspace, key):
     path = write_keys(workspace.path("keys.json"), key)
     server = workspace.server(data="none", jwt_keys=path)
     statuses = []
-    for number in range(5):
+    for number in paced(range(5), 0.15):
         new = Key("EdDSA", f"new{number}")
         write_keys(path, key, new)
         statuses.append(ask(server, new.sign(claims())).status)
-        time.sleep(0.15)
     expect_equal(statuses, [200] * 5, "the first answers")
 
 
@@ -107,11 +106,6 @@ def test_a_token_of_the_file_ends_at_its_time(workspace, protected, written):
     server.stop()
     server.start()
     expect_equal((ask(server, token).status, ask(server, admin).status), (401, 200), "after a restart")
-
-
-def read_tokens(data):
-    with open(os.path.join(data, "tokens.json")) as file:
-        return json.load(file)["tokens"]
 
 
 def parse(text):
@@ -223,12 +217,12 @@ def test_what_was_scheduled_is_judged_by_the_kind_of_its_credential(workspace, k
     admin = key.sign(claims("admin"))
     ask(server, admin, "POST", "/v1/actions", put("/a", {}))
     bob = make_token(workspace, data, "bob", "--read", "/a", "--dispatch", "document/*")
-    make_token(workspace, data, "carl", "--read", "/a")
+    tokens = {"bob": bob, "carl": make_token(workspace, data, "carl", "--read", "/a")}
     wait_until(lambda: ask(server, bob, target="/v1/state/a").status == 200, "bob's token is known", 2)
 
     def revoke(subject):
         expect(tool(workspace, "token", "revoke", "--subject", subject, "--data", data).returncode == 0, "revoke")
-        time.sleep(0.7)
+        wait_until(lambda: ask(server, tokens[subject]).status == 401, "the token is revoked", 0.7)
 
     expect_equal(scheduled(server, admin, bob, workspace, 1), None, "bob's token is good")
     expect_equal(scheduled(server, admin, bob, workspace, 2, lambda: revoke("bob")), "taken back", "bob has none any more")
@@ -237,7 +231,7 @@ def test_what_was_scheduled_is_judged_by_the_kind_of_its_credential(workspace, k
     expect_equal(scheduled(server, admin, carl, workspace, 1.5, lambda: revoke("carl")), None, "carl's JWT alone")
 
     # The kind is recorded: a restart, and a server that is started without the keys, know it.
-    bert = make_token(workspace, data, "bert", "--read", "/a", "--dispatch", "document/*")
+    bert = tokens["bert"] = make_token(workspace, data, "bert", "--read", "/a", "--dispatch", "document/*")
     expect_equal(scheduled(server, admin, bert, workspace, 2.5, lambda: (revoke("bert"), server.stop(), server.start())), "taken back", "after a restart")
     with Client(server.port, 20) as client:
         page = client.get("/v1/changes?since=oldest&types=storekeeper/schedule", **bearer(admin)).json["changes"]

@@ -10,12 +10,12 @@ import time
 import pytest
 
 from harness.client import Client
-from harness.expectations import expect, wait_until
+from harness.expectations import expect, remains, wait_until
 from harness.issuer import ALGORITHMS, Key, claims, encode, jwt, number, sign_with_secret, write_keys
 from harness.messages import encode_request
 from harness.metrics import Figures
 from harness.server import log_when_ready, start_refusal
-from harness.tokens import bearer, make_token
+from harness.tokens import await_token, bearer, make_token
 
 ADD = b'{"type":"counter/add","payload":{"amount":1}}'
 
@@ -55,10 +55,9 @@ def test_a_token_of_each_algorithm_gives_what_its_claims_say(workspace, issuer, 
         # A key without a name, and a token without one, are tried, too.
         plain = Key(algorithm)
         write_keys(path, *keys.values(), plain)
-        token, end = plain.sign(claims("bert")), time.monotonic() + 1
-        while client.get("/v1/state/counter", **bearer(token)).status != 200:
-            expect(time.monotonic() < end, "a key without a name is not known after a second")
-            time.sleep(0.2)
+        token = plain.sign(claims("bert"))
+        is_taken = lambda: client.get("/v1/state/counter", **bearer(token)).status == 200
+        wait_until(is_taken, "a key without a name is known", 1, pause=0.2)
         expect(client.get("/v1/state/counter", **bearer(token + "x")).status == 401, "a longer signature is good")
 
 
@@ -207,10 +206,7 @@ def test_a_key_that_is_removed_ends_its_waits_and_streams_within_a_second(worksp
                 data += more
     # The key comes back, and with it its tokens.
     write_keys(path, *keys.values())
-    end = time.monotonic() + 1
-    while ask(server, tokens["ES256"]).status != 200:
-        expect(time.monotonic() < end, "a key that came back is not known after a second")
-        time.sleep(0.2)
+    wait_until(lambda: ask(server, tokens["ES256"]).status == 200, "a key that came back is known", 1, pause=0.2)
 
 
 def watch(server, tokens, latest):
@@ -248,10 +244,9 @@ def test_exp_ends_waits_streams_and_kept_answers_within_a_second(workspace, issu
     token, long = keys["RS256"].sign(made), keys["RS256"].sign(claims("long"))
     clients = watch(server, {"brief": token, "long": long}, ask(server, long))
     with server.client() as client:
-        while time.time() < made["exp"] + 0.5:
-            # The transport keeps this answer.
-            expect(client.get("/v1/state/counter", **bearer(token)).status == 200, "the token ends before exp and leeway")
-            time.sleep(0.05)
+        # The transport keeps this answer.
+        is_taken = lambda: client.get("/v1/state/counter", **bearer(token)).status == 200
+        remains(is_taken, "the token is taken until exp and leeway", made["exp"] + 0.5 - time.time())
         for (name, target), waiting in clients.items():
             if name == "brief":
                 end_of(waiting, target)
@@ -354,10 +349,7 @@ def test_keys_make_a_server_ask_and_tokens_of_the_file_work_beside_them(workspac
         expect(client.get("/livez").status == 200 and client.get("/readyz").status == 200, "a probe is refused")
         expect(client.get("/livez", **bearer("a.b.c")).status == 200, "a probe with a bad token is refused")
         expect(client.get("/v1/state/counter", **bearer(keys["EdDSA"].sign(claims()))).status == 200, "EdDSA")
-        token, end = make_token(workspace, data, "file", "--all"), time.monotonic() + 1
-        while client.get("/v1/state/counter", **bearer(token)).status != 200:
-            expect(time.monotonic() < end, "a token of the file is not taken")
-            time.sleep(0.1)
+        await_token(server, make_token(workspace, data, "file", "--all"), 1)
     server = workspace.server(data="none", jwt_keys=path, address="0.0.0.0")
     expect("Bearer" not in log_when_ready(server), "a server with keys prints a token")
     expect(ask(server, keys["EdDSA"].sign(claims())).status == 200, "the token is refused on another address")
@@ -379,19 +371,16 @@ def test_a_key_file_that_is_broken_locks_no_client_out_and_shows_and_one_that_is
     for content in ['{"keys":', "<html>502 Bad Gateway</html>"]:
         with open(path, "w") as file:
             file.write(content)
-        time.sleep(0.8)
-        expect(ask(server, token).status == 200, "a known token is refused")
+        remains(lambda: ask(server, token).status == 200, "a known token is taken", 0.8)
         expect(ask(server, keys["ES256"].sign(claims("new"))).status == 200, "a new token is refused")
         [line], key_file_up, token_file_up = shown()
         expect(line.startswith("[!]tokens: the key file") and path in line, line)
         expect((key_file_up, token_file_up) == (0, 1), "the metrics say that the file is good")
     expect(server.log_text().count("keys not read") == 2, server.log_text())
     write_keys(path, *keys.values())
-    time.sleep(0.8)
-    expect(shown() == (["[+]tokens: no fault in their files"], 1, 1), f"a mended file shows: {shown()}")
+    wait_until(lambda: shown() == (["[+]tokens: no fault in their files"], 1, 1), "a mended file shows", 0.8)
     os.remove(path)
-    time.sleep(0.8)
-    expect(ask(server, token).status == 401, "a token without a key file is taken")
+    wait_until(lambda: ask(server, token).status == 401, "no token without a key file is taken", 0.8)
     expect(ask(server, keys["ES256"].sign(claims("newer"))).status == 401, "a new token without a key file is taken")
 
 
@@ -403,9 +392,9 @@ def test_a_token_file_that_is_misspelled_shows_too(workspace, issuer):
     make_token(workspace, data, "file", "--all")
     with open(os.path.join(data, "tokens.json"), "w") as file:
         file.write('{"tokens":[{}]}')
-    time.sleep(1.2)
-    lines = [line for line in ask(server, token, "/readyz?verbose").body.decode().splitlines() if "tokens" in line]
-    expect(len(lines) == 1 and lines[0].startswith("[!]tokens: the token file"), f"{lines}")
+    verbose = lambda: ask(server, token, "/readyz?verbose").body.decode()
+    shown = lambda: [line[:25] for line in verbose().splitlines() if "tokens" in line]
+    wait_until(lambda: shown() == ["[!]tokens: the token file"], verbose, 1.2)
     up = Figures(ask(server, token, "/metrics").body)
     expect((up["token_file_up"], up["key_file_up"]) == (0, 1), "the metrics say that the file is good")
 
@@ -465,22 +454,16 @@ def test_keys_that_cannot_be_used_keep_no_withdrawn_key_in_force(workspace, issu
     expect(ask(server, old).status == 200, "the old key is not in force")
     odd = odd_keys(keys)
     write_keys(path, *odd, keys["EdDSA"])
-    new, end = keys["EdDSA"].sign(claims()), time.monotonic() + 1.5
-    while ask(server, new).status != 200:
-        expect(time.monotonic() < end, "the new key is not in force")
-        time.sleep(0.2)
+    new = keys["EdDSA"].sign(claims())
+    wait_until(lambda: ask(server, new).status == 200, "the new key is in force", 1.5, pause=0.2)
     expect(ask(server, old).status == 401, "the withdrawn key is in force")
     read = [json.loads(line) for line in open(server.log) if "keys read" in line][-1]
     expect((read["keys"], read["skipped"]) == ("1", str(len(odd))), f"{read}")
     # No usable key is no key, too.
     write_keys(path, *odd_keys(keys))
-    while ask(server, new).status != 401:
-        expect(time.monotonic() < end + 1.5, "the withdrawn key is in force")
-        time.sleep(0.2)
+    wait_until(lambda: ask(server, new).status == 401, "the withdrawn key is not in force", 1.5, pause=0.2)
     write_keys(path, *[Key("EdDSA", f"{index}") for index in range(16)], keys["EdDSA"])
-    while "no more than 16 keys" not in open(server.log).read():
-        expect(time.monotonic() < end + 3, "no warning of the 17th key")
-        time.sleep(0.2)
+    wait_until(lambda: "no more than 16 keys" in open(server.log).read(), "a warning of the 17th key", 1.5, pause=0.2)
 
 
 def test_check_refuses_the_key_files_that_a_start_refuses(workspace, issuer):

@@ -18,7 +18,7 @@ from harness.expectations import Failure, expect
 from harness.films_server import Stub
 from harness.forms import of_a_night
 from harness.messages import encode_request
-from harness.tokens import bearer, make_token
+from harness.tokens import await_token, bearer, make_token
 
 MARK = "topsecret"
 POINTERS = [
@@ -335,11 +335,7 @@ def aslist(action):
 def make_token_for(world, *options):
     """A token that the world's server knows."""
     token = make_token(world.workspace, world.data, "other", *options)
-    with world.server.client() as client:
-        end = time.monotonic() + 2
-        while client.get("/v1", **bearer(token)).status != 200:
-            expect(time.monotonic() < end, "a new token is not known after 2 s")
-            time.sleep(0.05)
+    await_token(world.server, token)
     return token
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness.actions import add
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, remains, wait_until
 from harness.javascript import CLIENT
 from harness.kills import kill_at_shares
 from harness.programs import free_port
@@ -122,8 +122,7 @@ def test_a_hidden_tab_asks_for_nothing_and_misses_nothing(browser, served):
         wait_until(lambda: server.metric(client, "waiters") == 0, "the hidden tab does not wait")
         for _ in range(30):
             client.commit(add(1))
-        time.sleep(0.5)
-        expect_equal(tab.evaluate("versions"), [], "what the hidden tab has seen")
+        remains(lambda: tab.evaluate("versions") == [], "the hidden tab has seen nothing", 0.5)
         tab.evaluate(DISPATCH, 1)
         tab.evaluate(HIDE, False)
         await_versions(tab, 31)

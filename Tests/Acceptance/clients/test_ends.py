@@ -2,12 +2,11 @@
 
 import socket
 import subprocess
-import time
 
 import pytest
 
 from harness.actions import action, add, bulk
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, paced, wait_until
 from harness.javascript import ended, printed, start
 from harness.programs import free_port
 from harness.tokens import bearer, make_token, token_names
@@ -338,9 +337,8 @@ const follow = async (number) => {
 for (let number = 0; number < 40; number++) void follow(number), await pause(25)
 """)
     with server.client() as client:
-        for _ in range(300):
+        for _ in paced(range(300), 0.004):
             bulk(client, [add(1)] * 10)
-            time.sleep(0.004)
     ended(script, 60)
     found = sorted(printed(script, "loop"))
     expect_equal(found, [[number, 3000, True] for number in range(40)], "what each loop has seen")

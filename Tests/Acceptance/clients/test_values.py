@@ -2,10 +2,9 @@
 
 import json
 import random
-import time
 
 from harness.actions import action, batch
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, paced, remains, wait_until
 from harness.javascript import ended, printed, start
 from harness.messages import version_of
 from harness.programs import free_port
@@ -64,14 +63,11 @@ def test_each_value_is_the_one_of_its_cursor_and_the_last_one_comes(workspace, f
     wait_until(lambda: len(printed(script, "value")) >= len(PATHS), "the first values")
 
     with server.client() as client:
-        for number in range(400):
+        # The commits come alone as well as several at once.
+        for number in paced(range(400), lambda _: chance.choice([0, 0, 0.005, 0.03])):
             client.post(change(chance, known))
             if number == 200:
-                server.kill()
-                server.start()
-                client = server.client()
-            # The commits come alone as well as several at once.
-            time.sleep(chance.choice([0, 0, 0.005, 0.03]))
+                client = server.restart().client()
         wait_until(lambda: last_values(script) == {path: value_of(client, path) for path in PATHS}, "the last values", 20)
         lines = printed(script, "value")
         for path, cursor, value, _ in lines:
@@ -128,8 +124,7 @@ async function follow(number, options) {
 """, given=PATHS)
     with server.client() as client:
         wait_until(lambda: server.metric(client, "waiters") == 1, "one request waits")
-        time.sleep(0.5)
-        expect_equal(server.metric(client, "waiters"), 1, "the requests that wait")
+        remains(lambda: server.metric(client, "waiters") == 1, "no other request waits", 0.5)
         client.commit(action("counter/add", {"amount": 3}))
         client.commit(action("tasks/add", {"id": 1, "title": "a"}))
 

@@ -5,11 +5,10 @@ import pty
 import select
 import signal
 import subprocess
-import time
 
 import pytest
 
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 
 MODEL = """import { createSlice } from '@reduxjs/toolkit'
 export default createSlice({
@@ -36,11 +35,13 @@ class Terminal:
 
     def until(self, said, seconds=20):
         """What the program has said when it says this."""
-        end = time.monotonic() + seconds
-        while said not in self.text:
-            expect(time.monotonic() < end, f"it does not say {said!r}:", self.text)
-            if select.select([self.master], [], [], 0.1)[0]:
+
+        def is_said():
+            if said not in self.text and select.select([self.master], [], [], 0.1)[0]:
                 self.text += os.read(self.master, 65536).decode().replace("\r\n", "\n")
+            return said in self.text
+
+        wait_until(is_said, lambda: f"it says {said!r}: {self.text}", seconds)
         return self.text
 
     def stop(self):

@@ -38,11 +38,14 @@ def test_kill_9_loses_nothing_acknowledged_repeats_nothing_and_followers_go_on(w
     poller = workspace.worker(poll, port, "/counter", finished, 150)
     recoveries = []
     old_cursors = [start.cursor]
-    for _ in range(kills):
+
+    def go_on():
         before = max(value.value for value in acknowledged)
         wait_until(lambda: max(value.value for value in acknowledged) > before + 20, "the writers went on", 20)
-        time.sleep(chance.uniform(0.02, 0.5))
-        server.kill()
+
+    for _ in range(kills):
+        go_on()
+        server.kill(after=chance.uniform(0.02, 0.5))
         promised = max(value.value for value in acknowledged)
         began = time.monotonic()
         server.start()
@@ -56,7 +59,7 @@ def test_kill_9_loses_nothing_acknowledged_repeats_nothing_and_followers_go_on(w
             page = client.get(f"/v1/changes?since={cursor}&limit=1").json
             expect_equal(page["changes"][0]["version"], version_of(cursor) + 1, f"the change after {cursor}")
             old_cursors.append(here["cursor"])
-    time.sleep(0.3)
+    go_on()
     finished.set()
     receipts, sent, lost, replayed = {}, {}, 0, 0
     for writer in writers:

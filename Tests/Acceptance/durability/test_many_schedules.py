@@ -1,6 +1,5 @@
 """Very many scheduled actions, half of which are replaced or taken back, through kills of the server."""
 
-import time
 
 import pytest
 
@@ -21,11 +20,7 @@ def test_each_of_many_is_committed_once_and_in_order_through_kill_9(workspace, f
     server.fixed_port = free_port()
     server.start()
 
-    def kill(down):
-        server.kill()
-        time.sleep(down)
-        return server.start()
-
+    kill = lambda down: server.restart(down=down)
     told = change_through_kills(workspace, [server.port], kill, count, kills, lead, window, ahead)
 
     with server.client() as client:

@@ -3,9 +3,7 @@
 import json
 import pathlib
 import random
-import signal
 import subprocess
-import time
 
 import pytest
 
@@ -51,9 +49,7 @@ def test_kill_9_neither_loses_nor_repeats_a_scheduled_action(workspace, figures,
                 else:
                     client.commit(later(f"u{sent}", round(chance.uniform(0, 2), 3), name))
                     sent += 1
-        time.sleep(chance.uniform(0, 0.5))
-        server.kill()
-        server.start()
+        server.restart(after=chance.uniform(0, 0.5))
     wait_until(lambda: pending(server) == 0, "everything that was due has been dispatched", 20)
 
     with server.client() as client:
@@ -77,10 +73,7 @@ def test_what_is_due_while_the_server_is_down_happens_at_the_start_and_the_log_s
         for number, after in enumerate([0.6, 0.2, 0.4]):
             client.commit(later(f"u{number}", after))
         client.commit(later("far", 3600))
-    server.stop()
-    time.sleep(1)
-
-    server.start()
+    server.restart(down=1, by=server.stop)
     wait_until(lambda: pending(server) == 1, "what was overdue has been dispatched")
 
     with server.client() as client:
@@ -96,9 +89,7 @@ def test_a_stopped_process_goes_on_and_is_late(workspace):
     with server.client() as client:
         for number in range(20):
             client.commit(later(f"u{number}", 0.3 + number / 50))
-    server.process.send_signal(signal.SIGSTOP)
-    time.sleep(1.5)
-    server.process.send_signal(signal.SIGCONT)
+    server.stand_still(1.5)
     wait_until(lambda: pending(server) == 0, "everything has been dispatched")
 
     with server.client() as client:
@@ -118,7 +109,7 @@ def test_a_wall_clock_that_jumps_makes_nothing_early_by_it_and_nothing_twice(wor
         wait_until(lambda: client.get("/v1/state/n").json == {"hour": 1}, "the hour is over by the clock", 5)
         clocks.move(-3700)
         client.commit(later("soon", 1))
-        time.sleep(1.5)
+        wait_until(lambda: pending(server) == 1, "a second is over by the clock", 5)
         clocks.move(90_000)
         wait_until(lambda: pending(server) == 0, "the day is over by the clock", 5)
         late, left = judge(changes(client))

@@ -29,7 +29,7 @@ def test_sigterm_under_load_answers_every_waiter_and_every_action_and_loses_noth
     ready, late, plain = server.client(), server.client(), server.client()
     for idle in (ready, late, plain):
         expect_equal(idle.get("/readyz").status, 200, "/readyz before")
-    time.sleep(0.3)
+    wait_until(lambda: all(len(poster.sent) > 20 for poster in posters), "each of 16 clients posts")
 
     signalled = time.monotonic()
     server.terminate()

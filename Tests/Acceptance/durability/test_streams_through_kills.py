@@ -38,13 +38,15 @@ def follow_through_kills(workspace, server, kills):
         for form in (EVENTS, EVENTS, LINES)
     ]
     followers.append(workspace.worker(follow_by_curl, port, start.json, start.cursor, target, 60))
-    for _ in range(kills):
+
+    def go_on():
         before = max(value.value for value in acknowledged)
         wait_until(lambda: max(value.value for value in acknowledged) > before + 200, "the writers went on", 20)
-        server.kill()
-        server.start()
-        port.value = server.port
-    time.sleep(0.2)
+
+    for _ in range(kills):
+        go_on()
+        port.value = server.restart().port
+    go_on()
     finished.set()
     receipts = {}
     for writer in writers:

@@ -9,7 +9,7 @@ import pytest
 
 from harness.actions import action, add, bulk
 from harness.client import ConnectionLost
-from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.expectations import Failure, expect, expect_equal, sleep_until, wait_until
 from harness.refusals import Case, judge_problem
 from harness.schedules import DOCUMENT, changes, judge
 from harness.shims import Clocks, Disk
@@ -259,7 +259,7 @@ def test_scheduled_actions_keep_their_order_where_the_journal_fails_once_amid_th
             bulk(client, [
                 action("document/increment", {"path": f"/n/u{number}-{each}"}, schedule={"at": at}) for each in range(count)
             ])
-            time.sleep(max(0, due - 0.2 - time.time()))
+            sleep_until(due - 0.2, time.time)
             disk.fail(kind, after=number, times=1)
             wait_until(lambda: client.get("/v1/schedule?limit=1").json["count"] == 0, "everything is dispatched", 20)
             expect_equal(disk.failures, 1, "the failures")

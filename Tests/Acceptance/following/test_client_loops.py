@@ -4,7 +4,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -88,12 +87,6 @@ def loops(workspace, language):
     return server, lambda name: Program(workspace, run(files[name]), workspace.path(name))
 
 
-def kill_and_start(server):
-    server.kill()
-    time.sleep(0.2)
-    server.start()
-
-
 def await_version(server, version, programs):
     def is_there():
         for program in programs:
@@ -111,7 +104,7 @@ def test_the_loops_of_the_page_miss_nothing_and_do_nothing_twice_through_kills(l
     waiting, following, dispatching, setting = [start(name) for name in LOOPS]
     for share in (0.25, 0.6):
         await_version(server, int(share * (INVOICES + ROUNDS)), [waiting, following, dispatching, setting])
-        kill_and_start(server)
+        server.restart(down=0.2)
         if share == 0.6:
             # A client that is started again: the keys are names of intents, and the cursor is in a file.
             for program in [dispatching, setting] + [following] * (language in WITH_FILE):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -72,9 +71,7 @@ def loop(workspace):
 def test_the_loop_of_the_readme_prints_each_commit_once_across_a_restart_and_the_state_of_a_new_history(loop):
     server = loop.server
     cursors = loop.commit()
-    server.kill()
-    time.sleep(1.5)
-    server.start()
+    server.restart(down=1.5)
     with server.client() as client:  # while the loop is away
         cursors.append(client.commit(add(1))["cursor"])
     loop.publish()

@@ -8,7 +8,7 @@ import jsonpatch
 import pytest
 
 from harness.actions import action, add
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, remains, wait_until
 from harness.journal import journal_output
 from harness.schedules import milliseconds
 from harness.tokens import bearer, make_token
@@ -311,8 +311,7 @@ def test_a_place_that_is_there_for_good_is_not_removed_by_a_newer_lease(workspac
         client.commit(action("document/set", {"path": "/other", "value": 1}))
         expect_equal(restore(client, version=version).status, 200, "the way back")
         expect_equal(client.get("/v1/schedule").json["count"], 0, "nothing expires")
-        time.sleep(1)
-        expect_equal(client.get("/v1/state/p").json, 1, "the place")
+        remains(lambda: client.get("/v1/state/p").json == 1, "the place is there", 1)
 
 
 def test_a_lease_of_a_fork_comes_back_with_the_fork_and_no_fork_ends_it(workspace):
@@ -362,8 +361,8 @@ def test_what_a_model_has_scheduled_comes_back_and_what_clients_have_stays(works
         names = [each["name"] for each in client.get("/v1/schedule").json["schedule"]]
         expect_equal(names, ["a", "mine"], "what is scheduled")
         expect(client.get("/v1/state/jobs/open/a?wait=5&until-exists").status == 200, "the job goes back")
-        time.sleep(0.5)
-        expect_equal(client.get("/v1/state/jobs/backs").json, 1, "the other job was not taken, and does not go back")
+        backs = lambda: client.get("/v1/state/jobs/backs").json
+        remains(lambda: backs() == 1, "the other job was not taken, and does not go back", 0.5)
 
 
 @pytest.mark.parametrize("version, status", [("1.0", 200), ("1e0", 200), ("1.5", 422), ("-1.0", 422), ("1e300", 422), ('"1"', 422)])

@@ -4,13 +4,13 @@ While it lasts, 99 of 100 of a quiet client's commits and reads take at most 20 
 them are served; and the server grows by no more than the budgets say.
 """
 
-import json
 import time
 from urllib.parse import quote
 
 import pytest
 
 from harness.actions import action
+from harness.expectations import sleep_until
 from harness.forms import of_a_night
 from harness.hostile import connections
 from harness.hostile.attacks import NDJSON, floods, post
@@ -142,7 +142,7 @@ ATTACKS = {
 
 def run_late(address, attack, port, begin, end):
     connections.HOSTILE_HOST = address
-    time.sleep(max(0, begin - time.monotonic()))
+    sleep_until(begin)
     return run_attack(attack, port, end)
 
 

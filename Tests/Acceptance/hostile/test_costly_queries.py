@@ -66,7 +66,7 @@ def test_a_query_takes_two_seconds_of_a_processor_at_most_and_ends_with_its_clie
     with server.client() as client, Client(server.port, source=HOSTILE_HOST) as hostile:
         put(client, "/p", value())
         put(client, "/small", b'{"x":{"n":1}}')
-        time.sleep(0.5)
+        server.await_idle()
         begun = server.cpu_seconds()
         answer = hostile.get(target("/p", **parameters))
         seconds = server.cpu_seconds() - begun

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from harness.actions import add
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, paced, wait_until
 from harness.hostile.connections import Crowd
 from harness.messages import HOST, encode_request
 from harness.quiet import HOSTILE_HOST
@@ -65,9 +65,8 @@ def test_a_request_that_takes_long_but_less_than_its_time_is_answered(workspace)
     request = encode_request("POST", "/v1/actions", add(1))
     step = len(request) // 8
     with server.client(timeout=5) as client:
-        for start in range(0, len(request), step):
+        for start in paced(range(0, len(request), step), 0.1):
             client.send(request[start : start + step])
-            time.sleep(0.1)
         expect_equal(client.receive().status, 200, "the status")
 
 

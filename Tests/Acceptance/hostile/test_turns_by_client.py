@@ -122,7 +122,7 @@ def test_the_slow_work_of_one_client_does_not_hold_that_of_another(workspace, fi
     with server.client() as client:
         change(client, "/big", [{"n": 1}] * COUNT)
         change(client, "/small", [{"n": 1}, {"n": 2}])
-        time.sleep(0.5)
+        server.await_idle()
         quiet = times(server, client, 0)
         streams = attack(server, stopped)
         time.sleep(4)
@@ -130,10 +130,9 @@ def test_the_slow_work_of_one_client_does_not_hold_that_of_another(workspace, fi
         def disturb():
             with server.client() as other:
                 number = 1
-                while not stopped.is_set():
+                while not stopped.wait(0.3):
                     number += 1
                     change(other, "/big/0/n", number)
-                    time.sleep(0.3)
 
         thread = threading.Thread(target=disturb)
         thread.start()

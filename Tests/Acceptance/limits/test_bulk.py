@@ -7,7 +7,7 @@ import time
 
 import pytest
 from harness.actions import action, add, batch, bulk
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, remains, wait_until
 from harness.messages import encode_request
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -130,14 +130,11 @@ def test_a_bulk_load_ends_soon_after_its_client_has_gone(workspace, figures):
         load_favourites(client)
         version = client.get("/v1").version
         leaving.send(encode_request("POST", "/v1/actions", b"\n".join(toggles(100_000)), LINES))
-        end = time.monotonic() + 20
-        while client.get("/v1").version < version + 1000:
-            expect(time.monotonic() < end, "the load has not begun")
+        wait_until(lambda: client.get("/v1").version >= version + 1000, "the load has begun", 20)
         leaving.close()
         time.sleep(0.5)
         after = client.get("/v1").version
-        time.sleep(0.5)
-        expect_equal(client.get("/v1").version, after, "the version half a second later")
+        remains(lambda: client.get("/v1").version == after, "the version half a second later", 0.5)
     expect(after < version + 100_000, "NOT CHECKED: the load had ended")
     figures(f"{after - version} lines of 100,000")
 
@@ -168,9 +165,7 @@ def test_a_stop_in_a_long_bulk_load_ends_it(workspace):
         load_favourites(client)
         version = client.get("/v1").version
         loading.send(encode_request("POST", "/v1/actions", b"\n".join(toggles(count)), LINES))
-        end = time.monotonic() + 20
-        while client.get("/v1").version < version + 1000:
-            expect(time.monotonic() < end, "the load has not begun")
+        wait_until(lambda: client.get("/v1").version >= version + 1000, "the load has begun", 20)
         begun = time.monotonic()
         server.terminate()
         documents = [json.loads(text) for text in loading.receive().body.splitlines()]

@@ -3,14 +3,13 @@
 import json
 import os
 import subprocess
-import time
 import urllib.parse
 
 import pytest
 
 from harness.actions import action
 from harness.client import Client
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, remains, wait_until
 from harness.quiet import HOSTILE_HOST
 from harness.tokens import bearer, make_token, token_names
 
@@ -121,7 +120,7 @@ def test_a_token_that_goes_while_the_server_is_down_takes_its_actions_along_and_
         # A file that is missing for a while, as when it is moved, says nothing of anybody's tokens.
         os.rename(f"{data}/tokens.json", f"{data}/moved.json")
         wait_until(lambda: client.get("/v1", **bearer(root)).status == 401, "no token is there")
-        time.sleep(1)
+        remains(lambda: client.get("/v1", **bearer(root)).status == 401, "no token is there", 1)
         os.rename(f"{data}/moved.json", f"{data}/tokens.json")
         wait_until(lambda: client.get("/v1", **bearer(root)).status == 200, "the token is there again")
         expect_equal(listed(), ["root"], "what is scheduled")

@@ -9,7 +9,7 @@ import pytest
 
 from harness.actions import action, add, bulk
 from harness.client import Client
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, lasting, paced
 from harness.followers import judge_history
 from harness.records import StreamRecord
 from harness.streams import EVENTS, LINES, StreamClient
@@ -89,20 +89,17 @@ def wander(wanderers, is_over, is_done, seconds):
 def post_mixture(port, seconds, seed):
     """Posts small and large actions, one by one and in bursts."""
     chance = random.Random(f"{seed}/mixture")
-    end = time.monotonic() + seconds
     with Client(port) as client:
-        number = client.get("/v1").json["version"]  # no task has an ID above it
-        while time.monotonic() < end:
-            number += 1
+        last = client.get("/v1").json["version"]  # no task has an ID above it
+        for number in paced(lasting(seconds), lambda _: chance.choice((0, 0, 0.001, 0.02))):
             kind = chance.random()
             if kind < 0.05:
                 bulk(client, [add(1)] * chance.choice((20, 200)))
             elif kind < 0.5:
                 title = "x" * chance.choice((1, 100, 8000))
-                client.commit(action("tasks/add", {"id": number, "title": title}))
+                client.commit(action("tasks/add", {"id": last + number + 1, "title": title}))
             else:
                 client.commit(add(chance.choice((0, 1))))
-            time.sleep(chance.choice((0, 0, 0.001, 0.02)))
 
 
 FILTERS = {"": None, "&types=counter/add": "counter/add", "&types=tasks/add": "tasks/add", "&path=/tasks": "tasks/add"}

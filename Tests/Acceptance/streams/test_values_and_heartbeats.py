@@ -7,6 +7,7 @@ import pytest
 from harness.actions import action, add
 from harness.client import Client
 from harness.crowd import Crowd, many_descriptors
+from harness.expectations import paced
 
 
 @pytest.mark.prompt
@@ -24,11 +25,10 @@ def test_a_stream_of_a_value_whose_heartbeat_comes_while_a_commit_is_told_has_th
                 crowd.join(count)
                 poster = workspace.worker(rename_all_the_time, server.port, 100)
                 times = []
-                for turn in range(1, rounds + 1):
+                # By the next turn heartbeats fall due all the time.
+                for turn in paced(range(1, rounds + 1), 0.7):
                     client.commit(add(1))
                     times.append(crowd.read_until(f"data: {turn}\n".encode(), 5))
-                    # By the next turn heartbeats fall due all the time.
-                    time.sleep(0.7)
                 poster.end()
         finally:
             crowd.close()

@@ -1,13 +1,12 @@
 """Random conversations on kept-alive connections."""
 
 import random
-import time
 
 import pytest
 
 from harness.actions import add
 from harness.client import ConnectionLost
-from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.expectations import Failure, expect, expect_equal, paced, wait_until
 from harness.messages import encode_request
 from harness.tools import takes_chunks
 from harness.waits import ends
@@ -75,12 +74,9 @@ class Conversation:
 
     def send(self, data):
         """Sends a request whole or in pieces."""
-        if self.chance.random() < 0.3:
-            middle = self.chance.randrange(1, len(data))
-            self.client.send(data[:middle])
-            time.sleep(self.chance.choice((0, 0.001)))
-            data = data[middle:]
-        self.client.send(data)
+        middle = self.chance.randrange(1, len(data)) if self.chance.random() < 0.3 else len(data)
+        for piece in paced(filter(None, (data[:middle], data[middle:])), lambda _: self.chance.choice((0, 0.001))):
+            self.client.send(piece)
 
     def receive(self, method="GET", may_close=False):
         answer = self.client.receive(method)

@@ -1,11 +1,10 @@
 """Connections that go on after a wait, and requests that come behind one."""
 
-import time
 
 import pytest
 
 from harness.actions import add
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, paced, wait_until
 from harness.messages import encode_request
 from harness.waits import ends, parked
 
@@ -81,18 +80,12 @@ def judge_pipelined(server, witness, name, ahead, behind, pause):
     now = witness.get("/v1/state/counter/value")
     wait = encode_request("GET", "/v1/state/counter/value?wait=10", fields={"If-None-Match": now.fields["etag"]})
     with server.client(timeout=5) as client:
-        if pause is None:
-            client.send(ahead + wait + behind)
-        else:
-            client.send(ahead + wait)
-            time.sleep(pause)
-            client.send(behind)
+        for piece in [ahead + wait + behind] if pause is None else paced([ahead + wait, behind], pause):
+            client.send(piece)
         if ahead:
             expect_equal(client.receive().json, now.json, f"the answer to the request before the wait ({name})")
         parked(server, witness, 1)
-        cpu = server.cpu_seconds()
-        time.sleep(0.02)
-        expect(server.cpu_seconds() - cpu < 0.02, f"the server is busy with what cannot be read yet ({name})")
+        expect(server.cpu_seconds_of(0.02) < 0.02, f"the server is busy with what cannot be read yet ({name})")
         version = witness.commit(add(1))["version"]
         answer = client.receive()
         expect_equal((answer.status, answer.version, answer.json), (200, version, now.json + 1), f"the answer ({name})")

@@ -1,10 +1,9 @@
 """Clients of an older protocol, half-closed ones, and ones that send in pieces."""
 
 import socket
-import time
 
 from harness.actions import add
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, paced, wait_until
 from harness.messages import encode_request, parse_answer
 from harness.streams import EVENTS
 from harness.tools import takes_chunks
@@ -48,9 +47,8 @@ def test_waits_of_http_1_0_head_half_closed_chunked_and_fragmented_clients_are_a
                 fields = b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
                 request = b"POST /v1/actions HTTP/1.1\r\nHost: localhost\r\n" + fields + chunk
                 size = len(request) // fragments + 1
-                for start in range(0, len(request), size):
+                for start in paced(range(0, len(request), size), 0.01):
                     chunked.send(request[start : start + size])
-                    time.sleep(0.01 if fragments > 1 else 0)
                 expect_equal(chunked.receive().status, 200, "the status of a chunked post")
                 chunked.send(encode_request("GET", f"{path}?wait=10", fields={"If-None-Match": tag}))
                 tag = chunked.receive().fields["etag"]  # the post has changed it
@@ -60,9 +58,8 @@ def test_waits_of_http_1_0_head_half_closed_chunked_and_fragmented_clients_are_a
                     expect(ends(chunked), "the connection was not closed as announced")
                     break
         with server.client(timeout=5) as slow:
-            for byte in encode_request("GET", f"{path}?wait=10", fields={"If-None-Match": tag}):
+            for byte in paced(encode_request("GET", f"{path}?wait=10", fields={"If-None-Match": tag}), 0.001):
                 slow.send(bytes([byte]))
-                time.sleep(0.001)
             answer, tag = wake(slow)
             expect(not answer.closes, "the connection of a client that sends byte by byte was closed")
             expect_equal(slow.get(path).status, 200, "its next request")

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness.client import Client
-from harness.expectations import expect, expect_equal, wait_until
+from harness.expectations import expect, expect_equal, steady, wait_until
 from harness.messages import HOST, encode_request, parse_answer
 from harness.waits import parked
 
@@ -56,8 +56,7 @@ def test_the_kernel_takes_at_most_1_mib_of_an_answer_from_the_server_for_a_clien
         for one in stalled:
             one.send(encode_request("GET", "/v1/state/tasks"))
         wait_until(lambda: len(unsent_bytes(server.port)) == 20, "20 answers to be on their way")
-        time.sleep(0.5)
-        most = max(unsent_bytes(server.port))
+        most = steady(lambda: max(unsent_bytes(server.port)), "the most of an answer that is on its way", 0.5)
         for one in stalled:
             one.close()
     text = f"at most {most >> 10} KiB of {size >> 10} KiB"

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from harness.actions import action, add
-from harness.expectations import expect
+from harness.expectations import expect, sleep_until
 from harness.messages import encode_request
 
 
@@ -25,7 +25,7 @@ def test_a_wait_whose_time_is_up_during_its_answer_gets_200_or_304(workspace, fi
                 for client in clients:
                     client.send(request)
                 # The server shortens each wait by up to a sixteenth: the times of many are up in this moment.
-                time.sleep(max(0, begun + 0.98 - time.monotonic()))
+                sleep_until(begun + 0.98)
                 control.commit(add(1))
                 for client in clients:
                     answer = client.receive()

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from harness.actions import add
-from harness.expectations import expect
+from harness.expectations import expect, paced
 from harness.waits import begin, parked
 
 
@@ -27,8 +27,7 @@ def post_seconds(workspace, parts):
         waits = [begin(server, f"/v1/state/counter/value{'/a' * parts}/{n}?wait=50&until={n}") for n in range(1000)]
         parked(server, client, 1000)
         seconds = []
-        for _ in range(30):
-            time.sleep(0.02)
+        for _ in paced(range(30), 0.02):
             start = time.monotonic()
             client.commit(add(1))
             seconds.append(time.monotonic() - start)

@@ -1,12 +1,11 @@
 """Waits for a value that the client names."""
 
 import json
-import time
 
 import pytest
 
 from harness.actions import action, add
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, remains
 from harness.refusals import get, judge
 from harness.waits import begin, finish, parked
 
@@ -91,8 +90,7 @@ def judge_missing(server, client):
     client.commit(action("tasks/rename", {"id": 7, "title": "milk"}))
     expect_equal(finish(there)[0].json, client.get(target).json, "what was not there at first")
     client.commit(action("tasks/remove", {"id": 7}))
-    time.sleep(0.05)
-    expect_equal(server.metric(client, "waiters"), 1, "waiters for null where there is nothing")
+    remains(lambda: server.metric(client, "waiters") == 1, "it waits for null where there is nothing", 0.05)
     gone.close()
     parked(server, client, 0)
 

@@ -1,10 +1,9 @@
 """What comes before a request, or in its place."""
 
 import socket
-import time
 
 import pytest
-from harness.expectations import expect_equal
+from harness.expectations import expect_equal, paced
 from harness.wire import converse, judge_end, parse_all
 
 # The beginning of a greeting of TLS 1.3 (RFC 8446, section 5.1).
@@ -23,9 +22,8 @@ def test_bytes_that_are_no_request_end_their_connection_when_the_time_of_a_head_
 
 def test_an_empty_line_before_a_request_is_ignored_however_it_is_cut(server):
     with socket.create_connection(("127.0.0.1", server.port), 5) as connection:
-        connection.sendall(b"\r")
-        time.sleep(0.05)
-        connection.sendall(b"\nGET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        for piece in paced([b"\r", b"\nGET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"], 0.05):
+            connection.sendall(piece)
         received = b""
         while piece := connection.recv(1 << 16):
             received += piece

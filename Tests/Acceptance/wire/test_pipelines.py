@@ -9,11 +9,10 @@ import concurrent.futures
 import random
 import re
 import socket
-import time
 
 import pytest
 from harness.actions import add
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, paced
 from harness.tokens import make_token
 from harness.tools import takes_chunks
 from harness.wire import Incomplete, parse_all
@@ -71,9 +70,7 @@ def exchange(port, pieces, methods):
     """The answers to bytes that are sent in these pieces."""
     with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for index, piece in enumerate(pieces):
-            if index == 1 and len(pieces) == 2:
-                time.sleep(0.002)
+        for piece in paced(pieces, 0.002 if len(pieces) == 2 else 0):
             connection.sendall(piece)
         data = b""
         while True:
