@@ -86,8 +86,7 @@ def test_eight_tabs_dispatch_and_see_each_commit_once_through_a_kill(browser, se
     pauses = [tab.evaluate(DISPATCH, 5) for tab in tabs]
     for tab in tabs:
         await_versions(tab, 5 * TABS)
-    server.kill()
-    server.start()
+    server.restart()
     pauses += [tab.evaluate(DISPATCH, 5) for tab in tabs]
     for tab in tabs:
         await_versions(tab, 10 * TABS)

@@ -246,8 +246,7 @@ def test_another_history_is_told_with_its_state(workspace):
         wait_until(lambda: printed(script, "connection") and [0] in printed(script, "item"), "the client is there")
         client.commit(add(3))
     wait_until(lambda: [3] in printed(script, "item"), "the value has come")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         cursor = client.get("/v1").json["cursor"]
         state = client.get("/v1/state").json

@@ -109,8 +109,7 @@ threads = [aside(lambda path=path: [show(path, value) for value in store.subscri
         put(client, "/", {"c": 1, "d": 2})
         client.commit(action("document/remove", {"path": "/a"}))
         last("/a/b", "nothing")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         put(client, "/a", {"b": 2})
         put(client, "/", {"c": 3})
@@ -214,8 +213,7 @@ for item in store.changes(since="oldest"): show("item", item)
     with server.client() as client:
         client.commit(add(3))
     wait_until(lambda: printed(script, "item") and [3] in printed(script, "value"), "the commit is there")
-    server.kill()
-    server.start()
+    server.restart()
     wait_until(lambda: len(printed(script, "item")) == 2 and printed(script, "value")[-1] == [0], "the loops know", 20)
     with server.client() as client:
         before = client.get("/v1/state")

@@ -92,7 +92,6 @@ for number, item in enumerate(store.changes(since=given), 1):
         first = ended(start(workspace, port, script, given="oldest"))
         for _ in range(5):
             client.commit(add(1))
-    server.kill()
-    server.start()
+    server.restart()
     second = ended(start(workspace, port, script, given=first[-1][2]))
     expect_equal([version for _, version, _ in first + second], list(range(1, 11)), "the versions of both")

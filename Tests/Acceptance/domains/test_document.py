@@ -130,8 +130,7 @@ def test_random_patches_and_merges_are_those_of_jsonpatch(workspace, rounds, fig
                 document = wanted[0] if wanted else document
             if number % 10 == 0:
                 expect_equal(client.get("/v1/state").json, document, f"the document, {number}")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         expect_equal(client.get("/v1/state").json, document, "the document after a kill")
     figures(f"{taken} patches taken, {refused} refused")

@@ -58,15 +58,13 @@ def test_fetched_films_are_not_fetched_again_after_kill_9_by_a_replay_or_by_a_ve
     with server.client() as client:
         load_films(client)
         before = client.get("/v1/state/films").json
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         expect_equal(client.get("/v1/state/films").json, before, "films after kill -9")
         answer = client.post(action("films/load"), Prefer="wait=1")
         expect_equal((answer.status, answer.json.get("settled")), (202, False), f"status and settled of {answer}")
         expect_equal(client.get("/v1/state/films/phase").json, "loading", "phase while the films server hangs")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         expect_equal(client.get("/v1/state/films/phase").json, "failed", "phase after kill -9 during a load")
         lines = journal_output(workspace, "export", server.data)

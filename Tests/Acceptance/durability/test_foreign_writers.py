@@ -32,8 +32,7 @@ def test_the_first_of_two_servers_on_one_directory_refuses_and_nothing_that_eith
     first.stop()
     with second.client() as other:
         post(other, "after", 1, acknowledged)
-    second.kill()
-    second.start()
+    second.restart()
     with second.client() as other:
         changes = other.get("/v1/changes?since=oldest&limit=1000").json["changes"]
         found = {change["version"]: change["id"] for change in changes}

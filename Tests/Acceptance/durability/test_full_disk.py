@@ -99,8 +99,7 @@ def test_a_server_starts_on_a_full_disk_and_behaves_as_one_whose_disk_fills_whil
         wait_until(lambda: client.get("/readyz").status == 200, "/readyz is 200 again after there is room", 5)
         expect_equal(client.post(refused).json["version"], 21, "the version of an action after there is room")
         state = client.get("/v1/state")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         read = client.get("/v1/state")
         expect_equal((read.version, read.body == state.body), (21, True), "the state after a kill")
@@ -196,8 +195,7 @@ def fill_up(server, make_full, make_room):
     for _ in range(5):
         expect_equal(post().status, 200, "an action after there is room")
     final = client.get("/v1/state")
-    server.kill()
-    server.start()
+    server.restart()
     client = server.client()
     history = judge_history(client, start.json, start.cursor)
     seen = {version: identifier for version, (identifier, _) in history.by_version().items()}

@@ -53,8 +53,7 @@ def test_a_lock_has_one_holder_at_a_time_and_the_next_one_within_a_second(worksp
         if time.monotonic() > kill:
             kill += between
             begun = time.time()
-            server.kill()
-            server.start()
+            server.restart()
             pauses.append((begun, time.time()))
     finished.set()
     end_shell()

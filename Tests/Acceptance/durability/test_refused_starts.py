@@ -26,8 +26,7 @@ def test_a_second_process_on_the_same_data_is_refused_and_the_first_goes_on(work
         text = start_refusal(workspace, server.data, "another process")
         client.commit(add(1))
         expect_equal(client.get("/v1/state/counter").json, {"value": 2}, "the counter of the first")
-    server.kill()
-    server.start()  # the lock goes with the process, however it ends
+    server.restart()  # the lock goes with the process, however it ends
     with server.client() as client:
         expect_equal(client.get("/v1/state/counter").json, {"value": 2}, "the counter after a kill")
     figures(shorten_line(text))

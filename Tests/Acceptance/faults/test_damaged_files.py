@@ -32,8 +32,7 @@ def make_original(workspace, chance, initial, end, count, large):
     with server.client() as client:
         write_history(client, chance, count // 2, keys)
     if end == "restarts":
-        server.kill()
-        server.start()
+        server.restart()
     if end != "kill":
         server.stop()
         server.start()

@@ -91,8 +91,7 @@ def test_any_version_comes_back_byte_by_byte_and_the_way_back_leads_back(workspa
         client.commit(action("document/set", {"path": "/z", "value": 1}) if domain == "document"
                       else add(1) if domain == "showcase" else action("things/put", {"id": 1, "text": "after"}))
         last = client.get("/v1/state").body
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         expect_equal(client.get("/v1/state").body, last, "the state after a kill")
     server.stop()
@@ -285,8 +284,7 @@ def test_places_that_expire_come_back_with_their_full_time_and_others_stay(works
         client.commit(action("document/remove", {"path": "/list/0"}))
         expect(gone(client, "/locks/5"), "the leases end")
         if restarts:
-            server.kill()
-            server.start()
+            server.restart()
     with server.client() as client:
         expect_equal(restore(client, version=leased).status, 200, "the way back")
         left = places(client)

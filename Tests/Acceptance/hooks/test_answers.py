@@ -124,8 +124,7 @@ def test_a_refused_answer_is_listed_until_it_is_sent_again_and_committed_once(wo
         wait_until(lambda: "up to date" in receiver.listed(), "it is done")
         expect("refused" not in receiver.listed(), receiver.listed())
         expect_equal(client.get("/v1").json["version"], 4, "the version")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         client.commit(add(1))
         found = lambda: (len(receiver.taken), client.get("/v1").json["version"])

@@ -51,8 +51,7 @@ def test_an_address_that_fills_its_share_leaves_the_rest_to_others(workspace, at
         expect_equal(innocent.get("/v1/state/t?until-exists&wait=5").status, 200, "and it is dispatched")
         # Whoever has too much can give some of it back, and does other things meanwhile.
         expect_equal(hostile.post(action("document/set", {"path": "/other", "value": 1})).status, 200, "an action")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as innocent, Client(server.port, source=HOSTILE_HOST) as hostile:
         expect_equal(hostile.post(ATTACKS[attack](1001)).status, 429, "behind a start")
         expect_equal(innocent.post(action("document/set", {"path": "/i/x", "value": 1, "ttl": 60})).status, 200, "an innocent client")
@@ -151,7 +150,6 @@ def test_who_may_do_everything_takes_back_what_another_has_scheduled(workspace):
         expect_equal(client.get("/v1/schedule", **bearer(root)).json["count"], 0, "nothing is left")
         made = client.get(f"/v1/actions/{answer.json['cursor']}", **bearer(root)).json
         expect_equal((made["by"], made["action"]["payload"]), ("root", {"name": "n7", "by": odd}), "the commit")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         expect_equal(client.get("/v1/schedule", **bearer(root)).json["count"], 0, "behind a start")

@@ -45,8 +45,7 @@ def test_a_model_has_the_contract_of_any_domain(workspace):
         expect_equal(catalogue["counter/add"]["required"], ["amount"], "the schema in the catalogue")
         page = client.get("/v1/changes?since=oldest").json["changes"]
         expect_equal([each["action"]["payload"] for each in page], [{"amount": 2}], "the log")
-    server.kill()
-    server.start()
+    server.restart()
     with server.client() as client:
         expect_equal(client.commit(action("counter/add", {"amount": 1}))["version"], 2, "the commit after a kill")
         wanted = {"from": page[0]["cursor"].partition(".")[0] + ".0", "skip": [page[0]["id"]]}

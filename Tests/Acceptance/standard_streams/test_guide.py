@@ -40,8 +40,7 @@ def test_the_subscriber_of_the_page_has_the_state_through_kills(workspace, langu
     catches_up(server, program, language)
     for number in range(2, 8):
         if number % 3 == 0:
-            server.kill()
-            server.start()
+            server.restart()
         with server.client() as client:
             client.commit(action("tasks/add", {"id": number, "title": f"task {number}"}, id=f"mine-{number}"))
             client.commit(action("tasks/rename", {"id": 1, "title": f"renamed {number}"}))
@@ -120,8 +119,7 @@ def test_the_collection_of_the_page_has_a_task_before_the_server_has_it(workspac
     expect_equal((values["kept"]["title"], values["kept"]["$synced"]), ("milk", True), "the task of the server")
     expect_equal((values["shown"]["title"], values["taken back"]), (8, None), "a task that the server refuses")
     expect("/payload/title" in values["refused"], "the reason is missing:", values["refused"])
-    server.kill()
-    server.start()
+    server.restart()
     cuts.left = 1
     with server.client() as client:
         client.commit(action("tasks/add", {"id": 9, "title": "of another client"}))

@@ -12,8 +12,7 @@ def close(_, stream):
 
 
 def restart(server, _):
-    server.kill()
-    server.start()
+    server.restart()
 
 
 @pytest.mark.parametrize("target", ["/v1/changes?since=now", "/v1/changes?since=now&path=/counter"])

@@ -123,8 +123,7 @@ def test_what_is_nested_is_refused_or_can_be_read_back_after_a_restart(workspace
     expect(taken and refused, "NOT CHECKED: all or none were taken:", refused)
     for again in (False, True):
         if again:
-            server.kill()
-            server.start()
+            server.restart()
         with server.client() as client:
             for name, depth in taken:
                 answer = client.get(f"/v1/actions/{name}")
