@@ -26,18 +26,18 @@ final class Backups: Sendable {
 
     private let directory: String
     private let place: JournalPlace
-    private let schedule: Schedule
+    private let platform: Platform
     private let memory: MemoryBudget
     private let logger: Logger
     private let current = Mutex<Backup?>(nil)
     private let queue = DispatchQueue(label: "storekeeper.backup", qos: .utility)
 
-    init?(_ settings: Settings, schedule: Schedule, memory: MemoryBudget, logger: Logger) throws {
+    init?(_ settings: Settings, platform: Platform, memory: MemoryBudget, logger: Logger) throws {
         guard let place = try JournalPlace(settings.data, settings) else { return nil }
         directory = if case .directory(let path) = place { path } else { settings.clusterDirectory }
         guard directory != "none" else { return nil }
         self.place = place
-        self.schedule = schedule
+        self.platform = platform
         self.memory = memory
         self.logger = logger
         do {
@@ -72,7 +72,7 @@ final class Backups: Sendable {
             guard !exchange.isOver else { return dropCopy(for: exchange) }
             exchange.resume()
             // A client whose credential has ended meanwhile is refused instead of taking its copy.
-            schedule.after(.seconds(5)) { self.dropCopy(for: exchange) }
+            platform.after(.seconds(5)) { self.dropCopy(for: exchange) }
         }
     }
 
@@ -92,7 +92,7 @@ final class Backups: Sendable {
             current?.isClaimed = true
             return archive
         }
-        if archive != nil { schedule.after(Self.patience) { self.judge(exchange, chunksCount: 0) } }
+        if archive != nil { platform.after(Self.patience) { self.judge(exchange, chunksCount: 0) } }
         return archive
     }
 
@@ -130,7 +130,7 @@ final class Backups: Sendable {
             cutOff(exchange, "the client takes too little")
             return
         }
-        schedule.after(Self.patience) { self.judge(exchange, chunksCount: backup.chunksCount) }
+        platform.after(Self.patience) { self.judge(exchange, chunksCount: backup.chunksCount) }
     }
 
     func end(_ exchange: Exchange) -> Bool { cutOff(exchange, "the client has gone") }

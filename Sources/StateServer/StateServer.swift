@@ -100,25 +100,25 @@ public struct StateServer: Service, Sendable {
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(
             types: compiled.catalogue.types, settings: settings, version: version, sharedWith: MetricsSystem.factory)
-        let (schedule, queues) = Schedule.live()
+        let (platform, queues) = Platform.live()
         let hooks = try opened.map { opened in
             try Hooks(
                 opened.document(HookEntry.key, name: HookEntry.name),
                 progress: opened.place.document(HookProgressFile.key, name: HookProgressFile.name), settings,
-                schedule: schedule, metrics: metrics, logger: logger)
+                platform: platform, metrics: metrics, logger: logger)
         }
         let gauges = ServerGauges(loops: settings.loops, memoryBytesMax: settings.memoryBytesMax)
         var watchLimits = settings.watchLimits
         watchLimits.memory = ClientMemory(gauges.memory)
         let store = UntypedStore(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
-            watchLimits: watchLimits, journalOldest: oldest, clock: schedule.now,
-            processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: queues,
+            watchLimits: watchLimits, journalOldest: oldest, clock: platform.now,
+            processorTime: Platform.processorTime, mark: quarantine?.mark, queues: queues,
             observer: metrics.observer { if let hooks, hooks.isAny { hooks.wake() } }, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
         let authenticator = try Authenticator(
             settings, try settings.tokenFile(followedBy: cluster), signed, places: places, compiled.catalogue,
-            now: schedule.now, date: Timestamp.now, logger: logger)
+            now: platform.now, date: Timestamp.now, logger: logger)
         handler = RequestHandler(
             authenticator: authenticator, origins: settings.pageOrigins,
             contract: Contract(
@@ -126,9 +126,9 @@ public struct StateServer: Service, Sendable {
                 hosts: try settings.hosts(listening: places), origins: settings.pageOrigins,
                 clientTypes: Page.bytes(of: "client.d.ts")), store: store,
             journal: journal, cluster: try cluster.map { try Cluster($0) }, quarantine: quarantine,
-            backups: try Backups(settings, schedule: schedule, memory: gauges.memory, logger: logger),
-            forks: settings.forksMax == 0 ? nil : Forks(settings, memory: gauges.memory, schedule: schedule),
-            hooks: hooks, schedule: schedule, gauges: gauges,
+            backups: try Backups(settings, platform: platform, memory: gauges.memory, logger: logger),
+            forks: settings.forksMax == 0 ? nil : Forks(settings, memory: gauges.memory, platform: platform),
+            hooks: hooks, platform: platform, gauges: gauges,
             requestNumbers: .scrambled(by: .random(in: 0 ... .max)), metrics: metrics, logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         server = HTTPServer(
@@ -204,7 +204,7 @@ public struct StateServer: Service, Sendable {
             return authenticator.rejection(of: action, by: scheduled.name.by, with: scheduled.credential)
         }
         repeatedly(every: .milliseconds(500)) { readFiles() }
-        (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
+        (handler.journal as? ClusterJournal)?.watchDocuments { handler.platform.after(.zero) { readFiles() } }
         if handler.metrics.isShared { repeatedly(every: .seconds(10)) { handler.sampleMetrics() } }
         let reached = Address(host: address?.host ?? "", port: address?.port ?? 0)
         try onReady(reached, bound.lazy.compactMap(\.path).first, handler.authenticator.isProtected)
@@ -229,7 +229,7 @@ public struct StateServer: Service, Sendable {
     private func repeatedly(every time: Duration, _ work: @escaping @Sendable () -> Void) {
         guard !handler.isDraining.load(ordering: .relaxed) else { return }
         work()
-        handler.schedule.after(time) { repeatedly(every: time, work) }
+        handler.platform.after(time) { repeatedly(every: time, work) }
     }
 
     private func notify(_ notification: ServiceManager.Notification) {
@@ -276,14 +276,14 @@ public struct StateServer: Service, Sendable {
     /// Ends also what clients were beginning to wait for as their access ended, by a second look.
     private func endWatches() {
         handler.endWatches()
-        handler.schedule.after(.milliseconds(300)) { handler.endWatches() }
+        handler.platform.after(.milliseconds(300)) { handler.endWatches() }
     }
 
     package var inProcessTransport: InProcessTransport {
         // Exchange numbers must be unique: each transport gets a range of its own, above those of the sockets.
         let part = Self.transportsCount.add(1, ordering: .relaxed).newValue
         return InProcessTransport(
-            handler.handlers, firstNumber: UInt64(part) << 40 | 1 << 63, after: handler.schedule.after)
+            handler.handlers, firstNumber: UInt64(part) << 40 | 1 << 63, after: handler.platform.after)
     }
 
     private static let transportsCount = Atomic(0)

@@ -37,7 +37,7 @@ struct BackupsTests {
     }
 
     let scratch = JournalToolTests.Scratch()
-    let schedule = ManualSchedule()
+    let platform = ManualPlatform()
     let memory = MemoryBudget(bytesMax: 1 << 20)
     let sink = Sink()
     var settings = Settings()
@@ -50,7 +50,7 @@ struct BackupsTests {
         withExtendedLifetime(opened.journal) {}
         settings.data = scratch.path
         let made = try Backups(
-            settings, schedule: schedule.value, memory: memory,
+            settings, platform: platform.value, memory: memory,
             logger: Logger(label: "backups") { _ in SwiftLogNoOpLogHandler() })
         backups = try #require(made)
     }
@@ -101,13 +101,13 @@ struct BackupsTests {
     func patience() async throws {
         let exchange = try await copied(1)
         _ = backups.claim(exchange)
-        schedule.pass(.seconds(29)) {}
+        platform.pass(.seconds(29)) {}
         backups.writable([exchange])
         #expect(try await eventually { sink.chunks.count == 1 })
 
-        schedule.pass(.seconds(30)) {}
+        platform.pass(.seconds(30)) {}
         #expect(sink.cut.isEmpty)
-        schedule.pass(.seconds(31)) {}
+        platform.pass(.seconds(31)) {}
 
         #expect(sink.cut == [1])
         #expect(exchange.isOver)
@@ -138,7 +138,7 @@ struct BackupsTests {
         let exchange = try await copied(1)
         #expect(backups.claim(self.exchange(2)) == nil)
 
-        schedule.pass(.seconds(6)) {}
+        platform.pass(.seconds(6)) {}
 
         #expect(backups.claim(exchange) == nil)
         _ = try await copied(3)
@@ -165,7 +165,7 @@ struct BackupsTests {
         }
 
         _ = try Backups(
-            settings, schedule: schedule.value, memory: memory,
+            settings, platform: platform.value, memory: memory,
             logger: Logger(label: "backups") { _ in SwiftLogNoOpLogHandler() })
 
         #expect(!FileManager.default.fileExists(atPath: place))

@@ -171,7 +171,7 @@ extension RequestHandler {
             metrics.count(outcome)
             switch outcome {
             case .answered(let response, let cursor):
-                answer(exchange, response, having: cursor?.version ?? 0, until: schedule.now() + .seconds(2))
+                answer(exchange, response, having: cursor?.version ?? 0, until: platform.now() + .seconds(2))
             case .notCarriedOut:
                 complete(carryOut(dispatch, exchange), exchange)
             case .unknown where dispatch.isIdempotent, .ended:
@@ -181,7 +181,7 @@ extension RequestHandler {
                 guard let quarantine else { return answer(exchange, response) }
                 quarantine.recordLoss(of: address, during: dispatch) { [self] in
                     // The other servers have the list by then, of which a client may ask any next.
-                    schedule.after(.milliseconds(200)) { [self] in answer(exchange, response) }
+                    platform.after(.milliseconds(200)) { [self] in answer(exchange, response) }
                 }
             }
         }
@@ -219,15 +219,15 @@ extension RequestHandler {
 
     var staleness: Duration? {
         guard let cluster else { return nil }
-        return cluster.staleness ?? store.lostHistory.map { schedule.now() - $0.since }
+        return cluster.staleness ?? store.lostHistory.map { platform.now() - $0.since }
     }
 
     /// Answers once this server has a version itself, so that the client's next read at this server has what the answer says.
     private func answer(_ exchange: Exchange, _ response: Response, having version: Version, until end: Instant) {
-        guard latest.version < version, schedule.now() < end, store.lostHistory == nil else {
+        guard latest.version < version, platform.now() < end, store.lostHistory == nil else {
             return answer(exchange, response)
         }
-        schedule.after(.microseconds(200)) { [self] in
+        platform.after(.microseconds(200)) { [self] in
             answer(exchange, response, having: version, until: end)
         }
     }

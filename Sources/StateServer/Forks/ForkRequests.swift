@@ -52,10 +52,10 @@ extension RequestHandler {
                 // Where the client has gone nobody gets it, but the transport waits for an answer.
                 guard !isOver() else { throw Problem.draining }
                 var (known, time) = progress.withLock(\.self)
-                let begun = schedule.now()
+                let begun = platform.now()
                 let advance = try known ?? begin(order, from: from, to: to, place)
-                let fork = try advance { schedule.now() - begun < Self.forkSlice && !isOver() }
-                time += schedule.now() - begun
+                let fork = try advance { platform.now() - begun < Self.forkSlice && !isOver() }
+                time += platform.now() - begun
                 guard let fork else {
                     guard time <= Forks.runTimeMax else { throw Problem.forkTakesLong(Forks.runTimeMax) }
                     progress.withLock { [time] in $0 = (advance, time) }
@@ -64,7 +64,7 @@ extension RequestHandler {
                 let description = forks.add(fork, from: from, to: to, at: place) { store, name in
                     RequestHandler(
                         authenticator: authenticator, contract: contract.ofFork(named: name), store: store,
-                        journal: store.journal, schedule: schedule, gauges: gauges, slowReads: slowReads,
+                        journal: store.journal, platform: platform, gauges: gauges, slowReads: slowReads,
                         metrics: ServerMetrics(settings: metrics.settings), logger: logger)
                 }
                 return contract.response(to: description, isNew: true, style: order.style, latest: latest)
@@ -78,7 +78,7 @@ extension RequestHandler {
     private func begin(_ order: ForkOrder, from: Cursor, to: Cursor, _ place: Forks.Place) throws -> Fork.Advance {
         try store.fork(
             try pastState(from.version).saved(), at: from, through: to.version, skipping: order.skipped,
-            inserting: order.insertions, time: schedule.time()
+            inserting: order.insertions, time: platform.time()
         ) { [weak place] in
             place?.take($0) ?? false
         } commits: { [self] after in

@@ -69,11 +69,11 @@ final class Forks: Sendable {
 
     let settings: Settings
     private let shares: ForkShares
-    private let schedule: Schedule
+    private let platform: Platform
     private let state = Mutex(State())
 
-    init(_ settings: Settings, memory: MemoryBudget, schedule: Schedule) {
-        (self.settings, self.shares, self.schedule) = (settings, ForkShares(memory), schedule)
+    init(_ settings: Settings, memory: MemoryBudget, platform: Platform) {
+        (self.settings, self.shares, self.platform) = (settings, ForkShares(memory), platform)
     }
 
     private var lifetime: Duration { .seconds(settings.forkSecondsMax) }
@@ -101,11 +101,11 @@ final class Forks: Sendable {
         let handler = serve(fork.store, name)
         let description = ForkDescription(
             name: name, from: from, to: to, latest: handler.latest,
-            expiry: schedule.time().advanced(by: lifetime), fork: fork)
+            expiry: platform.time().advanced(by: lifetime), fork: fork)
         let entry = Entry(
             description: description,
-            transport: InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.after),
-            handler: handler, place: place, end: schedule.now() + lifetime)
+            transport: InProcessTransport(handler.handlers, firstNumber: 1, after: platform.after),
+            handler: handler, place: place, end: platform.now() + lifetime)
         let mustSetTimer = state.withLock { state in
             state.entries.append(entry)
             return !exchange(&state.hasTimer, with: true)
@@ -115,9 +115,9 @@ final class Forks: Sendable {
     }
 
     private func endExpired(after time: Duration) {
-        schedule.after(time) { [weak self] in
+        platform.after(time) { [weak self] in
             guard let self else { return }
-            let now = schedule.now()
+            let now = platform.now()
             let (expired, next) = state.withLock { state in
                 let expired = state.entries.prefix { $0.end <= now }.map(\.description.name)
                 let next = state.entries.dropFirst(expired.count).first?.end

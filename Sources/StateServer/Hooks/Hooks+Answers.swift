@@ -98,7 +98,7 @@ extension Hooks {
         var isFirst = false
         change(id) { run in
             isFirst = run.fail(
-                reason, at: schedule.now(), date: schedule.time(), random: schedule.random(0.75...1),
+                reason, at: platform.now(), date: platform.time(), random: platform.random(0.75...1),
                 retryAfter: seconds)
         }
         logger.log(isFirst ? .warning : .debug, "hook failed", ["hook": id, "reason": reason])

@@ -33,7 +33,7 @@ final class Hooks: Sendable {
     private let progressFile: HookProgressFile
     private let watched: WatchedFile<[HookEntry]?>
     let settings: Settings
-    let schedule: Schedule
+    let platform: Platform
     let metrics: ServerMetrics
     let logger: Logger
     let state = Mutex(State())
@@ -47,13 +47,13 @@ final class Hooks: Sendable {
     private let isStopped = Atomic(false)
 
     init(
-        _ file: any SharedDocument, progress: any SharedDocument, _ settings: Settings, schedule: Schedule,
+        _ file: any SharedDocument, progress: any SharedDocument, _ settings: Settings, platform: Platform,
         metrics: ServerMetrics, logger: Logger
     ) throws(SettingsFault) {
         self.file = HookFile(file)
         progressFile = HookProgressFile(progress)
         watched = WatchedFile(file, decode: self.file.entries)
-        (self.settings, self.schedule, self.metrics, self.logger) = (settings, schedule, metrics, logger)
+        (self.settings, self.platform, self.metrics, self.logger) = (settings, platform, metrics, logger)
         take(try self.file.read() ?? [])
     }
 
@@ -71,9 +71,9 @@ final class Hooks: Sendable {
         // The commits of some turns are looked at together. The rest bounds the looks of many hooks to a fifth of a processor.
         queue.asyncAfter(deadline: .now() + .nanoseconds(1_000_000 + rest.load(ordering: .relaxed))) { [self] in
             isWoken.store(false, ordering: .releasing)
-            let begun = schedule.now()
+            let begun = platform.now()
             look()
-            rest.store(min(4 * Int((schedule.now() - begun) / .nanoseconds(1)), 100_000_000), ordering: .relaxed)
+            rest.store(min(4 * Int((platform.now() - begun) / .nanoseconds(1)), 100_000_000), ordering: .relaxed)
         }
     }
 
@@ -166,7 +166,7 @@ final class Hooks: Sendable {
 
     func step(_ id: String, _ site: Site) {
         guard !isStopped.load(ordering: .acquiring), var run = state.withLock({ $0.runs[id] }),
-            run.isDue(at: schedule.now())
+            run.isDue(at: platform.now())
         else { return }
         do {
             let isMore = try read(&run, site)
@@ -219,7 +219,7 @@ final class Hooks: Sendable {
     }
 
     private func send(_ delivery: HookRun.Delivery, of entry: HookEntry, _ number: Int, in pool: HTTPPool) {
-        let seconds = schedule.time().milliseconds / 1000
+        let seconds = platform.time().milliseconds / 1000
         let signatures = entry.secrets.compactMap { HookSecret($0) }.map {
             $0.signature(of: delivery.body, id: delivery.id, at: seconds)
         }

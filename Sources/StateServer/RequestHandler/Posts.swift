@@ -52,7 +52,7 @@ extension RequestHandler {
             return answer(exchange, consume response)
         }
         let latest = latest
-        schedule.slow(.read, exchange.client) { [self] in
+        platform.slow(.read, exchange.client) { [self] in
             answer(exchange, contract.response(to: request, outcome: outcome, latest: latest, name: name(of: exchange)))
         }
     }
@@ -111,7 +111,7 @@ extension RequestHandler {
             }
             // The answers to many lines take long to write; this thread runs the turns.
             if isLong || outcomes.hasValues || outcomes.all.contains(where: \.lacksTag) {
-                schedule.slow(.parse, exchange.client, write)
+                platform.slow(.parse, exchange.client, write)
             } else {
                 write()
             }
@@ -155,7 +155,7 @@ extension RequestHandler {
         }
         let progress = Mutex(LoadProgress(rest: transactions[...], outcomes: outcomes))
         @Sendable func computeNext() {
-            schedule.slow(.dryRun, exchange.client) { [self] in
+            platform.slow(.dryRun, exchange.client) { [self] in
                 let draining = isDraining.load(ordering: .relaxed) ? BulkLoad.Standing.refused(.draining) : nil
                 let standing = draining ?? standing(of: exchange)
                 if case .wanted = standing, let next = progress.withLock({ $0.rest.popFirst() }) {
@@ -194,7 +194,7 @@ extension RequestHandler {
                 quarantine?.endTrial(of: request, isReduced: outcome.isOfReducers)
                 guard outcome.lacksTag else { return hub.decided(id, outcome) }
                 // The answer shows the tag, which takes long to make; this thread runs the turns.
-                schedule.slow(.read, exchange.client) { [hub] in
+                platform.slow(.read, exchange.client) { [hub] in
                     outcome.makeTag()
                     hub.decided(id, outcome)
                 }

@@ -203,9 +203,9 @@ extension RequestHandler {
         _ look: @escaping @Sendable (ChangesQuery) throws -> ChangesPage?
     ) -> Reply {
         let search = Mutex<(found: ChangesPage?, left: Duration)>((nil, .seconds(1)))
-        let (end, whole) = (schedule.now() + .seconds(10), request.query(since: start))
+        let (end, whole) = (platform.now() + .seconds(10), request.query(since: start))
         return reading(exchange) { [self] in
-            let (begun, (found, left)) = (Schedule.processorTime(), search.withLock(\.self))
+            let (begun, (found, left)) = (Platform.processorTime(), search.withLock(\.self))
             var query = whole
             if let found {
                 query.since = found.next
@@ -215,7 +215,7 @@ extension RequestHandler {
                 var page = try look(query)
                 page?.commits.insert(contentsOf: found?.commits ?? [], at: 0)
                 guard let page, page.isMore, page.commits.count < whole.limit, page.weight < whole.weightMax,
-                    case let rest = left - (Schedule.processorTime() - begun), rest > .zero, schedule.now() < end
+                    case let rest = left - (Platform.processorTime() - begun), rest > .zero, platform.now() < end
                 else { return try response(to: request, page ?? found, since: start) }
                 search.withLock { $0 = (page, rest) }
                 return nil
@@ -238,7 +238,7 @@ extension RequestHandler {
             slowReads.end(exchange)
             throw Problem.tooManyWaiters(refusal)
         }
-        schedule.slow(.read, exchange.client) { [self] in
+        platform.slow(.read, exchange.client) { [self] in
             let found = hub.examine(exchange.id)
             // The client may ask again as soon as it has the answer, and this request then counts no more.
             slowReads.end(exchange)

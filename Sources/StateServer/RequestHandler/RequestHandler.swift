@@ -20,7 +20,7 @@ final class RequestHandler: Sendable {
     let backups: Backups?
     let forks: Forks?
     let hooks: Hooks?
-    let schedule: Schedule
+    let platform: Platform
     let logger: Logger
     let gauges: ServerGauges
     let metrics: ServerMetrics
@@ -42,7 +42,7 @@ final class RequestHandler: Sendable {
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
         store: UntypedStore, journal: (any Journal)?, cluster: Cluster? = nil, quarantine: Quarantine? = nil,
-        backups: Backups? = nil, forks: Forks? = nil, hooks: Hooks? = nil, schedule: Schedule,
+        backups: Backups? = nil, forks: Forks? = nil, hooks: Hooks? = nil, platform: Platform,
         gauges: ServerGauges, slowReads: SlowReads? = nil, requestNumbers: RequestNumbers = .counting,
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
@@ -53,7 +53,7 @@ final class RequestHandler: Sendable {
         self.slowReads = slowReads ?? SlowReads(metrics.settings)
         (self.contract, self.store, self.journal, self.cluster) = (contract, store, journal, cluster)
         (self.quarantine, self.backups, self.forks, self.hooks) = (quarantine, backups, forks, hooks)
-        (self.schedule, begun, self.requestNumbers) = (schedule, schedule.now(), requestNumbers)
+        (self.platform, begun, self.requestNumbers) = (platform, platform.now(), requestNumbers)
         (self.gauges, self.metrics, self.logger) = (gauges, metrics, logger)
     }
 
@@ -88,7 +88,7 @@ final class RequestHandler: Sendable {
         }
         if mayAddFields, let fields = addedFields(of: request) { exchange.add(fields) }
         var remembered = request.head.remembered as? RememberedHead
-        if remembered?.access.hasEnded(at: schedule.time()) == true { remembered = nil }
+        if remembered?.access.hasEnded(at: platform.time()) == true { remembered = nil }
         let authentication: Authentication
         switch remembered.map({ .known(.success($0.access)) }) ?? authenticator.authenticate(request) {
         case .known(let known): authentication = known
@@ -111,7 +111,7 @@ final class RequestHandler: Sendable {
 
     func endedAccess(of exchange: Exchange, within time: Duration = .zero) -> Problem? {
         let access = exchange.credential as? Access
-        let hasEnded = access?.hasEnded(at: schedule.time().advanced(by: time)) ?? false
+        let hasEnded = access?.hasEnded(at: platform.time().advanced(by: time)) ?? false
         return hasEnded ? authenticator.problemOfEndedAccess : nil
     }
 
@@ -275,7 +275,7 @@ final class RequestHandler: Sendable {
             // The loop, which has a turn run at the end of its iteration, does not know of the transaction.
             store.flush()
             guard let time else { break }
-            schedule.after(time) { [self] in
+            platform.after(time) { [self] in
                 guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
                 answer(exchange, response)
             }
@@ -294,7 +294,7 @@ final class RequestHandler: Sendable {
     }
 
     /// The wait, shortened at random by up to a sixteenth, so that clients that began together do not return together.
-    func time(of wait: Wait) -> Duration { wait.duration * schedule.random(0.9375...1) }
+    func time(of wait: Wait) -> Duration { wait.duration * platform.random(0.9375...1) }
 
     func beginDraining() {
         isDraining.store(true, ordering: .sequentiallyConsistent)

@@ -132,7 +132,7 @@ struct ServerReport {
         let grants = handler.authenticator.grants.map {
             JSONValue.of(("id", .string($0.id)), ("subject", .string($0.subject)), ("grant", $0.grant.json))
         }
-        let (time, uptime) = (handler.schedule.time(), handler.schedule.now() - handler.begun)
+        let (time, uptime) = (handler.platform.time(), handler.platform.now() - handler.begun)
         return .of(
             ("time", .string(RFC3339.text(milliseconds: time.milliseconds))),
             ("cursor", .string(latest.cursor.description)), ("version", .unsigned(latest.cursor.version)),
@@ -227,7 +227,7 @@ extension RequestHandler {
         let report = ServerReport(self)
         // A load balancer sends no action to a server that is not ready, so the probes themselves have to try the journal.
         if report.journalFailure != nil, !report.isDraining, let journal {
-            schedule.slow(.read, "") { journal.probe() }
+            platform.slow(.read, "") { journal.probe() }
         }
         if isVerbose { return report.readiness }
         if report.isDraining { throw Problem.draining }

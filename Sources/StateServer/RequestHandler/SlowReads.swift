@@ -54,14 +54,14 @@ extension RequestHandler {
 
     /// Does slow work for a request and goes on with the result; `work` that returns nil goes on behind other clients.
     func slowly<Made: Sendable>(
-        _ kind: Schedule.Kind, _ exchange: Exchange, of selection: Selection? = nil, isAbandonable: Bool = false,
+        _ kind: Platform.Kind, _ exchange: Exchange, of selection: Selection? = nil, isAbandonable: Bool = false,
         _ work: @escaping @Sendable () throws -> Made?, then: @escaping @Sendable (Made) -> Reply
     ) -> Reply? {
         if let refusal = slowReads.begin(exchange, isAbandonable: isAbandonable) {
             return .now(respond(.tooManyReads(refusal), exchange))
         }
         @Sendable func takeTurn() {
-            schedule.slow(kind, exchange.client, taking: selection.flatMap(hub.time)) { [self] in
+            platform.slow(kind, exchange.client, taking: selection.flatMap(hub.time)) { [self] in
                 guard !exchange.isOver else { return slowReads.end(exchange) }
                 let result = Result(catching: work)
                 if case .success(nil) = result { return takeTurn() }
@@ -80,7 +80,7 @@ extension RequestHandler {
     }
 
     func reading(
-        _ exchange: Exchange, _ kind: Schedule.Kind = .read, of selection: Selection? = nil,
+        _ exchange: Exchange, _ kind: Platform.Kind = .read, of selection: Selection? = nil,
         _ read: @escaping @Sendable () throws -> Response?
     ) -> Reply {
         // The loop watches the client of a request that waits, but not that of one that is being worked on.
@@ -103,7 +103,7 @@ extension RequestHandler {
             checkedRequests.withLock { _ = $0.insert(exchange.id) }
             exchange.resume()
             // By then the request is carried out, or its client has gone.
-            schedule.after(.seconds(5)) { self.checkedRequests.withLock { _ = $0.remove(exchange.id) } }
+            platform.after(.seconds(5)) { self.checkedRequests.withLock { _ = $0.remove(exchange.id) } }
             return .deferred
         } ?? .deferred
     }

@@ -8,10 +8,10 @@ internal import StateStore
 internal import Synchronization
 
 extension RequestHandler {
-    var pollTime: StreamTime { StreamTime(schedule.time(), random: schedule.random(0...1)) }
+    var pollTime: StreamTime { StreamTime(platform.time(), random: platform.random(0...1)) }
 
     /// The time of an event: without a random part, so that the cursors of a stream's events never go back.
-    var streamTime: StreamTime { StreamTime(schedule.time(), random: 0) }
+    var streamTime: StreamTime { StreamTime(platform.time(), random: 0) }
 
     /// The longest life of a stream, about a minute by the protocol, so that a cache has clients share connections.
     func lifetime(of request: StreamRequest) -> Duration {
@@ -158,7 +158,7 @@ extension RequestHandler {
         let first = try page(of: snapshot)
         // Only a client that begins chooses a version; what is read of an older one is shared with no other client.
         guard cursor == nil, first.isMore else { return (first, snapshot.cursor) }
-        snapshot = statePages.shared(snapshot, at: schedule.now())
+        snapshot = statePages.shared(snapshot, at: platform.now())
         return (try page(of: snapshot), snapshot.cursor)
     }
 

@@ -30,10 +30,10 @@ extension RequestHandler {
                 contract.response(to: request, read, latest: bounds.latest, start: start, at: streamTime)
             } else {
                 contract.response(
-                    to: request, latest: bounds.latest, start: start, retry: Int(schedule.random(1000...3000)))
+                    to: request, latest: bounds.latest, start: start, retry: Int(platform.random(1000...3000)))
             }
         // A random part keeps the heartbeats of streams that begin together apart.
-        return .streaming(response, heartbeat: heartbeat * schedule.random(0.75...1))
+        return .streaming(response, heartbeat: heartbeat * platform.random(0.75...1))
     }
 
     private func watch(_ request: StreamRequest, _ exchange: Exchange, _ bounds: HistoryBounds) throws -> Watch {
@@ -66,7 +66,7 @@ extension RequestHandler {
         // Each stream ends at a random time, so clients meet the end of a stream not only at a restart.
         return watch.ofStream(
             first: first, tellsProgress: request.durable != nil,
-            endsAt: schedule.now() + lifetime(of: request) * schedule.random(0.75...1))
+            endsAt: platform.now() + lifetime(of: request) * platform.random(0.75...1))
     }
 
     func send(_ chunk: Watch.Chunk, _ change: Delivery.Change, to group: [WatchedRequest]) {

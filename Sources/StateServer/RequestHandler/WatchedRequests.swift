@@ -42,7 +42,7 @@ final class WatchedRequest: Sendable {
         changes?.since = .now
         changes?.wait?.duration = .zero
         changes?.debounce = nil
-        // What a stream has sent of a snapshot is its own.
+        // Each stream has sent its own part of a snapshot.
         changes?.durable?.position = nil
         if case .stream(let stream) = kind {
             format = stream.format
@@ -102,7 +102,7 @@ extension RequestHandler: WatchReceiver {
             for group in watched.byOptions { answer(group, delivery.change) }
         case .startTimer(let time):
             let ids = watched.map(\.exchange.id)
-            schedule.after(time) { [hub] in hub.timers(ids) }
+            platform.after(time) { [hub] in hub.timers(ids) }
         case .prepare(let chunk):
             guard case .notInMemory(let since) = delivery.change else {
                 for request in watched { prepare(request, chunk) }
@@ -139,7 +139,7 @@ extension RequestHandler: WatchReceiver {
     /// Does slow work for requests, those of one client at a time; the share of one client does not delay those of another.
     func slowly(_ group: [WatchedRequest], _ work: @escaping @Sendable ([WatchedRequest]) -> Void) {
         for (client, group) in Dictionary(grouping: group, by: \.exchange.client) {
-            schedule.slow(.read, client) {
+            platform.slow(.read, client) {
                 let open = group.filter { !$0.exchange.isOver && !self.refuseEndedAccess(of: $0) }
                 if !open.isEmpty { work(open) }
             }

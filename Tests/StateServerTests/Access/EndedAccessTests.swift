@@ -16,7 +16,7 @@ private final class Door {
 
     init() throws {
         let (made, lasting) = (Token(), Token())
-        let end = RFC3339.text(milliseconds: ManualSchedule().timestamp.milliseconds + 10_000)
+        let end = RFC3339.text(milliseconds: ManualPlatform().timestamp.milliseconds + 10_000)
         var setting = Stage.Setting()
         setting.tokens = [
             TokenEntry(made, subject: "brief", .everything, expires: end),

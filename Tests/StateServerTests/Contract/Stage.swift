@@ -57,7 +57,7 @@ final class Stage {
     private let store: UntypedStore
     private let transport: InProcessTransport
     private let bulkLoads: BulkLoads
-    private let schedule: ManualSchedule
+    private let platform: ManualPlatform
     private let mail = Mail()
     private var requestsCount = 0
     /// The requests whose answers the transcript has.
@@ -66,27 +66,27 @@ final class Stage {
     /// - Parameter journal: what is read where the store does not have it; the store appends nothing to it.
     init(_ setting: Setting = Setting(), journal: (any Journal)? = nil) throws {
         let model = try CompiledDomain(Demo())
-        let schedule = ManualSchedule()
+        let platform = ManualPlatform()
         store = UntypedStore(
             domain: model, limits: setting.limits,
             origin: .init(state: model.initial, cursor: Cursor(Self.epoch, setting.version)),
-            now: { schedule.timestamp }, watchLimits: setting.watches, clock: { schedule.now },
+            now: { platform.timestamp }, watchLimits: setting.watches, clock: { platform.now },
             queues: WatchHub.Queues(
-                fanOut: { schedule.enqueue($0) }, slow: { if let work = $3 { schedule.enqueue(work) } }))
+                fanOut: { platform.enqueue($0) }, slow: { if let work = $3 { platform.enqueue(work) } }))
         let gauges = ServerGauges(loops: 1)
         var settings = Settings()
         (settings.connectionsMax, settings.waitersMax) = (100, setting.watches.watchesMax)
         (settings.mailboxActionsMax, settings.idempotencyKeysMax) = (10, 10)
         let handler = RequestHandler(
             authenticator: Authenticator(
-                model.catalogue, tokens: setting.tokens, now: { schedule.now }, date: { schedule.timestamp },
+                model.catalogue, tokens: setting.tokens, now: { platform.now }, date: { platform.timestamp },
                 logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() }),
             origins: AllowedOrigins(setting.origins),
             contract: Contract(
                 catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
             store: store, journal: journal, quarantine: setting.quarantine,
-            forks: Forks(Settings(), memory: gauges.memory, schedule: schedule.value),
-            schedule: schedule.value, gauges: gauges, metrics: ServerMetrics(settings: settings),
+            forks: Forks(Settings(), memory: gauges.memory, platform: platform.value),
+            platform: platform.value, gauges: gauges, metrics: ServerMetrics(settings: settings),
             logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
         bulkLoads = handler.bulkLoads
         store.beginFiring {
@@ -94,8 +94,8 @@ final class Stage {
         } judge: { [authenticator = handler.authenticator] in
             $0.isOfReducer ? nil : authenticator.rejection(of: $1, by: $0.name.by, with: $0.credential)
         }
-        transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
-        self.schedule = schedule
+        transport = InProcessTransport(handler.handlers, firstNumber: 1, after: platform.value.after)
+        self.platform = platform
     }
 
     /// Sends a request, and leaves its slow work for later.
@@ -129,12 +129,12 @@ final class Stage {
 
     /// Advances the clock.
     func pass(_ duration: Duration) {
-        schedule.pass(duration) { self.run() }
+        platform.pass(duration) { self.run() }
         run()
     }
 
     /// How many answers were made on a read queue.
-    var readsCount: Int { schedule.readsCount }
+    var readsCount: Int { platform.readsCount }
 
     /// Stops the store.
     func drain() { store.drain() }
@@ -147,12 +147,12 @@ final class Stage {
             // The record of a refusal takes a turn of its own.
             repeat { store.queue.sync {} } while store.firing.withLock { $0?.pendingCount ?? 0 } > 0
             // A bulk load comes in batches, each behind the turns that wait.
-        } while bulkLoads.count > 0 || schedule.runNext()
+        } while bulkLoads.count > 0 || platform.runNext()
     }
 }
 
-/// A schedule that the test controls.
-final class ManualSchedule: Sendable {
+/// A platform that the test controls.
+final class ManualPlatform: Sendable {
     private struct State {
         var elapsed = Duration.zero
         var work: [@Sendable () -> Void] = []
@@ -169,9 +169,9 @@ final class ManualSchedule: Sendable {
     /// The time of commits, which begins at a fixed instant.
     var timestamp: Timestamp { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: state.withLock { $0.elapsed }) }
 
-    /// The schedule for a request handler; a random number is always the middle of its range.
-    var value: Schedule {
-        Schedule(
+    /// The platform for a request handler; a random number is always the middle of its range.
+    var value: Platform {
+        Platform(
             now: { self.now }, time: { self.timestamp },
             after: { delay, work in
                 self.state.withLock { state in

@@ -72,32 +72,32 @@ final class Stage {
 
     private let store: UntypedStore
     private let transport: InProcessTransport
-    private let schedule = Work()
+    private let platform = Work()
     private let mail = Mail()
     private var exchanges: [Exchange] = []
 
     init() {
-        let schedule = schedule
+        let platform = platform
         var limits = StoreLimits()
         limits.idempotencyKeysMax = 3
         store = UntypedStore(
             domain: Self.model, limits: limits,
             origin: .init(state: Self.model.initial, cursor: Cursor(Self.epoch, 0)),
-            now: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: schedule.elapsed) },
-            watchLimits: WatchLimits(watchesMax: 8, watchesPerClientMax: 4), clock: { schedule.now },
-            queues: WatchHub.Queues(fanOut: { schedule.add($0) }, slow: { if let work = $3 { schedule.add(work) } }))
+            now: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: platform.elapsed) },
+            watchLimits: WatchLimits(watchesMax: 8, watchesPerClientMax: 4), clock: { platform.now },
+            queues: WatchHub.Queues(fanOut: { platform.add($0) }, slow: { if let work = $3 { platform.add(work) } }))
         let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
         let handler = RequestHandler(
-            authenticator: Authenticator(Self.model.catalogue, tokens: nil, now: { schedule.now }, logger: logger),
+            authenticator: Authenticator(Self.model.catalogue, tokens: nil, now: { platform.now }, logger: logger),
             contract: Self.contract, store: store, journal: nil,
-            schedule: Schedule(
-                now: { schedule.now },
-                time: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: schedule.elapsed) },
-                after: { schedule.add($1, after: $0) },
-                slowWork: { _, _, _, work in schedule.add(work) },
+            platform: Platform(
+                now: { platform.now },
+                time: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: platform.elapsed) },
+                after: { platform.add($1, after: $0) },
+                slowWork: { _, _, _, work in platform.add(work) },
                 random: { $0.lowerBound }),
             gauges: ServerGauges(loops: 1), logger: logger)
-        transport = InProcessTransport(handler.handlers, firstNumber: 1, after: { schedule.add($1, after: $0) })
+        transport = InProcessTransport(handler.handlers, firstNumber: 1, after: { platform.add($1, after: $0) })
     }
 
     /// Sends a request and runs what follows from it; returns its number.
@@ -130,7 +130,7 @@ final class Stage {
     }
 
     /// Advances the clock past every wait and the life of every stream.
-    func finish() { schedule.pass(.seconds(1000)) { self.run() } }
+    func finish() { platform.pass(.seconds(1000)) { self.run() } }
 
     func drain() {
         store.drain()
@@ -138,7 +138,7 @@ final class Stage {
     }
 
     private func run() {
-        repeat { store.queue.sync {} } while schedule.runNext()
+        repeat { store.queue.sync {} } while platform.runNext()
     }
 }
 
