@@ -60,11 +60,13 @@ package struct Session: Domain {
         On(Login.self) { state, action throws(Rejection) in
             try state.require(.loggedOut, .failed, for: Login.type)
             state = State()
-            (state.phase, state.user) = (.loggingIn, action.user)
+            state.phase = .loggingIn
+            state.user = action.user
         }
         On(Succeed.self) { state, action throws(Rejection) in
             try state.require(.loggingIn, for: Succeed.type)
-            (state.phase, state.since) = (.loggedIn, action.tokenID)
+            state.phase = .loggedIn
+            state.since = action.tokenID
         }
         On(Fail.self) { state, action throws(Rejection) in
             try state.require(.loggingIn, for: Fail.type)
@@ -97,5 +99,8 @@ extension Session.State {
         }
     }
 
-    fileprivate mutating func fail(_ reason: String) { (phase, self.reason) = (.failed, reason) }
+    fileprivate mutating func fail(_ reason: String) {
+        phase = .failed
+        self.reason = reason
+    }
 }

@@ -28,9 +28,7 @@ struct KnownTurns: Sendable {
 
     /// Nil for a known turn.
     func tip(before first: Version, _ value: [UInt8]) throws(ClusterFault) -> ChainLink? {
-        guard first <= tip.version else {
-            return tip
-        }
+        guard first <= tip.version else { return tip }
         let hash = try RecordedTurn.hash(first, value)
         guard first != tipKey || hash == tip.hash else { throw RecordedTurn.fault(first, "its hash has changed") }
         return nil

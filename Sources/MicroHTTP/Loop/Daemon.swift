@@ -80,10 +80,9 @@ private func with<Result>(
     _ context: UnsafeMutableRawPointer, _ connection: UnsafeMutableRawPointer,
     _ body: (EventLoop, ClientConnection) -> Result
 ) -> Result {
-    let (loop, connection) = (
-        Unmanaged<EventLoop>.fromOpaque(context), Unmanaged<ClientConnection>.fromOpaque(connection)
-    )
-    return loop._withUnsafeGuaranteedRef { loop in connection._withUnsafeGuaranteedRef { body(loop, $0) } }
+    let loop = Unmanaged<EventLoop>.fromOpaque(context)
+    let client = Unmanaged<ClientConnection>.fromOpaque(connection)
+    return loop._withUnsafeGuaranteedRef { loop in client._withUnsafeGuaranteedRef { body(loop, $0) } }
 }
 
 /// MHD_OPTION_NOTIFY_CONNECTION, at the start and behind the end of a connection.
@@ -116,11 +115,11 @@ private func requestLine(
 private func handleRequest(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?, _: UnsafePointer<CChar>?,
     _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
-    _ uploadCount: UnsafeMutablePointer<Int>?, _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+    _ count: UnsafeMutablePointer<Int>?, _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> MHD_Result {
-    guard let context, let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
-    let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
-    let goesOn = with(context, pointer) { $0.advance($1, method, version, piece, left: &uploadCount.pointee) }
+    guard let context, let client = request?.pointee, let method, let version, let count else { return .NO }
+    let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : count.pointee)
+    let goesOn = with(context, client) { $0.advance($1, method: method, version: version, piece, left: &count.pointee) }
     return goesOn ? .YES : .NO
 }
 

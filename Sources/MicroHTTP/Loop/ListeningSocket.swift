@@ -116,14 +116,10 @@ package enum ListeningPlace: Sendable, Equatable {
         var time = timeval(tv_sec: seconds, tv_usec: 0)
         for address in addresses {
             let descriptor = Glibc.socket(address.family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-            guard descriptor >= 0 else {
-                code = code ?? errno
-                continue
-            }
-            for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            for option in [SO_RCVTIMEO, SO_SNDTIMEO] where descriptor >= 0 {
                 setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
             }
-            guard address.with({ Glibc.connect(descriptor, $0, $1) }) != 0 else { return descriptor }
+            if descriptor >= 0, address.with({ Glibc.connect(descriptor, $0, $1) }) == 0 { return descriptor }
             code = code ?? errno
             close(descriptor)
         }

@@ -159,7 +159,7 @@ extension EventLoop {
     ///
     /// A piece is taken whole, or stays in the buffer, and then nothing more is read for the connection.
     func advance(
-        _ connection: ClientConnection, _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>,
+        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
         _ piece: UnsafeRawBufferPointer, left: inout Int
     ) -> Bool {
         if !piece.isEmpty, postpones(piece.count, of: connection) { return true }

@@ -32,7 +32,7 @@ final class OpenConnections {
 
     var all: some Sequence<ClientConnection> { connections.values }
 
-    /// Those that were opened first have the lowest descriptors, as a rule, and come first.
+    /// A connection that was opened earlier has a lower descriptor, as a rule, and comes first.
     private var sorted: [ClientConnection] { connections.values.sorted { $0.descriptor < $1.descriptor } }
 
     subscript(socket: Int32) -> ClientConnection? { connections[socket] }

@@ -126,8 +126,7 @@ extension JSONWriter {
 
     @inline(__always)
     package mutating func comma() {
-        let last = bytes.last
-        if last != UInt8(ascii: "{"), last != UInt8(ascii: "[") { byte(UInt8(ascii: ",")) }
+        if bytes.last != UInt8(ascii: "{"), bytes.last != UInt8(ascii: "[") { byte(UInt8(ascii: ",")) }
     }
 
     /// The key must need no escapes.

@@ -28,6 +28,39 @@ package struct JournalRecovery: Sendable {
 }
 
 extension SQLiteJournal {
+    /// Opens the journal in a directory, or begins one there, and reads the newest state.
+    ///
+    /// - Parameters:
+    ///   - acceptsLoss: whether the start goes on from the last good version under a new epoch where the whole journal has
+    ///     damage; the damaged files stay.
+    ///   - time: the current time, at which idempotency keys may have expired.
+    /// - Throws: what ``init(directory:retention:extent:report:initial:)`` and ``recover(at:)`` throw.
+    package static func open(
+        directory: String, retention: JournalRetention = JournalRetention(), acceptsLoss: Bool = false,
+        at time: Timestamp, report: @escaping @Sendable (JournalEvent) -> Void = { _ in },
+        initial: () throws -> [UInt8]
+    ) throws -> (journal: SQLiteJournal, recovery: JournalRecovery) {
+        func open(_ extent: StartCheck.Extent?) throws -> (SQLiteJournal, JournalRecovery) {
+            let journal = try SQLiteJournal(
+                directory: directory, retention: retention, extent: extent, report: report, initial: initial)
+            return (journal, try journal.recover(at: time))
+        }
+        guard acceptsLoss else { return try open(nil) }
+        do {
+            return try open(.whole)
+        } catch let error as JournalError where error.kind == .damage {
+            let place = DataDirectory(path: directory)
+            do {
+                let lock = try DirectoryLock(place)
+                defer { lock.release() }
+                report(
+                    .lossAccepted(
+                        try DamageRecovery.replace(place, lock, because: error.description, initial: initial)))
+            }
+            return try open(nil)
+        }
+    }
+
     /// No reducer runs: the cost is that of the newest usable snapshot and of the commits after it; a missing time of
     /// the history is `time`, but before the first key expires, because the clock may be ahead.
     package func recover(at time: Timestamp) throws -> JournalRecovery {

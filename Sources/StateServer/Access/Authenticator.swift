@@ -60,7 +60,7 @@ final class Authenticator: Sendable {
 
     var isProtected: Bool { state.withLock { $0.open == nil } }
 
-    var unreadableReason: String? { file?.unreadableReason ?? signed?.unreadableReason }
+    var unreadableReason: String? { file?.unreadableReason ?? signed?.file.unreadableReason }
 
     var faults: (tokens: String?, keys: String?) { (file?.fault, signed?.fault) }
 
@@ -69,7 +69,7 @@ final class Authenticator: Sendable {
             .sorted { ($0.created, $0.id) < ($1.created, $1.id) }
     }
 
-    var canJudge: Bool { file?.isShut != true && signed?.isShut != true }
+    var canJudge: Bool { file?.isShut != true && signed?.file.isShut != true }
 
     /// The subjects that have a token of the file; nil while that is not known, and where clients need none.
     var subjects: Set<ExactText>? {
@@ -119,7 +119,7 @@ final class Authenticator: Sendable {
             case .access(let known): return .known(.success(known))
             // A client that held a good token has guessed nothing.
             case .expired: return .known(.failure(.unauthorized))
-            case .nothing where SignedToken.isLike(token) && signed?.isShut == true:
+            case .nothing where SignedToken.isLike(token) && signed?.file.isShut == true:
                 return .known(.failure(.tokensUnreadable))
             case .nothing:
                 // A newer version of a file may have it.

@@ -15,7 +15,8 @@ final class SignedTokens: Sendable {
 
     private let state: Mutex<State>
     private let keyFile: KeyFile
-    private let file: WatchedFile<JSONWebKeySet?>
+    /// No token is taken while it is shut: a key may have been withdrawn in a file that cannot be read.
+    let file: WatchedFile<JSONWebKeySet?>
     private let rules: ClaimRules
     private let verifies: @Sendable (SignedToken, VerificationKey) -> Bool
     private let catalogue: Catalogue
@@ -38,14 +39,9 @@ final class SignedTokens: Sendable {
         }
     }
 
-    var unreadableReason: String? { file.unreadableReason }
-
     var version: Int { state.withLock { $0.version } }
 
     var fault: String? { file.fault ?? state.withLock { $0.fault } }
-
-    /// No token is taken where this is true: a key may have been withdrawn in a file that cannot be read.
-    var isShut: Bool { file.isShut }
 
     enum Knowledge {
         case access(Access)
