@@ -92,7 +92,7 @@ package final class JournalArchive: Sendable {
         }
     }
 
-    /// Empty at the end; after an error, nothing further can be read.
+    /// Empty at the end.
     package func next(_ count: Int) throws(JournalError) -> [UInt8] {
         try position.withLock { position throws(JournalError) in
             while position.part < parts.count {
@@ -102,7 +102,7 @@ package final class JournalArchive: Sendable {
                     bytes = all
                     position.part += 1
                 case .content(let file):
-                    bytes = try Self.read(file, min(count, file.size - position.offset))
+                    bytes = try Self.read(file, from: position.offset, min(count, file.size - position.offset))
                     position.offset += bytes.count
                     if position.offset == file.size { position = (position.part + 1, 0) }
                 }
@@ -112,13 +112,15 @@ package final class JournalArchive: Sendable {
         }
     }
 
-    private static func read(_ file: File, _ count: Int) throws(JournalError) -> [UInt8] {
-        do {
-            if let bytes = try file.handle.read(upToCount: count), !bytes.isEmpty { return Array(bytes) }
-        } catch {
-            throw JournalError("cannot read the copy of \(file.name): \(error)")
+    private static func read(_ file: File, from offset: Int, _ count: Int) throws(JournalError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var taken = 0
+        repeat { taken = pread(file.handle.fileDescriptor, &bytes, count, offset) } while taken < 0 && errno == EINTR
+        guard taken > 0 else {
+            let reason = String(cString: strerror(taken < 0 ? errno : EIO))
+            throw JournalError("cannot read the copy of \(file.name): \(reason)")
         }
-        throw JournalError("cannot read the copy of \(file.name): it has ended early")
+        return Array(bytes.prefix(taken))
     }
 }
 
